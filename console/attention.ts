@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { consoleBounds } from '../contract/limits.ts';
+import { consoleBounds } from '../db/read/bounds.ts';
 import { sqlMessage } from '../db/connection/failures.ts';
 import { connectionsNeedingAttention } from '../db/read/attention.ts';
 import { badge } from '../web/badge.ts';

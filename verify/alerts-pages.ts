@@ -1,5 +1,4 @@
 import { stringify } from 'yaml';
-import { scheduleIds } from '../contract/names.ts';
 import type { AlarmType } from '../health/finding-type.ts';
 import { type AlarmName, alarmTypes, runbookOf, watchedNames } from '../health/findings.ts';
 import { generatedFrom } from './markdown.ts';
@@ -83,43 +82,5 @@ Prometheus raises need the rules in \`deploy/prometheus/rules.yml\`. All alarms 
 one of these rules, \`MetersyncAlarm\`.
 
 ${sections.join('\n\n')}
-
-${temporalCommands}`;
-}
-
-/** Tasks for which Temporal's own command is the better tool. */
-const temporalCommands = `# Temporal's own commands
-
-The commands below belong to [Temporal's command line](https://docs.temporal.io/cli). It reads \`TEMPORAL_ADDRESS\`,
-\`TEMPORAL_NAMESPACE\` and Temporal's other variables as workers do.
-
-## Builds of workers
-
-Workers with \`TEMPORAL_DEPLOYMENT_NAME\` and \`TEMPORAL_WORKER_BUILD_ID\` get no work until their build
-is promoted. Start workers of the new build next to the old ones, then promote it. Keep the old
-workers until the new build has proved itself, and promote the old build to go back. Temporal refuses
-to promote a build that does not poll all queues that the current build polls.
-
-\`\`\`sh
-temporal worker deployment describe --name metersync         # builds, and which of them is current
-temporal worker deployment set-ramping-version --deployment-name metersync --build-id 0.2.0 --percentage 10
-temporal worker deployment set-ramping-version --deployment-name metersync --build-id 0.2.0 --delete
-temporal worker deployment set-current-version --deployment-name metersync --build-id 0.2.0
-temporal worker deployment set-current-version --deployment-name metersync --unversioned
-\`\`\`
-
-The last command gives the work to workers without a build, as before the first promotion. Whatever
-build is promoted, a \`metersync start\` without a build applies the events that its own receiver accepts.
-
-## Schedules
-
-\`BACKFILL_CRON\` and \`RECONCILE_EVERY\` are the times of the two schedules. When a worker starts, it
-sets them in Temporal and leaves a paused schedule paused. A change that somebody made in Temporal
-itself lasts until then.
-
-\`\`\`sh
-temporal schedule trigger --schedule-id ${scheduleIds.full} --overlap-policy BufferOne
-temporal schedule trigger --schedule-id ${scheduleIds.reconcile} --overlap-policy BufferOne
-temporal schedule describe --schedule-id ${scheduleIds.reconcile}
-\`\`\`
 `;
+}

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';

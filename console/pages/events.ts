@@ -3,7 +3,7 @@ import { connectOptions } from '../../app/temporal/place.ts';
 import { eventTypes, kindOfType } from '../../contract/event.ts';
 import { failureTypes } from '../../contract/failures.ts';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { eventOutcomes } from '../../contract/names.ts';
 import { label } from '../../contract/words.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { checkNames } from '../../contract/check-names.ts';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { severities } from '../../contract/names.ts';
 import { nameInWords } from '../../contract/words.ts';
 import type { Executor } from '../../db/connection/connect.ts';

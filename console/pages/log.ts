@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { type LoggedOperation, listOperations, readOperation } from '../../db/operations.ts';
 import { badge, type Tone } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { type EventOutcome, eventOutcomes, runKinds } from '../../contract/names.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted, countInWords } from '../../contract/words.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { formatSeconds, rfc3339 } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';

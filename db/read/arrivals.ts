@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from './bounds.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from './bounds.ts';
 import type { Executor } from '../connection/connect.ts';
 import { connections } from '../schema/utility.ts';
 import type { connectionsNeedingAttention as needingAttention } from './views.ts';

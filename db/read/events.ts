@@ -1,6 +1,6 @@
 import { and, count, eq, getViewSelectedFields, type SQL, sql } from 'drizzle-orm';
 import type { EventKind } from '../../contract/event.ts';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from './bounds.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';

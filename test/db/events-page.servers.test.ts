@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { consoleBounds } from '../../contract/limits.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { countEvents, listEvents } from '../../db/read/events.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 

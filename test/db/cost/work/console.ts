@@ -1,4 +1,4 @@
-import { consoleBounds } from '../../../../contract/limits.ts';
+import { consoleBounds } from '../../../../db/read/bounds.ts';
 import type { Executor } from '../../../../db/connection/connect.ts';
 import { readDeletes } from '../../../../db/deletes/decide.ts';
 import {
