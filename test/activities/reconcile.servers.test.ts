@@ -104,7 +104,9 @@ describe('a service without the filter', () => {
     expect(await run(under)).toMatchObject({
       kind: 'reconcile',
       state: 'failed',
-      error: expect.stringMatching(/^SERVICE_FILTER_IGNORED: .* reports 250 documents updated since \S+ and 250 in total/),
+      error: expect.stringMatching(
+        /^SERVICE_FILTER_IGNORED: .* reports 250 documents updated since \S+ and 250 in total/,
+      ),
     });
   });
 
