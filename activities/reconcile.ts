@@ -140,7 +140,7 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
       throw new NotRead('complete', 'the endpoint catalogue has no such endpoint');
     }
     if (!deps.service.has(resource, 'updatedSince')) {
-      throw new NotRead('complete', 'the endpoint catalogue has no filter of what was updated');
+      throw new NotRead('complete', 'the endpoint catalogue has no filter for recent updates');
     }
     const since = await reconciledSince(db, recordPolicy.reconciledDays);
     const deletable = resource === 'documents' && deps.service.has(resource, 'withDeleted');
@@ -269,7 +269,7 @@ async function filterHolds(
   if (page.total !== null && unfiltered.total !== null && page.total < unfiltered.total) return true;
   throw new Failure(
     'SERVICE_FILTER_IGNORED',
-    `of ${resource} updated since ${since} the service says ${page.total} records, of all ${unfiltered.total}, and ${old} of a page are older`,
+    `the service reports ${page.total} ${resource} updated since ${since} and ${unfiltered.total} in total, but ${old} records of the page are older`,
   );
 }
 

@@ -104,7 +104,9 @@ describe('a service without the filter', () => {
     expect(await run(under)).toMatchObject({
       kind: 'reconcile',
       state: 'failed',
-      error: expect.stringMatching(/^SERVICE_FILTER_IGNORED: .* says 250 records, of all 250/),
+      error: expect.stringMatching(
+        /^SERVICE_FILTER_IGNORED: .* reports 250 documents updated since \S+ and 250 in total/,
+      ),
     });
   });
 
@@ -135,7 +137,7 @@ describe('a service without the filter', () => {
     expect(under.asked()).toEqual([]);
     expect(await run(under)).toMatchObject({
       state: 'complete',
-      error: expect.stringMatching(/no filter of what was updated/),
+      error: expect.stringMatching(/no filter for recent updates/),
     });
   });
 
