@@ -119,7 +119,7 @@ begin
   return kept;
 end
 $$;
--- New versions of views may find something else.
+-- New versions of views may find something else, so all months are computed again.
 insert into
   metersync.company_changes (company_id)
 values

@@ -394,8 +394,8 @@ from
   left join utility.companies c on c.id = r.company_id
   left join utility.sites s on s.id = r.site_id
 where
-  -- Not "= 1": the planner would expect a two-hundredth of all days, and compare each with all
-  -- that they are joined to.
+  -- Not "= 1", for which the planner would expect a two-hundredth of all days, and compare each of
+  -- them with everything that they are joined to.
   choice < 2
 order by
   hashtext (meter_id);

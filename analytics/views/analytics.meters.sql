@@ -68,7 +68,7 @@ from
             when d.revised_document_id is null then false
             else analytics.superseded_by (d.id) is not null
           end as is_gone,
-          -- Records are unpacked only where no connection says it.
+          -- Records are unpacked only if no connection has the account.
           case
             when k.meter_id is null then nullif(d.raw ->> 'accountNumber', '')
           end as account_number,

@@ -203,7 +203,7 @@ select
   coalesce(sum(flagged), 0)::integer as included_flagged,
   coalesce(sum(expected), 0)::integer as meters_expected,
   coalesce(sum(billed), 0)::integer as meters_billed,
-  -- Of a month that goes on, only meters that are billed already, or late, are known.
+  -- For the current month, only meters that are billed already, or are late, are known.
   case
     when month + interval '1 month' <= current_date then round(sum(billed)::numeric / nullif(sum(expected), 0), 4)
   end as availability,

@@ -220,7 +220,7 @@ select
     when first_units = last_units then first_units
   end as original_units,
   generated_usage,
-  -- A demand with its unit goes before one without.
+  -- A demand with a unit takes precedence over one without.
   case
     when is_power
     or metered_demand is null then billed_demand

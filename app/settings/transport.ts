@@ -64,7 +64,7 @@ function connectionsOf(settings: Settings, connects: Connects): Connection[] {
       'SERVICE_URL',
       service.url,
       'anyone on the way can read the API key and every record',
-      'Begin it with https://.',
+      'Use an https:// address.',
     ],
     ['NOTIFY_URL', notify.target?.url, risk, 'Use https.'],
     ['HEARTBEAT_URL', notify.heartbeatUrl, risk, 'Use https.'],
@@ -99,15 +99,15 @@ function isThisMachine(host: string): boolean {
 
 const hostOf = (address: string): string => address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
 
-const ownNetwork = 'If the networks to Postgres and Temporal are yours alone, set STRICT_TLS=outside.';
+const ownNetwork = 'If only you use the networks to Postgres and Temporal, set STRICT_TLS=outside.';
 
 function warehouseAt(url: string): Connection {
   const { host, tls } = transportTo(url);
   const saw =
     tls === 'none'
       ? `DATABASE_URL leads to ${host} without TLS: anyone on the way can read the password and every row`
-      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer, and gets the password`;
-  const todo = `End it in ?sslmode=verify-full&sslrootcert=FILE, the certificate of the CA. ${ownNetwork}`;
+      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer in its place and gets the password`;
+  const todo = `Add ?sslmode=verify-full&sslrootcert=FILE to it, with the certificate of the CA. ${ownNetwork}`;
   const insecure = tls === 'verified' ? undefined : ({ setting: 'DATABASE_URL', saw, todo } as const);
   return { host, insecure, isInside: true };
 }
@@ -122,7 +122,7 @@ function transportTo(url: string): Transport {
 
 export function temporalAt(address: string | undefined, tls: boolean): Connection {
   const saw = `TEMPORAL_ADDRESS leads to ${address} without TLS: anyone on the way can read events, and start work`;
-  const todo = `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH where its CA is your own. ${ownNetwork}`;
+  const todo = `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH if it has your own CA. ${ownNetwork}`;
   const insecure = tls ? undefined : ({ setting: 'TEMPORAL_ADDRESS', saw, todo } as const);
   return { host: hostOf(address ?? 'localhost'), insecure, isInside: true };
 }

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../db/read/bounds.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import {
   type ListedCompany,
   listCompanies,

@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../db/read/bounds.ts';
 import { counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { describeSum } from '../../operations/describe-deletes.ts';
 import { amount } from '../../operations/report/amounts.ts';
 import { badge } from '../../web/badge.ts';

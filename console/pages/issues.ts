@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
 import { checkNames } from '../../contract/check-names.ts';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../db/read/bounds.ts';
 import { severities } from '../../contract/names.ts';
 import { nameInWords } from '../../contract/words.ts';
 import type { Executor } from '../../db/connection/connect.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { countOpenByWeek, type DataIssue, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
 import { subjectsOf } from '../../operations/issue-subjects.ts';
 import { badge } from '../../web/badge.ts';

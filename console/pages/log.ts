@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import { consoleBounds } from '../../db/read/bounds.ts';
 import { type LoggedOperation, listOperations, readOperation } from '../../db/operations.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { badge, type Tone } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage } from '../asking.ts';

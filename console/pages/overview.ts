@@ -1,11 +1,11 @@
 import { html } from 'hono/html';
 import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
-import { consoleBounds } from '../../db/read/bounds.ts';
 import { type EventOutcome, eventOutcomes, runKinds } from '../../contract/names.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted, countInWords } from '../../contract/words.ts';
 import { type LastAudits, type LoggedOperation, lastAudits } from '../../db/operations.ts';
 import { type HourOfEvents, readArrivals } from '../../db/read/arrivals.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import type { Health, WarehouseHealth } from '../../health/measured.ts';
 import { headline } from '../../health/verdict.ts';
 import { badge } from '../../web/badge.ts';

@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../db/read/bounds.ts';
 import { formatSeconds, rfc3339 } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { type ListedRun, listEnded, listRunning, readRun } from '../../db/read/runs.ts';
 import { copyable } from '../../web/copyable.ts';

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { consoleBounds } from '../../db/read/bounds.ts';
 import { counted } from '../../contract/words.ts';
+import { consoleBounds } from '../../db/read/bounds.ts';
 import { countZones, type ListedSite, listSites } from '../../db/sites.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';

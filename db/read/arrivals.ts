@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import { consoleBounds } from './bounds.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
+import { consoleBounds } from './bounds.ts';
 
 /** What became of the events of an hour that are among the newest of the last day. */
 export interface HourOfEvents {

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { consoleBounds } from './bounds.ts';
 import type { Executor } from '../connection/connect.ts';
 import { connections } from '../schema/utility.ts';
+import { consoleBounds } from './bounds.ts';
 import type { connectionsNeedingAttention as needingAttention } from './views.ts';
 
 /** A connection that collects nothing, as analytics.connections_needing_attention says it. */

@@ -1,10 +1,10 @@
 import { and, count, eq, getViewSelectedFields, type SQL, sql } from 'drizzle-orm';
 import type { EventKind } from '../../contract/event.ts';
-import { consoleBounds } from './bounds.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { events, journal } from '../schema/metersync.ts';
+import { consoleBounds } from './bounds.ts';
 import type { EventFilter } from './event-filter.ts';
 import type { Place } from './event-place.ts';
 import { foundEvents, inOrder, readPart } from './found-events.ts';

@@ -1,4 +1,3 @@
-import { consoleBounds } from '../../../../db/read/bounds.ts';
 import type { Executor } from '../../../../db/connection/connect.ts';
 import { readDeletes } from '../../../../db/deletes/decide.ts';
 import {
@@ -10,6 +9,7 @@ import {
 } from '../../../../db/operations.ts';
 import { readArrivals } from '../../../../db/read/arrivals.ts';
 import { connectionsNeedingAttention } from '../../../../db/read/attention.ts';
+import { consoleBounds } from '../../../../db/read/bounds.ts';
 import {
   listCompanies,
   listConnections,
