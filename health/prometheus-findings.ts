@@ -124,7 +124,7 @@ export const prometheusFindings = {
     // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
     forMinutes: 0,
     causes: ['`metersync schedule show` says how many starts were skipped.'],
-    todo: 'If the next start is far off, start a run now, [as below](guides/running.md#schedules).',
+    todo: 'If the next start is far off, [start a run now](guides/running.md#schedules).',
   },
   ServiceFailing: {
     name: 'service',

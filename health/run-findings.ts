@@ -72,7 +72,7 @@ export const runFindings = {
       'A run takes long. `metersync status` shows it.',
       'No run begins. `metersync schedule show` says why.',
     ],
-    todo: 'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` starts a reconcile, [as below](guides/running.md#schedules).',
+    todo: 'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` [starts a reconcile](guides/running.md#schedules).',
   },
   RunStalled: {
     name: 'run under way',
