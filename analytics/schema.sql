@@ -66,3 +66,21 @@ begin
   end loop;
 end
 $$;
+-- Removes the comments of views' columns: a comment that only an earlier version had would stay.
+create or replace function metersync.clear_comments (views text[]) returns void language plpgsql as $$
+declare
+  commented record;
+begin
+  for commented in
+    select c.oid::regclass as view, a.attname
+    from unnest(views) as named (view)
+      join pg_class c on c.oid = to_regclass(named.view)
+      join pg_attribute a on a.attrelid = c.oid
+    where c.relkind = 'v'
+      and a.attnum > 0
+      and col_description(c.oid, a.attnum) is not null
+  loop
+    execute format('comment on column %s.%I is null', commented.view, commented.attname);
+  end loop;
+end
+$$;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
+import { array } from '../connection/arrays.ts';
 import type { Transaction } from '../connection/connect.ts';
 import { sqlMessage, sqlState } from '../connection/failures.ts';
 import { isTypedView } from '../fields/typed-views.ts';
@@ -58,9 +59,15 @@ const versionOf = (texts: readonly string[]): string =>
 
 /** Creates them all, or none if an existing view has other columns: then it returns Postgres's error. */
 async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
+  const [schema = '', ...others] = texts;
+  const views = texts
+    .flatMap(createdBy)
+    .flatMap(({ kind, name }) => (kind === 'view' ? [name] : []));
   try {
     await tx.transaction(async (part) => {
-      for (const text of texts) await part.execute(sql.raw(text));
+      await part.execute(sql.raw(schema));
+      await part.execute(sql`select metersync.clear_comments(${array(views, 'text')})`);
+      for (const text of others) await part.execute(sql.raw(text));
     });
     return 'made';
   } catch (error) {

@@ -31,6 +31,20 @@ test("replaces views with unchanged columns under users' own views", async () =>
   expect((await run('select * from public.mine')).rows).toEqual([]);
 });
 
+test('replaces the comments of an earlier version, also on columns with a common comment', async () => {
+  const comment = async () =>
+    (
+      await run(`select col_description('analytics.monthly_cost'::regclass, attnum) as comment from pg_attribute
+      where attrelid = 'analytics.monthly_cost'::regclass and attname = 'month'`)
+    ).rows[0]?.comment;
+  const now = await comment();
+  await run(`comment on column analytics.monthly_cost.month is 'of an earlier version'`);
+  await run('create view public.mine as select month from analytics.monthly_cost');
+  await fromEarlierVersion();
+  await migrateWarehouse(warehouse.db);
+  expect(await comment()).toBe(now);
+});
+
 test('calls no function that somebody made in public', async () => {
   const better = 'public.generate_series(timestamp, date, interval)';
   await run(`create function ${better} returns setof timestamp language sql as 'select $1'`);
