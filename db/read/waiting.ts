@@ -1,4 +1,4 @@
-import { count, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { recordEventKinds } from '../../contract/event.ts';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { batches } from '../../contract/limits.ts';
@@ -7,17 +7,6 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
 import { cut } from './counted.ts';
-
-/** Counts stale records, up to `most` + 1. */
-export async function recordsWaiting(db: Executor, most: number): Promise<number> {
-  const some = db
-    .select({ key: staleRecords.key })
-    .from(staleRecords)
-    .limit(most + 1)
-    .as('some');
-  const [counted] = await db.select({ waiting: count() }).from(some);
-  return counted?.waiting ?? 0;
-}
 
 /** Events that were postponed for the same failure. */
 export interface WaitingEvents {

@@ -1,4 +1,4 @@
-import { and, desc, isNotNull, isNull, sql } from 'drizzle-orm';
+import { and, isNotNull, isNull, sql } from 'drizzle-orm';
 import type { WatchHealth } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
@@ -52,20 +52,4 @@ export async function readLastLook(
     })
     .from(heartbeat);
   return look ?? { lookedAt: null, lookedSecondsAgo: null };
-}
-
-/** An alarm for people: null in `openedAt` while it waits for its minutes. */
-export type ListedAlert = typeof alerts.$inferSelect;
-
-/** Lists live alarms, the latest first; or the last ones that were closed. */
-export async function listAlerts(
-  db: Executor,
-  { closed = false, limit = 50 } = {},
-): Promise<ListedAlert[]> {
-  return await db
-    .select()
-    .from(alerts)
-    .where(closed ? isNotNull(alerts.closedAt) : isNull(alerts.closedAt))
-    .orderBy(desc(closed ? alerts.closedAt : alerts.pendingSince))
-    .limit(limit);
 }

@@ -1,10 +1,10 @@
-import { sql } from 'drizzle-orm';
+import { desc, isNotNull, isNull, sql } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createNotifier } from '../../activities/notifier.ts';
 import { type LookResult, watchActivities } from '../../activities/watch.ts';
 import { readSettings } from '../../app/settings/settings.ts';
-import { listAlerts, readWatch } from '../../db/read/watch.ts';
+import { readWatch } from '../../db/read/watch.ts';
 import { alerts } from '../../db/schema/metersync.ts';
 import type { Health } from '../../health/measured.ts';
 import { activityEnvironment } from '../support/activities.ts';
@@ -32,6 +32,11 @@ beforeEach(async () => {
   collector.got.length = 0;
   down.clear();
 });
+
+const liveAlerts = () =>
+  warehouse.db.select().from(alerts).where(isNull(alerts.closedAt)).orderBy(desc(alerts.pendingSince));
+const closedAlerts = () =>
+  warehouse.db.select().from(alerts).where(isNotNull(alerts.closedAt)).orderBy(desc(alerts.closedAt));
 
 /** A worker's look, on a clock that the test sets; `looks(health, minutes)` looks so many minutes on. */
 function watcher(url = 'URL/json') {
@@ -90,7 +95,7 @@ test('an alarm is sent once when it opens and once when it is over', async () =>
     'resolved EventsMissing',
     'resolved RecordsRefused',
   ]);
-  expect(await listAlerts(warehouse.db)).toEqual([]);
+  expect(await liveAlerts()).toEqual([]);
 });
 
 test('a message says what to do, is signed, and has the same id when the alarm opens and when it is resolved', async () => {
@@ -132,7 +137,7 @@ test('sends again to a target that is down each minute, with the same id and tex
   down.add('/json');
   await looks(twoIll, 2);
   expect(changes()).toEqual(['opened CertificateExpires', 'opened CertificateExpires']);
-  expect((await listAlerts(warehouse.db)).map(({ notifiedAt }) => notifiedAt)).toEqual([null, null]);
+  expect((await liveAlerts()).map(({ notifiedAt }) => notifiedAt)).toEqual([null, null]);
   expect((await readWatch(warehouse.db)).unsent).toEqual({
     seconds: expect.any(Number),
     error: 'it answered 503: secret … said\\0',
@@ -146,7 +151,7 @@ test('sends again to a target that is down each minute, with the same id and tex
   expect(taken?.body).toBe(refused?.body);
   expect(taken?.headers['webhook-id']).toBe(refused?.headers['webhook-id']);
   expect((await readWatch(warehouse.db)).unsent).toBeNull();
-  expect((await listAlerts(warehouse.db)).map(({ error }) => error)).toEqual([null, null]);
+  expect((await liveAlerts()).map(({ error }) => error)).toEqual([null, null]);
 });
 
 test('sends for a day that an alarm is over if it ended before its target came back', async () => {
@@ -231,7 +236,7 @@ test('reports that the warehouse is down without using it, once, and that it is 
   expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
   const [opened, resolved] = collector.bodies('/json');
   expect(resolved.data.alerts[0].id).toBe(opened.data.alerts[0].id);
-  const [closed] = await listAlerts(warehouse.db, { closed: true });
+  const [closed] = await closedAlerts();
   expect(closed).toMatchObject({ name: 'WarehouseDown', id: opened.data.alerts[0].id });
   await looks(without, 3);
   await looks(health());
@@ -243,7 +248,7 @@ test('notes when the warehouse was down, even without a target', async () => {
   const began = at() + 60_000;
   await looks({ ...health(), warehouse: away, schema: null }, 8);
   await looks(health());
-  const closed = await listAlerts(warehouse.db, { closed: true });
+  const closed = await closedAlerts();
   expect(closed.map(({ name, notifiedAt }) => ({ name, notifiedAt }))).toEqual([
     { name: 'WarehouseDown', notifiedAt: null },
   ]);
@@ -270,7 +275,7 @@ test('leaves an open alarm that only another version knows to that version, and 
   await warehouse.db.update(alerts).set({ name: 'OfAnotherVersion' });
   await looks(dead, 2);
   expect(changes()).toEqual(['opened EventsDead', 'opened EventsDead']);
-  const live = await listAlerts(warehouse.db);
+  const live = await liveAlerts();
   expect(live.map(({ name }) => name).sort()).toEqual(['EventsDead', 'OfAnotherVersion']);
 });
 

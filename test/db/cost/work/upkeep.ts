@@ -18,8 +18,7 @@ import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
 import { keptEvents, readDelivered } from '../../../../db/read/kept-events.ts';
 import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
-import { recordsWaiting } from '../../../../db/read/waiting.ts';
-import { listAlerts, readWatch } from '../../../../db/read/watch.ts';
+import { readWatch } from '../../../../db/read/watch.ts';
 import { companyChanges } from '../../../../db/schema/metersync.ts';
 import { noteLook } from '../../../../db/watch/look.ts';
 import { keepMonths } from '../../../../db/watch/months.ts';
@@ -67,7 +66,6 @@ export const upkeep: readonly Work[] = [
       const carried = { ...down, since: at, openedAt: at, notified: true };
       await noteLook(db, { ...later, carried, seen: { raised: [], unknown } });
       await readWatch(db);
-      await listAlerts(db);
     },
   },
   {
@@ -176,7 +174,6 @@ export const upkeep: readonly Work[] = [
     run: async ({ db }) => {
       await readStatus(db);
       await readStatusAbout(db, await readHealth(db));
-      await recordsWaiting(db, 20);
       await failedParts(db, ['SERVICE_ACCESS_DENIED']);
       const issues = await listDataIssues(db, {}, 20);
       await namesOfIssues(
