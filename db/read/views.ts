@@ -90,3 +90,16 @@ export const openIssues = pgSchema('ops')
     invoice: text('invoice_id'),
   })
   .existing();
+
+export const statementAvailability = analytics
+  .view('statement_availability', {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    site: text('site'),
+    month: date('month').notNull(),
+    superseded: integer('excluded_superseded').notNull(),
+    corrected: integer('included_corrected').notNull(),
+    metersExpected: integer('meters_expected').notNull(),
+    metersBilled: integer('meters_billed').notNull(),
+  })
+  .existing();
