@@ -3,7 +3,7 @@ import { untilDecided } from '../../contract/words.ts';
 import { countAbsent, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
 import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
-import { unlistRecords } from '../../db/records/owner.ts';
+import { unlistRecords } from '../../db/records/unlist.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { retireUsage, upsertUsageData } from '../../db/records/usage-data.ts';
+import { retireUsage } from '../../db/hot/retire-usage.ts';
 import { writePage } from '../../db/records/write-page.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { untilLocked } from '../support/lock-waits.ts';
@@ -83,7 +83,7 @@ describe('a delete event and a page of usage that are written at the same time',
     const readAt = await warehouseNow(warehouse.db);
     let recorded: Promise<unknown> | undefined;
     await warehouse.db.transaction(async (tx) => {
-      await writePage(tx, 'usageData', upsertUsageData, pageOf(usage, readAt), [usageId]);
+      await writePage(tx, 'usageData', pageOf(usage, readAt), [usageId]);
       recorded = recordEvents(warehouse.db, [deleted]);
       await someoneWaits();
     });

@@ -22,8 +22,8 @@ import {
   undoDeletes,
 } from '../../../../db/deletes/decide.ts';
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
-import { unlistRecords } from '../../../../db/records/owner.ts';
 import { clearVersions } from '../../../../db/records/repair.ts';
+import { unlistRecords } from '../../../../db/records/unlist.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, readLater, type Work } from './work.ts';
