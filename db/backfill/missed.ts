@@ -3,7 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import type { Listing } from '../deletes/absent.ts';
+import type { Listing } from '../deletes/listing.ts';
 import { row, usage } from '../deletes/tombstone.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
 import { journal, runs } from '../schema/metersync.ts';
