@@ -1,5 +1,6 @@
 import { bigint, boolean, date, integer, numeric, pgSchema, text, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../schema/columns.ts';
+import { metersync } from '../schema/metersync.ts';
 
 /** The columns that code reads of the views for analysts: see analytics/views. */
 const analytics = pgSchema('analytics');
@@ -56,6 +57,15 @@ export const connectionsNeedingAttention = analytics
     customerMustAct: boolean('customer_must_act').notNull(),
     dataUntil: date('data_until'),
     isLate: boolean('is_late').notNull(),
+  })
+  .existing();
+
+/** The same without what depends on bills, for finding them. */
+export const unwellConnections = metersync
+  .view('unwell_connections', {
+    connectionId: uuid('connection_id').notNull(),
+    since: time('since'),
+    customerMustAct: boolean('customer_must_act').notNull(),
   })
   .existing();
 
