@@ -1,11 +1,12 @@
-import { and, desc, eq, max, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, max, ne, type SQL, sql } from 'drizzle-orm';
+import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { namesOfRecords } from '../read/names.ts';
-import { type RecordResource, recordResources, tableOf } from '../resources.ts';
+import { type RecordResource, recordResources } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
-import { approveReadings, reviveReadings } from './decide-readings.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
-import { keyOfNoted, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
+import { approveReadings, reviveReadings } from './removed-readings.ts';
+import { note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 
@@ -113,11 +114,18 @@ export async function settleHeld(db: Database): Promise<void> {
         runId,
         (resource) => sql`${stillAbsent(resource)} and ${needsNobody(resource)}`,
       );
-      await tx.execute(sql`
-        delete from ${deletes} ${note}
-        where ${note.runId} = ${runId}::uuid
-          and ${note.state} = 'quarantined'
-          and not (${waits})`);
+      const settled = tx
+        .select({ resource: note.resource, recordId: note.recordId })
+        .from(note)
+        .where(and(eq(note.runId, runId), eq(note.state, 'quarantined'), sql`not (${waits})`));
+      await tx
+        .delete(deletes)
+        .where(
+          and(
+            eq(deletes.runId, runId),
+            sql`(${deletes.resource}, ${deletes.recordId}) in ${settled}`,
+          ),
+        );
     });
   }
 }
@@ -130,15 +138,15 @@ async function retireHeld(
   runId: string,
   which: (resource: RecordResource) => SQL,
 ): Promise<{ tombstoned: number; held: number }> {
-  let tombstoned = 0;
-  let held = 0;
   // All notes first: a run that judges a listing again locks its notes before its rows.
-  for (const resource of recordResources)
-    held += await lockNotes(tx, runId, resource, 'quarantined');
+  const held = await lockNotes(tx, runId, 'quarantined');
+  let tombstoned = 0;
   for (const resource of recordResources) {
     const ofHeld = sql`${note.state} = 'quarantined' and ${which(resource)}`;
-    tombstoned += await tombstone(tx, runId, resource, ofHeld);
-    await noteTombstoned(tx, runId, resource);
+    const ids = await tombstone(tx, runId, resource, ofHeld);
+    const areGone = and(eq(note.resource, resource), isAmong(note.recordId, ids));
+    if (ids.length > 0) await decide(tx, runId, areGone, 'applied');
+    tombstoned += ids.length;
   }
   return { tombstoned, held };
 }
@@ -158,10 +166,8 @@ export async function undoDeletes(
 ): Promise<{ revived: number; waiting: number }> {
   return await withTransaction(db, async (tx) => {
     let revived = await reviveReadings(tx, runId);
-    for (const resource of recordResources) {
-      await lockNotes(tx, runId, resource, 'applied');
-      revived += await revive(tx, runId, resource);
-    }
+    await lockNotes(tx, runId, 'applied');
+    for (const resource of recordResources) revived += await revive(tx, runId, resource);
     const undone = await decide(tx, runId, sql`${note.state} = 'applied'`, 'undone');
     if (undone > 0) return { revived, waiting: 0 };
     await forgetOtherDecisions(tx, runId);
@@ -172,54 +178,40 @@ export async function undoDeletes(
 
 /** Forgets decisions of other runs on what a run keeps: one would keep it all the same. */
 async function forgetOtherDecisions(tx: Executor, runId: string): Promise<void> {
-  await tx.execute(sql`
-    delete from ${deletes} other
-    using ${deletes} ${note}
-    where ${note.runId} = ${runId}::uuid
-      and ${note.state} in ('rejected', 'undone')
-      and other.resource = ${note.resource}
-      and other.record_id = ${note.recordId}
-      and other.run_id <> ${note.runId}
-      and other.state in ('rejected', 'undone')`);
+  const decided: State[] = ['rejected', 'undone'];
+  const kept = tx
+    .select({ resource: note.resource, recordId: note.recordId })
+    .from(note)
+    .where(and(eq(note.runId, runId), inArray(note.state, decided)));
+  await tx
+    .delete(deletes)
+    .where(
+      and(
+        sql`(${deletes.resource}, ${deletes.recordId}) in ${kept}`,
+        ne(deletes.runId, runId),
+        inArray(deletes.state, decided),
+      ),
+    );
 }
 
-/** Locks a run's notes of a resource in the order of their ids; returns how many there are. */
-async function lockNotes(
-  tx: Executor,
-  runId: string,
-  resource: RecordResource,
-  state: State,
-): Promise<number> {
+/** Locks a run's notes of records in the order of their ids; returns how many there are. */
+async function lockNotes(tx: Executor, runId: string, state: State): Promise<number> {
   const locked = await tx
     .select({ recordId: deletes.recordId })
     .from(deletes)
-    .where(and(eq(deletes.runId, runId), eq(deletes.resource, resource), eq(deletes.state, state)))
-    .orderBy(deletes.recordId)
+    .where(and(eq(deletes.runId, runId), eq(deletes.state, state), isNull(deletes.meterId)))
+    .orderBy(deletes.resource, deletes.recordId)
     .for('update');
   return locked.length;
 }
 
-/** Marks the quarantined rows that are tombstoned now as applied. */
-async function noteTombstoned(
-  tx: Executor,
-  runId: string,
-  resource: RecordResource,
-): Promise<void> {
-  await tx
-    .update(note)
-    .set({ state: 'applied', decidedAt: sql`clock_timestamp()` })
-    .where(sql`${note.runId} = ${runId}::uuid
-      and ${note.resource} = ${resource}
-      and ${note.state} = 'quarantined'
-      and ${note.reason} = (
-        select ${row.deletedReason}
-        from ${tableOf(resource)} ${row}
-        where ${row.id} = ${keyOfNoted(resource)}
-      )`);
-}
-
 /** Moves notes of a run to another state; returns how many rows they name. */
-async function decide(db: Executor, runId: string, which: SQL, to: State): Promise<number> {
+async function decide(
+  db: Executor,
+  runId: string,
+  which: SQL | undefined,
+  to: State,
+): Promise<number> {
   const decided = await db
     .update(note)
     .set({ state: to, decidedAt: to === 'quarantined' ? null : sql`clock_timestamp()` })

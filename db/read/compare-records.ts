@@ -3,7 +3,7 @@ import { array, columnNames, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
-import { hasListOfSites } from '../deletes/absent.ts';
+import { hasListOfSites } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts, pageOfTexts } from '../records/item-texts.ts';

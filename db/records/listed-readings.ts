@@ -16,7 +16,7 @@ import type { Executor, Transaction, Warehouse } from '../connection/connect.ts'
 import { sqlMessage } from '../connection/failures.ts';
 import { setLocal } from '../connection/set-local.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
-import { makeTemporary } from '../connection/temporary-table.ts';
+import { createTempTable } from '../connection/temp-table.ts';
 import { time } from '../schema/columns.ts';
 import { intervals } from '../schema/utility.ts';
 import {
@@ -62,7 +62,7 @@ const isOf = (pass: number): SQL => eq(listedReadings.pass, pass);
 export async function makeListedReadings(tx: Executor): Promise<void> {
   // The transaction waits for the service, longer than a server may allow others to stay idle.
   await setLocal(tx, { idle_in_transaction_session_timeout: '0' });
-  await makeTemporary(tx, listedReadings);
+  await createTempTable(tx, listedReadings);
 }
 
 /** Adds the readings of a page to a pass, except those that Postgres refuses, which it returns. */
