@@ -14,7 +14,7 @@ import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
 import type { Cte, RecordPage, WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected-records.ts';
-import { digestsOf, keepsDigests } from './unchanged.ts';
+import { digestsOf } from './unchanged.ts';
 import { moveUsage, reviveUsage } from './usage-data.ts';
 
 export interface PageWritten extends WrittenRows {
@@ -90,11 +90,10 @@ async function changedRecords(
 ): Promise<readonly PageRecord[]> {
   if (ids.length === 0) return [];
   const texts = itemTexts(page);
-  const digests = keepsDigests(resource) ? digestsOf(page, texts) : undefined;
-  // A usage row may belong to another document now.
-  const namesDocuments = page.documentOf !== undefined;
+  const digests = digestsOf(resource, page, texts);
+  // With `documentOf`, a usage row may belong to another document now.
   const unchanged =
-    digests === undefined || namesDocuments
+    digests === undefined || page.documentOf !== undefined
       ? new Set<number>()
       : await unchangedPlaces(db, resource, page, ids, digests);
   return texts.flatMap((text, at) =>
