@@ -1,9 +1,9 @@
 import { batches } from '../../contract/limits.ts';
 import { admitCompany, admitSites, tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { dueRecords } from '../../db/catch-up/due.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { type Surroundings, surroundings } from '../../db/catch-up/surroundings.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
+import { dueRecords } from '../../db/hot/due-records.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { walkListing } from '../reading/walk-listing.ts';

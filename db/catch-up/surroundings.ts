@@ -4,7 +4,6 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { companies, meters, sites, usageData } from '../schema/utility.ts';
-import { firstOf } from './due.ts';
 
 /** What surrounds the just read records of a company. */
 export interface Surroundings {
@@ -31,7 +30,9 @@ export async function surroundings(
       ${isAdmitted(companyId)}
         and not exists (select ${sitesToAdmit(kind, recordIds)}) as admitted,
       ${unread(companyId, documentIds)}`);
-  return firstOf(result.rows);
+  const [read] = result.rows;
+  if (read === undefined) throw new Error('a clock without a time');
+  return read;
 }
 
 const unread = (companyId: string, documentIds: readonly string[]): SQL => sql`

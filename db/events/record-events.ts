@@ -3,10 +3,12 @@ import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts'
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { isObject, jsonStopsAt, jsonText, withoutByteOrderMark } from '../../contract/json.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { refreshEach, refreshStale, type StaleRecord } from '../catch-up/stale.ts';
+import { refreshEach } from '../catch-up/refresh-each.ts';
+import type { StaleRecord } from '../catch-up/stale.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { refreshStale } from '../hot/refresh-stale.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { applyConnectionSites, applyConnections } from './connections.ts';
 import { applyDocumentSites, applyDocuments } from './documents.ts';
