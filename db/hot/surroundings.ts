@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { isAdmitted, sitesToAdmit } from '../backfill/strangers.ts';
+import { selectNeverRead, sitesToAdmit } from '../backfill/strangers.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
@@ -17,7 +17,10 @@ export interface Surroundings {
   readonly now: string;
 }
 
-/** Reads what surrounds records that were just read, and which listings of the company that asks for. */
+/**
+ * Reads what surrounds records that were just read, and which listings of the company that asks for. Raw
+ * because every catch-up of a company asks it, and because it looks up each meter once with a recursive query.
+ */
 export async function surroundings(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -25,13 +28,15 @@ export async function surroundings(
   recordIds: readonly string[],
 ): Promise<Surroundings> {
   const documentIds = kind === 'documents' ? recordIds : [];
-  const result = await hot(db, 'surroundings').execute<Surroundings & Record<string, unknown>>(sql`
+  const { rows } = await hot(db, 'surroundings').execute<
+    Surroundings & Record<string, unknown>
+  >(sql`
     select
-      ${isAdmitted(companyId)}
-        and not exists (select ${sitesToAdmit(kind, recordIds)}) as admitted,
+      coalesce(not ${selectNeverRead(db, companyId)}, false)
+        and not exists ${sitesToAdmit(db, kind, recordIds)} as admitted,
       ${unread(companyId, documentIds)}`);
-  const [read] = result.rows;
-  if (read === undefined) throw new Error('a clock without a time');
+  const [read] = rows;
+  if (read === undefined) throw new Error('a select without a table has one row');
   return read;
 }
 
