@@ -7,7 +7,7 @@ import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
 import { nothingWritten, type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
 import { type ListedResource, resources } from '../../db/resources.ts';
-import { analyseYoung } from '../../db/schema/analyse-young.ts';
+import { analyseYoung } from '../../db/connection/analyse-young.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
