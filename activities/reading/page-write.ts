@@ -1,3 +1,4 @@
+import { analyseYoung } from '../../db/connection/analyse-young.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
 import { upsertConnections } from '../../db/records/connections.ts';
@@ -7,7 +8,6 @@ import { upsertPlain } from '../../db/records/plain.ts';
 import { upsertUsageData } from '../../db/records/usage-data.ts';
 import { nothingWritten, type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
 import { type ListedResource, resources } from '../../db/resources.ts';
-import { analyseYoung } from '../../db/connection/analyse-young.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
