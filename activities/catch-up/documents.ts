@@ -4,7 +4,8 @@ import { dueRecords, liveUsage, usageListedByRecords, type WantedRecord } from '
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
-import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
+import { retireUsage } from '../../db/hot/retire-usage.ts';
+import { holdDocuments } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { admitAndRefresh } from './connections.ts';

@@ -19,14 +19,130 @@ const literal = new RegExp(`\\b(${names.map((name) => name.replace('.', '\\.')).
 /** Returns a line without its comments. */
 const code = (line: string): string => line.replace(/^\s*(\*|\/\/|\/\*).*|--.*$/, '');
 
+const files = globSync('db/**/*.ts', { cwd: root }).sort();
+const read = (file: string): string => readFileSync(resolve(root, file), 'utf8');
+
 test('statements name tables through the schema', () => {
   expect(names.length).toBeGreaterThan(30);
   expect('from utility.documents d').toMatch(literal);
-  const files = globSync('db/**/*.ts', { cwd: root }).filter((file) => !/^db\/schema\//.test(file));
-  const found = files.flatMap((file) =>
-    readFileSync(resolve(root, file), 'utf8')
-      .split('\n')
-      .flatMap((line, at) => (literal.test(code(line)) ? [`${file}:${at + 1} ${line.trim()}`] : [])),
-  );
+  const found = files
+    .filter((file) => !/^db\/schema\//.test(file))
+    .flatMap((file) =>
+      read(file)
+        .split('\n')
+        .flatMap((line, at) => (literal.test(code(line)) ? [`${file}:${at + 1} ${line.trim()}`] : [])),
+    );
   expect(found).toEqual([]);
+});
+
+const raw = /\.execute(<[^(]*>)?\(/;
+
+/** Where raw statements may stand: hot statements, and commands that the query builder does not have. */
+const mayBeRaw = [
+  /^db\/hot\//,
+  /^db\/migrate\//,
+  /^db\/fields\/typed-views\.ts$/,
+  /^db\/connection\/(hot|locks|temporary-table)\.ts$/,
+];
+
+/** Files that are still to be converted to the query builder. */
+const stillRaw: readonly string[] = [
+  'db/backfill/chosen-companies.ts',
+  'db/backfill/companies.ts',
+  'db/backfill/manifest.ts',
+  'db/backfill/missed.ts',
+  'db/backfill/order.ts',
+  'db/backfill/reconcile.ts',
+  'db/backfill/retention.ts',
+  'db/backfill/run-end.ts',
+  'db/backfill/runs.ts',
+  'db/backfill/strangers.ts',
+  'db/catch-up/due-ranges.ts',
+  'db/catch-up/due.ts',
+  'db/catch-up/interval-ledger.ts',
+  'db/catch-up/parking.ts',
+  'db/catch-up/postpone.ts',
+  'db/catch-up/settle.ts',
+  'db/catch-up/stale.ts',
+  'db/catch-up/surroundings.ts',
+  'db/checks/check-data.ts',
+  'db/checks/companies-to-check.ts',
+  'db/deletes/absent-readings.ts',
+  'db/deletes/absent-sites.ts',
+  'db/deletes/absent.ts',
+  'db/deletes/decide-readings.ts',
+  'db/deletes/decide.ts',
+  'db/deletes/gone-companies.ts',
+  'db/deletes/list-rows.ts',
+  'db/deletes/tombstone.ts',
+  'db/deletes/undecided.ts',
+  'db/fields/field-catalogue.ts',
+  'db/operations.ts',
+  'db/read/arrivals.ts',
+  'db/read/attention.ts',
+  'db/read/audited-companies.ts',
+  'db/read/behind-differences.ts',
+  'db/read/changes.ts',
+  'db/read/companies.ts',
+  'db/read/compare-readings.ts',
+  'db/read/compare-records.ts',
+  'db/read/counted.ts',
+  'db/read/delays.ts',
+  'db/read/events.ts',
+  'db/read/find.ts',
+  'db/read/found-events.ts',
+  'db/read/given-up.ts',
+  'db/read/health.ts',
+  'db/read/issues.ts',
+  'db/read/kinds-of-runs.ts',
+  'db/read/names.ts',
+  'db/read/parked.ts',
+  'db/read/pending.ts',
+  'db/read/relations.ts',
+  'db/read/report.ts',
+  'db/read/run-progress.ts',
+  'db/read/session.ts',
+  'db/read/sessions.ts',
+  'db/read/silence.ts',
+  'db/read/sizes.ts',
+  'db/read/status.ts',
+  'db/read/stray-rows.ts',
+  'db/read/subject.ts',
+  'db/read/unreadable-values.ts',
+  'db/read/waiting.ts',
+  'db/records/interval-months.ts',
+  'db/records/interval-span.ts',
+  'db/records/intervals.ts',
+  'db/records/listed-readings.ts',
+  'db/schema/analyse-young.ts',
+  'db/schema/compress-raw.ts',
+  'db/sites.ts',
+  'db/watch/months.ts',
+];
+
+test('only hot statements are raw, all others use the query builder', () => {
+  const found = files.filter((file) => raw.test(read(file)));
+  const wrong = found.filter(
+    (file) => !mayBeRaw.some((place) => place.test(file)) && !stillRaw.includes(file),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('each file of db/hot sends one statement, and there are at most 25', () => {
+  const hot = files.filter((file) => file.startsWith('db/hot/'));
+  expect(hot.length).toBeLessThanOrEqual(25);
+  const sent = hot.map((file) => {
+    const statements = [...read(file).matchAll(/\bhot\(\w+, '(\w+)'\)\s*\.execute\b/g)].map(
+      ([, name]) => name,
+    );
+    return [file, ...statements];
+  });
+  const named = hot.map((file) => {
+    const words = file.replace(/^db\/hot\/(.*)\.ts$/, '$1').split('-');
+    return [
+      file,
+      words.map((word, at) => (at === 0 ? word : `${word[0]?.toUpperCase()}${word.slice(1)}`)).join(''),
+    ];
+  });
+  expect(sent).toEqual(named);
 });
