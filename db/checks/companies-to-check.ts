@@ -5,7 +5,7 @@ import type { CheckKind } from '../../contract/names.ts';
 import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { now } from '../schema/columns.ts';
-import { companyChanges, dataChecks, journal, monthsKept, runs } from '../schema/metersync.ts';
+import { companyChanges, dataChecks, journal, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 
@@ -156,31 +156,20 @@ export async function companiesToCheck(
 }
 
 /**
- * Companies whose records changed since a time, whoever wrote them, with the companies and meters of events.
- * The note of a change stays until the company's months are worked out again.
+ * Companies whose records changed since a time, whoever wrote them, with the companies and meters of events. A
+ * change counts again when the company's months are worked out, because it is no longer noted by itself then.
  */
 const changesSince = (db: Executor, since: SQL) =>
-  eventsAppliedSince(db, since)
-    .unionAll(
-      db
-        .select({
-          companyId: sql<string | null>`${companyChanges.companyId}`,
-          meterId: sql<string | null>`null`,
-          at: sql<string>`${companyChanges.changedAt}`,
-        })
-        .from(companyChanges)
-        .where(isSince(companyChanges.changedAt, since)),
-    )
-    .unionAll(
-      db
-        .select({
-          companyId: sql<string | null>`${monthsKept.companyId}`,
-          meterId: sql<string | null>`null`,
-          at: sql<string>`${monthsKept.keptAt}`,
-        })
-        .from(monthsKept)
-        .where(isSince(monthsKept.keptAt, since)),
-    );
+  eventsAppliedSince(db, since).unionAll(
+    db
+      .select({
+        companyId: sql<string | null>`${companyChanges.companyId}`,
+        meterId: sql<string | null>`null`,
+        at: sql<string>`${companyChanges.changedAt}`,
+      })
+      .from(companyChanges)
+      .where(isSince(companyChanges.changedAt, since)),
+  );
 
 /**
  * Companies and meters of events that were applied since a time, by a read or at once with nothing to read.
