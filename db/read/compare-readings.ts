@@ -3,7 +3,6 @@ import { literal } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import { isRefusal } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
-import { row } from '../deletes/tombstone.ts';
 import { anyReadings, distinctReadings } from '../records/interval-rows.ts';
 import {
   type IntervalColumns,
@@ -15,7 +14,7 @@ import {
 import { type ListedRange, unequalReadings } from '../records/listed-readings.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { intervals } from '../schema/utility.ts';
-import { type Difference, type UnlistedRow, unlistedRows } from './compare-records.ts';
+import type { Difference } from './compare-records.ts';
 
 /** Readings of a meter that were compared, in parts such as pages. */
 export interface KeysCompared {
@@ -188,23 +187,3 @@ export async function compareListed(tx: Executor, listed: ListedRange): Promise<
     return { id, state: 'different', fields };
   });
 }
-
-/** Whether a meter's `row` lives and has readings: readings of a deleted meter do not count. */
-export const hasReadings = sql`${row.deletedAt} is null
-      and exists (
-        select
-        from ${intervals}
-        where ${intervals.meterId} = ${row.id}
-        offset 0
-      )`;
-
-/**
- * Lists meters with readings that the service did not list: live ones of a company, including
- * meters of others that it is noted as listing.
- */
-export const unlistedMeters = async (
-  db: Executor,
-  companyId: string,
-  seenIds: readonly string[],
-): Promise<UnlistedRow[]> =>
-  await unlistedRows(db, 'meters', companyId, seenIds, { lives: hasReadings });

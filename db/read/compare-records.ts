@@ -1,33 +1,17 @@
-import { and, eq, gte, isNull, ne, not, or, type SQL, sql } from 'drizzle-orm';
-import {
-  array,
-  columnNames,
-  isAmong,
-  literal,
-  oneRow,
-  printedUuids,
-} from '../connection/arrays.ts';
+import { and, eq, or, type SQL, sql } from 'drizzle-orm';
+import { array, columnNames, literal, oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
-import { hasListOfSites } from '../deletes/absent.ts';
 import { row } from '../deletes/tombstone.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts } from '../records/item-texts.ts';
-import { alsoListing, ownerOf } from '../records/owner.ts';
+import { ownerOf } from '../records/owner.ts';
 import type { RecordPage } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
 import { unreadableOf } from '../records/unreadable.ts';
 import { idOfRecord } from '../records/upsert.ts';
-import {
-  idOf,
-  isListedByCompany,
-  isVersioned,
-  type RecordResource,
-  resources,
-  tableOf,
-} from '../resources.ts';
-import { alsoListed } from '../schema/metersync.ts';
+import { isVersioned, type RecordResource, resources } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
 
 /**
@@ -258,93 +242,3 @@ const saysSince = (resource: RecordResource, since: string | null): SQL =>
   since === null || !isVersioned(resource)
     ? sql`true`
     : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
-
-/** A row that a listing should contain and did not. */
-export interface UnlistedRow {
-  readonly id: string;
-  /** The companies whose listings should contain it: its owner, and others that also list it. */
-  readonly companies: readonly string[];
-}
-
-/** The companies whose listings should contain a `row`. */
-const listingCompanies = (resource: RecordResource) =>
-  resource === 'companies'
-    ? sql<string[]>`array[]::text[]`
-    : sql<string[]>`array(
-        select ${row.companyId}::text
-        where ${row.companyId} is not null
-        union all
-        select other.company_id::text${alsoListing(resource)}
-      )`;
-
-/**
- * Reads live rows of the warehouse that the service did not list: of one company, including rows of
- * others that it is noted as listing, or of all (null). No list contains sites of a company whose
- * record has none.
- */
-export async function unlistedRows(
-  db: Executor,
-  resource: RecordResource,
-  companyId: string | null,
-  seenIds: readonly string[],
-  {
-    since = null,
-    unlisted = [],
-    lives = isNull(row.deletedAt),
-  }: {
-    readonly since?: string | null;
-    /** Companies that no list contains. */
-    readonly unlisted?: readonly string[];
-    readonly lives?: SQL | undefined;
-  } = {},
-): Promise<UnlistedRow[]> {
-  const owner = resource === 'companies' ? row.id : row.companyId;
-  const isDue = and(
-    lives,
-    since === null || !isVersioned(resource) ? undefined : gte(row.updated, since),
-  );
-  const seen = printedUuids(seenIds);
-  const fields = {
-    id: sql<string>`${sql`${row.id}`}::text`.as('unlisted_id'),
-    companies: listingCompanies(resource).as('companies'),
-  };
-  const rows = sql`${tableOf(resource)} ${row}`;
-  const own = db
-    .select(fields)
-    .from(rows)
-    .where(
-      and(
-        isDue,
-        companyId === null ? undefined : eq(owner, companyId),
-        not(isAmong(sql`${row.id}::text`, seen)),
-        // A row without a company is extra, too.
-        sql`(${isAmong(owner, unlisted, 'uuid')}) is not true`,
-        resource === 'sites' ? hasListOfSites : undefined,
-      ),
-    );
-  if (companyId === null || !isListedByCompany(resource)) return await own;
-  const theirs = db
-    .select(fields)
-    .from(rows)
-    .where(
-      and(
-        eq(row.id, idOf(resource, sql`${alsoListed.recordId}`)),
-        ne(row.companyId, companyId),
-        isDue,
-      ),
-    )
-    .offset(literal(0))
-    .as('theirs');
-  const others = db
-    .select({ id: theirs.id, companies: theirs.companies })
-    .from(alsoListed)
-    .crossJoinLateral(theirs)
-    .where(
-      and(
-        eq(alsoListed.companyId, companyId),
-        eq(alsoListed.resource, resource),
-        not(isAmong(alsoListed.recordId, seen)),
-      ),
-    );
-  return [...(await own), ...(await others)];
-}

@@ -11,7 +11,6 @@ import {
   sql,
   sum,
 } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
 import { oneRow } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
@@ -109,21 +108,12 @@ async function readCompany(tx: Executor, id: string) {
 }
 
 async function readCounts(tx: Executor, companyId: string | undefined) {
-  const countOf = async (table: typeof companies | typeof meters, owner: PgColumn) => {
-    const [row] = await tx
-      .select({ rows: count() })
-      .from(table)
-      .where(and(isNull(table.deletedAt), isOf(owner, companyId)));
-    return row?.rows ?? 0;
-  };
-  const [counted] = await tx
-    .select({ rows: count() })
-    .from(bills)
-    .where(isOf(bills.companyId, companyId));
+  const ofCompanies = and(isNull(companies.deletedAt), isOf(companies.id, companyId));
+  const ofMeters = and(isNull(meters.deletedAt), isOf(meters.companyId, companyId));
   return {
-    companies: await countOf(companies, companies.id),
-    meters: await countOf(meters, meters.companyId),
-    bills: counted?.rows ?? 0,
+    companies: await tx.$count(companies, ofCompanies),
+    meters: await tx.$count(meters, ofMeters),
+    bills: await tx.$count(bills, isOf(bills.companyId, companyId)),
   };
 }
 
