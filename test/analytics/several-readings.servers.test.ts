@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { BilledCompany } from '../support/bills.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 /** What the registers of a meter show at one time: the exported amount and the taken one. */
 interface Register {

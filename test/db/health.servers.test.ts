@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { probeEventType } from '../../contract/event.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
@@ -12,14 +12,11 @@ import { readHealth } from '../../db/read/health.ts';
 import { readStatus, readStatusAbout } from '../../db/read/status.ts';
 import { runCommand } from '../support/command.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 beforeEach(async () => {
   for (const table of ['metersync.journal', 'metersync.stale_records', 'metersync.runs', 'utility.companies'])
     await warehouse.db.execute(sql.raw(`delete from ${table}`));
