@@ -106,11 +106,6 @@ test('events and the last parts of live companies are parked until a later run r
   expect(await readHealth(db)).toMatchObject({ parked: [] });
 });
 
-test('an event that cannot be applied is dead', async () => {
-  await recordEvents(warehouse.db, [delivery({ eventType: 'document.created.v2' })]);
-  expect(await readHealth(warehouse.db)).toMatchObject({ dead: 1 });
-});
-
 test('a dead event counts until a later state of its record is written', async () => {
   const { db } = warehouse;
   const id = randomUUID();
