@@ -77,29 +77,6 @@ describe('a meter that shows 2.0 and -0.7 at each quarter-hour of a day', () => 
     ]);
   });
 
-  test('has their sum in interval_coverage', async () => {
-    expect(await view('interval_coverage', 'month')).toMatchObject([
-      { usage: '124.8', readings: 96, days_covered: 1, max_kw: '5.200000' },
-    ]);
-  });
-
-  test('has the power of both together in load_profile', async () => {
-    const hours = await view('load_profile', 'hour');
-    expect(hours).toHaveLength(24);
-    for (const hour of hours)
-      expect(hour).toMatchObject({
-        readings: 4,
-        average_kw: '5.200000',
-        max_kw: '5.200000',
-        min_kw: '5.200000',
-      });
-  });
-
-  test('has neither gaps nor overlaps', async () => {
-    expect(await view('interval_gaps', 'gap_start')).toEqual([]);
-    expect(await view('interval_overlaps', 'overlap_start')).toEqual([]);
-  });
-
   test('has their sum in the comparison with a bill', async () => {
     const { company, meterId } = await metered(pair, [quarters]);
     const day = { start: '2026-03-01', end: '2026-03-01' };

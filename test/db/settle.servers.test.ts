@@ -33,18 +33,6 @@ const pendingDocument = async (updated = newer) => {
 };
 const now = () => warehouseNow(warehouse.db);
 
-test.each([
-  { event: '2026-05-01T00:00:00.123456789Z', record: '2026-05-01T00:00:00.123456Z' },
-  { event: '2026-05-01T02:00:00.1234567+02:00', record: '2026-05-01T00:00:00.123456' },
-  { event: '2026-05-01T00:00:00.123456Z', record: '2026-05-01T00:00:00.123456789Z' },
-])('an event of $event is applied by its record of $record', async ({ event: named, record: read }) => {
-  const { id, event } = await pendingDocument(named);
-  const readAt = await now();
-  await writeRecords(warehouse, 'documents', [{ id, updated: read }], { readAt });
-  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
-  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
-});
-
 test('an event is applied by a record without `updated` that was read after the event, not before', async () => {
   const { id, event } = await pendingDocument();
   const record = { id, name: 'a bill' };
