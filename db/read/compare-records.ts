@@ -9,7 +9,6 @@ import { itemTexts } from '../records/item-texts.ts';
 import { ownerOf } from '../records/owner.ts';
 import type { RecordPage } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
-import { sitesOfCompanies } from '../records/sources.ts';
 import { unreadableOf } from '../records/unreadable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import { isVersioned, type RecordResource, resources } from '../resources.ts';
