@@ -1,8 +1,8 @@
+import { analyseYoung } from '../../db/connection/analyse-young.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import type { RecordPage } from '../../db/records/page.ts';
 import { type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
-import { analyseYoung } from '../../db/schema/analyse-young.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

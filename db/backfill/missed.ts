@@ -5,12 +5,10 @@ import {
   gte,
   inArray,
   isNotNull,
-  isNull,
   max,
   min,
   ne,
   notExists,
-  or,
   type SQL,
   type SQLWrapper,
   sql,
@@ -120,6 +118,7 @@ function missedRecords(db: Executor, read: Read, resource: 'documents' | 'connec
       )
       .offset(fence),
   );
+  const isChanged = and(changed(row.syncedAt, row.rawUpdated), withoutEvent);
   const isGone = and(
     inArray(row.deletedReason, ['absent', 'listed']),
     sql`${row.deletedAt} >= ${own.at}`,
@@ -133,7 +132,7 @@ function missedRecords(db: Executor, read: Read, resource: 'documents' | 'connec
       and(
         eq(row.companyId, read.companyId),
         isNotNull(before.at),
-        or(and(isNull(row.deletedAt), changed(row.syncedAt, row.rawUpdated), withoutEvent), isGone),
+        sql`case when ${row.deletedAt} is null then ${isChanged} else ${isGone} end`,
       ),
     );
 }
@@ -165,7 +164,7 @@ function missedUsage(db: Executor, read: Read) {
     .where(and(eq(meters.id, meterId), sql`${meters.syncedAt} >= ${own.at}`))
     .offset(fence)
     .as('meter');
-  const isChanged = and(isNull(deletedAt), changed(syncedAt, updated), noEventSince(updated));
+  const isChanged = and(changed(syncedAt, updated), noEventSince(updated));
   const isGone = and(
     eq(deletedReason, 'absent'),
     sql`${deletedAt} >= ${own.at}`,
@@ -182,7 +181,7 @@ function missedUsage(db: Executor, read: Read) {
         eq(usageData.companyId, read.companyId),
         isNotNull(documentId),
         isNotNull(before.at),
-        or(isChanged, isGone),
+        sql`case when ${deletedAt} is null then ${isChanged} else ${isGone} end`,
       ),
     );
 }

@@ -77,22 +77,7 @@ export async function changedUntimed(
     .orderBy(desc(runs.finishedAt))
     .limit(1);
   const since = sql`${last?.began ?? '-infinity'}::timestamptz - ${unseenFor}`;
-  const isOf = { company: eq(companies.id, companyId), site: eq(sites.companyId, companyId) };
-  const changed: UntimedListing[] = [];
-  if (
-    !(await isListRead(db, runId)) &&
-    ((await hasChanged(db, companies, earlierCompanies, isOf.company, since)) ||
-      (await hasChanged(db, sites, earlierSites, isOf.site, since)))
-  )
-    changed.push('companies');
-  if (await hasChanged(db, meters, earlierMeters, eq(meters.companyId, companyId), since))
-    changed.push('meters');
-  return changed;
-}
-
-/** Whether a run has read the list of companies. */
-async function isListRead(db: Executor, runId: string): Promise<boolean> {
-  const read = await db
+  const listRead = await db
     .select({ runId: runs.runId })
     .from(runs)
     .where(
@@ -103,7 +88,18 @@ async function isListRead(db: Executor, runId: string): Promise<boolean> {
         ne(runs.state, 'running'),
       ),
     );
-  return read.length > 0;
+  const isCompany = eq(companies.id, companyId);
+  const isSite = eq(sites.companyId, companyId);
+  const changed: UntimedListing[] = [];
+  if (
+    listRead.length === 0 &&
+    ((await hasChanged(db, companies, earlierCompanies, isCompany, since)) ||
+      (await hasChanged(db, sites, earlierSites, isSite, since)))
+  )
+    changed.push('companies');
+  if (await hasChanged(db, meters, earlierMeters, eq(meters.companyId, companyId), since))
+    changed.push('meters');
+  return changed;
 }
 
 /** Whether rows had another state since a moment. */
@@ -133,20 +129,12 @@ export interface ListedDocument {
   readonly updated: string | null;
 }
 
-/** Counts of documents that the service lists as deleted. */
-export interface ListedDeletes {
-  /** Live documents of the company before. */
-  readonly live: number;
-  readonly tombstoned: number;
-  /** Documents that live until an operator decides. */
-  readonly quarantined: number;
-}
-
 /**
  * Tombstones documents that the service lists as deleted, and their usage; a later read of them undoes this.
  * Does not change rows that were touched since `beganAt`, rows newer than the listing's state, rows that
  * somebody decided to keep while they were absent, and listed states about which somebody decided.
- * Quarantines documents beyond the cap, and a newer listed state of documents that are kept.
+ * Quarantines documents beyond the cap, and a newer listed state of documents that are kept: they live until
+ * an operator decides. `live` is the number of live documents of the company before.
  */
 export async function retireListed(
   db: Database,
@@ -155,7 +143,7 @@ export async function retireListed(
   listed: readonly ListedDocument[],
   beganAt: string,
   cap: DeletesCap,
-): Promise<ListedDeletes> {
+) {
   return await withTransaction(db, async (tx) => {
     const isLive = and(eq(documents.companyId, companyId), isNull(documents.deletedAt));
     const [counted] = await tx.select({ live: count() }).from(documents).where(isLive);
@@ -189,22 +177,16 @@ export async function retireListed(
   });
 }
 
-/** A live document that a listing shows as deleted. */
-interface GoneDocument {
-  readonly id: string;
-  readonly updated: string | null;
-  /** Whether it waits for a person, or somebody decided to keep an earlier state of it. */
-  readonly isHeld: boolean;
-  readonly isKept: boolean;
-}
-
-/** Locks the rows of such documents. A listing that moves may contain one twice. */
+/**
+ * Locks the rows of these documents that live. `isHeld` says whether one waits for a person, and `isKept`
+ * whether somebody decided to keep an earlier state of it. A listing that moves may contain one twice.
+ */
 async function lockGone(
   tx: Transaction,
   companyId: string,
   listed: readonly ListedDocument[],
   beganAt: string,
-): Promise<GoneDocument[]> {
+) {
   // Documents with other ids are in no table.
   const withUuid = listed.filter(({ id }) => canonicalUuid(id) !== undefined);
   const incoming = unnested('page', withUuid, [
@@ -257,7 +239,7 @@ async function lockGone(
  */
 async function noteSeenAgain(
   tx: Transaction,
-  held: readonly GoneDocument[],
+  held: Awaited<ReturnType<typeof lockGone>>,
   beganAt: string,
 ): Promise<void> {
   const gone = unnested('gone', held, [

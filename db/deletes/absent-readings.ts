@@ -60,7 +60,8 @@ export async function removeAbsentReadings(
   await clearNotes(tx, meterId, range, showsAny(proved));
   await findAbsent(tx, proved);
   const { absent, unexplained, listsAny } = await countAbsent(tx, proved);
-  const live = unexplained === 0 ? 0 : await countReadings(tx, meterId);
+  const isOfMeter = eq(intervals.meterId, meterId);
+  const live = unexplained === 0 ? 0 : await tx.$count(intervals, isOfMeter);
   const tooMany = cap !== null && (!listsAny || overCap(cap, unexplained, live, leastReadings));
   // A repair takes no empty listing for the truth.
   const isEmpty = cap === null && !listsAny;
@@ -109,14 +110,6 @@ export async function clearNotes(
       end`,
     ),
   );
-}
-
-async function countReadings(tx: Executor, meterId: string): Promise<number> {
-  const [found] = await tx
-    .select({ readings: count() })
-    .from(intervals)
-    .where(eq(intervals.meterId, meterId));
-  return found?.readings ?? 0;
 }
 
 async function findAbsent(

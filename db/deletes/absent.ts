@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, isNull, type SQL, sql } from 'drizzle-orm';
 import { lookAtOnce } from '../catch-up/stale.ts';
 import { excluded, isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
@@ -136,7 +136,7 @@ export const notedAgain = {
  * Whether a note is of a row of a listing that a run tombstoned, in any of its attempts. With companies go
  * their sites and their records: a run begins with the list of companies.
  */
-const isTombstonedBy = (runId: string, { resource, companyId }: Listing): SQL =>
+export const isTombstonedBy = (runId: string, { resource, companyId }: Listing): SQL =>
   sql`${deletes.runId} = ${runId}::uuid
     and ${deletes.state} = 'applied'
     and (
@@ -145,27 +145,24 @@ const isTombstonedBy = (runId: string, { resource, companyId }: Listing): SQL =>
         and ${deletes.companyId} is not distinct from ${companyId}::uuid
     )`;
 
-export const tombstonedBy = (runId: string, listing: Listing): SQL =>
-  sql`select count(*) from ${deletes} where ${isTombstonedBy(runId, listing)}`;
-
 export const countTombstoned = async (
   db: Executor,
   runId: string,
   listing: Listing,
 ): Promise<number> => await db.$count(deletes, isTombstonedBy(runId, listing));
 
-/** Whether an earlier pass quarantined a row of a listing. */
-const isHeld = ({ resource, companyId }: Listing): SQL =>
-  sql`${deletes.state} = 'quarantined'
-    and ${deletes.resource} = ${resource}
-    and ${deletes.companyId} is not distinct from ${companyId}::uuid`;
+/** Whether an earlier pass quarantined a row of a listing. The index of what waits has the state as a literal. */
+export const isHeld = ({ resource, companyId }: Listing): SQL | undefined =>
+  and(
+    sql`${deletes.state} = 'quarantined'`,
+    eq(deletes.resource, resource),
+    companyId === null ? isNull(deletes.companyId) : eq(deletes.companyId, companyId),
+  );
 
-/** Clears what an earlier pass quarantined: a later pass has judged the listing again. */
-export const clearingQuarantine = (listing: Listing): SQL => sql`
-  delete from ${deletes}
-  where ${isHeld(listing)}`;
-
-/** Does the same, and returns the ids of the rows that the service listed as deleted. */
+/**
+ * Clears what an earlier pass quarantined, because a later pass has judged the listing again. Returns the ids of
+ * the rows that the service listed as deleted.
+ */
 export async function clearQuarantine(db: Executor, listing: Listing): Promise<string[]> {
   const { recordId, reason } = deletes;
   const cleared = await db.delete(deletes).where(isHeld(listing)).returning({ recordId, reason });

@@ -1,10 +1,11 @@
 import { and, desc, eq, inArray, isNull, max, ne, type SQL, sql } from 'drizzle-orm';
 import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { namesOfRecords } from '../read/names.ts';
+import { namesOfRecords, type RecordKey } from '../read/names.ts';
 import { type RecordResource, recordResources } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
+import { companyOf } from './list-rows.ts';
 import { approveReadings, reviveReadings } from './removed-readings.ts';
 import { note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 
@@ -23,12 +24,18 @@ const idOfNote = sql`case
         )
       end`;
 
+/** The record that has the name of a note: of readings their meter. */
+const subjectOfNote = sql`jsonb_build_object(
+        'resource', case when ${note.meterId} is null then ${note.resource} else 'meters' end,
+        'id', coalesce(${note.meterId}, ${note.recordId})
+      )`;
+
 /** Reads inferred deletions, the newest first: deletions that wait for a decision or all, of all runs or one run. */
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
 ) {
-  const { runId, companyId, resource, state, reason, recordId, notedAt, meterId } = note;
+  const { runId, companyId, resource, state, reason, recordId, notedAt } = note;
   const found = await db
     .select({
       runId,
@@ -44,7 +51,7 @@ export async function readDeletes(
       notedAt: sql<string>`${max(notedAt)}`,
       /** Some of their ids; of readings some of the ranges, after the meter. */
       examples: sql<string[]>`(array_agg(${idOfNote} order by ${recordId}))[1:3]`,
-      meters: sql<(string | null)[]>`(array_agg(${meterId} order by ${recordId}))[1:3]`,
+      subjects: sql<RecordKey[]>`to_jsonb((array_agg(${subjectOfNote} order by ${recordId}))[1:3])`,
     })
     .from(note)
     .where(
@@ -55,25 +62,15 @@ export async function readDeletes(
     )
     .groupBy(runId, companyId, resource, state, reason)
     .orderBy(desc(max(notedAt)), resource, companyId);
-  const ofCompany = (id: string) => ({ resource: 'companies', id });
-  const named = found.map(({ resource, examples, meters }) =>
-    examples.map((id, at) => {
-      const meter = meters[at] ?? null;
-      return meter === null ? { resource, id } : { resource: 'meters', id: meter };
-    }),
-  );
   const nameOf = await namesOfRecords(
     db,
-    found.flatMap((of, at) => [
-      ...(of.companyId === null ? [] : [ofCompany(of.companyId)]),
-      ...(named[at] ?? []),
-    ]),
+    found.flatMap((of) => [...companyOf(of), ...of.subjects]),
   );
-  return found.map(({ meters: _, ...of }, at) => ({
+  return found.map(({ subjects, ...of }) => ({
     ...of,
-    company: of.companyId === null ? null : nameOf(ofCompany(of.companyId)),
+    company: companyOf(of).map(nameOf)[0] ?? null,
     /** What people call each of the examples, or its meter; null where it has no name. */
-    names: (named[at] ?? []).map(nameOf),
+    names: subjects.map(nameOf),
   }));
 }
 

@@ -1,6 +1,6 @@
 import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { namesOfRecords } from '../read/names.ts';
+import { namesOfRecords, type RecordKey } from '../read/names.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { waits } from './explained.ts';
 import { note, rowsOfNote, usage } from './tombstone.ts';
@@ -101,24 +101,24 @@ export async function listDeletedRows(
     .orderBy(resource, sql`${date} desc nulls last`, recordId)
     .$dynamic();
   const rows = await (limit === null ? found : found.limit(limit));
-  const ofCompany = (id: string) => ({ resource: 'companies', id });
-  const ofRow = ({ resource, id }: Pick<DeletedRow, 'resource' | 'id'>) => ({
-    resource: resource === 'intervals' ? 'meters' : resource,
-    id,
+  const subjectOf = (row: RecordKey): RecordKey => ({
+    resource: row.resource === 'intervals' ? 'meters' : row.resource,
+    id: row.id,
   });
   const nameOf = await namesOfRecords(
     db,
-    rows.flatMap((one) => [
-      ofRow(one),
-      ...(one.companyId === null ? [] : [ofCompany(one.companyId)]),
-    ]),
+    rows.flatMap((row) => [subjectOf(row), ...companyOf(row)]),
   );
-  return rows.map((one) => ({
-    ...one,
-    name: one.name ?? nameOf(ofRow(one)),
-    company: one.companyId === null ? null : nameOf(ofCompany(one.companyId)),
+  return rows.map((row) => ({
+    ...row,
+    name: row.name ?? nameOf(subjectOf(row)),
+    company: companyOf(row).map(nameOf)[0] ?? null,
   }));
 }
+
+/** The company of a note as a record, if it has one. */
+export const companyOf = ({ companyId }: { readonly companyId: string | null }): RecordKey[] =>
+  companyId === null ? [] : [{ resource: 'companies', id: companyId }];
 
 /** Adds up all that a run found gone, by resource, state and currency. */
 export async function sumDeletedRows(db: Executor, runId: string): Promise<SumOfDeleted[]> {

@@ -3,6 +3,7 @@ import { lockReadings, noteRemoved } from '../catch-up/interval-ledger.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
+import { changeOf } from './tombstone.ts';
 
 /** Notes that readings of a meter are removed: for reads of it, and for its company's months. */
 export async function noteRemoval(tx: Executor, meterId: string): Promise<void> {
@@ -10,7 +11,7 @@ export async function noteRemoval(tx: Executor, meterId: string): Promise<void> 
   const { companyId } = meters;
   await tx.insert(companyChanges).select(
     tx
-      .select({ companyId, changedAt: sql`clock_timestamp()`.as('changed_at') })
+      .select(changeOf(companyId))
       .from(meters)
       .where(and(eq(meters.id, meterId), isNotNull(companyId))),
   );
@@ -81,14 +82,7 @@ export async function reviveReadings(tx: Executor, runId: string): Promise<numbe
     .innerJoin(meters, eq(meters.id, reading.meterId))
     .where(and(ofRun, isNotNull(meters.companyId)))
     .as('changed');
-  await tx.insert(companyChanges).select(
-    tx
-      .select({
-        companyId: changed.companyId,
-        changedAt: sql`clock_timestamp()`.as('changed_at'),
-      })
-      .from(changed),
-  );
+  await tx.insert(companyChanges).select(tx.select(changeOf(changed.companyId)).from(changed));
   const back = tx.$with('back').as(tx.delete(removedReadings).where(ofRun).returning(reading));
   const revived = await tx
     .with(back)

@@ -24,6 +24,13 @@ export const usage = alias(usageData, 'usage');
 
 const clock = sql`clock_timestamp()`;
 
+/** The note that records of a company changed, for an `insert` from a `select`. */
+export const changeOf = <Id extends PgColumn | SQL.Aliased>(companyId: Id) => ({
+  companyId,
+  changedAt: clock.as('changed_at'),
+  isKept: sql`false`.as('is_kept'),
+});
+
 /**
  * Tombstones the rows whose note meets a condition; returns their ids. A document takes its usage
  * with it. One that the service lists as deleted also takes over `updated`, so that no late event
@@ -108,7 +115,7 @@ async function lockRows(
     .insert(companyChanges)
     .select(
       tx
-        .select({ companyId: locked.companyId, changedAt: clock.as('changed_at') })
+        .select(changeOf(locked.companyId))
         .from(locked)
         .where(isNotNull(locked.companyId))
         .groupBy(locked.companyId),

@@ -3,7 +3,8 @@ import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts'
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { isObject, jsonStopsAt, jsonText, withoutByteOrderMark } from '../../contract/json.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { refreshEach, refreshStale, type StaleRecord } from '../catch-up/stale.ts';
+import { refreshEach } from '../catch-up/refresh-each.ts';
+import type { StaleRecord } from '../catch-up/stale.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
@@ -12,6 +13,7 @@ import { applyDocumentSites } from '../hot/apply-document-sites.ts';
 import { insertJournal, type JournalEntry, type RecordedBy } from '../hot/insert-journal.ts';
 import { noteDeleted } from '../hot/note-deleted.ts';
 import { noteStale } from '../hot/note-stale.ts';
+import { refreshStale } from '../hot/refresh-stale.ts';
 import { writeEvents } from '../hot/write-events.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
