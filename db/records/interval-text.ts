@@ -97,25 +97,13 @@ export function plainReadings(
   return { seconds, from, to, distinct };
 }
 
-/** Readings to write or compare: values that could not be read are null, wrong readings are not among them. */
-export interface ReadReadings {
-  readonly columns: IntervalColumns;
-  readonly plain: PlainReadings | undefined;
-  /** Readings without a time or a length, which no row can hold: the reason of each by its place. */
-  readonly wrong: ReadonlyMap<number, string>;
-  /** The places of the others. */
-  readonly right: readonly number[];
-}
-
 /**
  * Finds what of readings cannot be read: of all, as all readings of a meter may be wrong. Times that
- * look plain are not judged unless `strictly`, as nearly all exist.
+ * look plain are not judged unless `strictly`, as nearly all exist. In the columns, values that could not be
+ * read are null. `wrong` are the readings without a time or a length, which no row can hold: the reason of each
+ * by its place. `right` are the places of the others.
  */
-export function readReadings(
-  given: IntervalColumns,
-  zoneIsUtc: boolean,
-  strictly = false,
-): ReadReadings {
+export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictly = false) {
   const supposed = plainReadings(given, zoneIsUtc);
   const columns = readableColumns(given);
   const wrong = new Map<number, string>();
