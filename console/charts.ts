@@ -51,9 +51,9 @@ export function runCharts(ended: readonly ListedRun[], msOf: (run: ListedRun) =>
   }));
   const rows = (
     [
-      ['new', ({ inserted }: ListedRun) => inserted],
-      ['changed', ({ changed }: ListedRun) => changed],
-      ['tombstoned', ({ tombstoned }: ListedRun) => tombstoned],
+      ['new', ({ rowsInserted }: ListedRun) => rowsInserted],
+      ['changed', ({ rowsChanged }: ListedRun) => rowsChanged],
+      ['tombstoned', ({ rowsTombstoned }: ListedRun) => rowsTombstoned],
     ] as const
   ).map(([name, of]) => ({ type: 'bar', barMaxWidth, name, stack: 'rows', data: runs.map(of) }));
   const draw = (series: readonly object[]) =>

@@ -64,7 +64,7 @@ ${
           },
           { name: 'Took', of: (run) => took(run, now) },
           { name: 'Rows', of: changes },
-          { name: 'Missed', end: true, of: ({ missed }) => count(missed) },
+          { name: 'Missed', end: true, of: ({ rowsMissed }) => count(rowsMissed) },
           { name: 'Requests', end: true, of: ({ requests }) => count(requests) },
           { name: 'Ended', end: true, of: ({ finishedAt }) => ago(finishedAt, now) },
         ],
@@ -85,14 +85,14 @@ function msOf({ startedAt, finishedAt }: ListedRun, now: number): number {
 const took = (run: ListedRun, now: number): string => formatSeconds(msOf(run, now) / 1000);
 
 function changes(run: ListedRun): string {
-  const { inserted, changed, tombstoned, rejected, unreadable, unchanged } = run;
+  const { rowsInserted, rowsChanged, rowsUnchanged, rowsTombstoned, rowsRejected, valuesUnreadable } = run;
   const said = [
-    ...(inserted > 0 ? [`${count(inserted)} new`] : []),
-    ...(changed > 0 ? [`${count(changed)} changed`] : []),
-    ...(tombstoned > 0 ? [`${count(tombstoned)} tombstoned`] : []),
-    ...(rejected > 0 ? [`${count(rejected)} refused`] : []),
-    ...(unchanged > 0 ? [`${count(unchanged)} as before`] : []),
-    ...(unreadable > 0 ? [`${counted(unreadable, 'value')} unreadable`] : []),
+    ...(rowsInserted > 0 ? [`${count(rowsInserted)} new`] : []),
+    ...(rowsChanged > 0 ? [`${count(rowsChanged)} changed`] : []),
+    ...(rowsTombstoned > 0 ? [`${count(rowsTombstoned)} tombstoned`] : []),
+    ...(rowsRejected > 0 ? [`${count(rowsRejected)} refused`] : []),
+    ...(rowsUnchanged > 0 ? [`${count(rowsUnchanged)} as before`] : []),
+    ...(valuesUnreadable > 0 ? [`${counted(valuesUnreadable, 'value')} unreadable`] : []),
   ];
   return said.length === 0 ? 'none' : said.join(', ');
 }
@@ -119,7 +119,7 @@ export const runPage: MakePage = async ({ deps, params, now }) => {
       ['Took', took(run, now)],
       ['Companies', `${count(progress.companiesDone)} of ${count(progress.companies)}`],
       ['Rows', running ? `${count(progress.rows)} so far` : changes(run)],
-      ['Missed by events', count(run.missed)],
+      ['Missed by events', count(run.rowsMissed)],
       ['Drift', count(run.drift)],
       ['Requests', count(run.requests)],
       ['Workflow', run.workflowId && html`<code>${text(run.workflowId)}</code>`],

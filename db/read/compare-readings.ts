@@ -1,14 +1,11 @@
-import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import { and, between, count, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { literal } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import { isRefusal } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
-import { row } from '../deletes/tombstone.ts';
-import { readingKey } from '../records/interval-key.ts';
 import { anyReadings, distinctReadings } from '../records/interval-rows.ts';
 import {
   type IntervalColumns,
-  type PlainReadings,
   plainReadings,
   readingsAt,
   readReadings,
@@ -17,7 +14,7 @@ import {
 import { type ListedRange, unequalReadings } from '../records/listed-readings.ts';
 import { readingOf, refusedId } from '../records/rejected-records.ts';
 import { intervals } from '../schema/utility.ts';
-import { type Difference, type UnlistedRow, unlistedRows } from './compare-records.ts';
+import type { Difference } from './compare-records.ts';
 
 /** Readings of a meter that were compared, in parts such as pages. */
 export interface KeysCompared {
@@ -106,57 +103,61 @@ async function compareReadings(
   const readings = plain?.distinct
     ? distinctReadings(columns, plain.seconds)
     : anyReadings(columns);
-  const result = await db.execute<{
-    equal: boolean;
-    keys: number;
-    from: number | null;
-    to: number | null;
-  }>(sql`
-    with reported as materialized (
-      select *
-      from (${readings}
-      ) readings
-      where ${since}::timestamptz is null
-        or start_at >= ${since}::timestamptz
-    )
-    select
-      coalesce(
-        bool_and(
-          held.start_at is not null
-          and (reported.usage, reported.quality)
-            is not distinct from (held.usage, held.quality)
-        ),
-        true
-      ) as equal,
-      count(*)::int as keys,
-      extract(epoch from min(start_at))::float8 as from,
-      extract(epoch from max(start_at))::float8 as to
-    from reported
-      left join (
-        select ${readingKey}, usage, quality
-        from ${intervals}
-        where ${intervals.meterId} = ${meterId}
-          and ${intervals.startAt} between ${spanOf(plain)}
-      ) held using (${readingKey})`);
-  const [row] = result.rows;
+  const start = sql`start_at`.as('starts');
+  const reported = db.$with('reported').as(
+    db
+      .select({
+        start,
+        seconds: sql`granularity_seconds`.as('seconds'),
+        units: sql`usage_units`.as('units'),
+        ordinal: sql`ordinal`.as('place'),
+        usage: sql`usage`.as('reported_usage'),
+        quality: sql`quality`.as('reported_quality'),
+      })
+      .from(sql`(${readings}) readings`)
+      .where(startsSince(sql`start_at`, since))
+      .offset(literal(0)),
+  );
+  // Given as two values, Postgres plans only for their months.
+  const [from, to] =
+    plain === undefined
+      ? [sql`(select min(starts) from ${reported})`, sql`(select max(starts) from ${reported})`]
+      : [sql`${plain.from}::timestamptz`, sql`${plain.to}::timestamptz`];
+  const held = db
+    .select()
+    .from(intervals)
+    .where(and(eq(intervals.meterId, meterId), between(intervals.startAt, from, to)))
+    .as('held');
+  const isEqual = sql`${held.startAt} is not null
+    and (${reported.usage}, ${reported.quality}) is not distinct from (${held.usage}, ${held.quality})`;
+  const [compared] = await db
+    .with(reported)
+    .select({
+      equal: sql<boolean>`coalesce(bool_and(${isEqual}), true)`,
+      keys: count(),
+      from: sql<number | null>`extract(epoch from min(${reported.start}))::float8`,
+      to: sql<number | null>`extract(epoch from max(${reported.start}))::float8`,
+    })
+    .from(reported)
+    .leftJoin(
+      held,
+      and(
+        eq(held.startAt, reported.start),
+        eq(held.granularitySeconds, reported.seconds),
+        eq(held.usageUnits, reported.units),
+        eq(held.ordinal, reported.ordinal),
+      ),
+    );
   return {
-    equal: row?.equal ?? true,
+    equal: compared?.equal ?? true,
     refused: [],
     unreadable: unreadableValues(columns),
-    keys: row?.keys ?? 0,
-    from: row?.from ?? noKeys.from,
-    to: row?.to ?? noKeys.to,
+    keys: compared?.keys ?? 0,
+    from: compared?.from ?? noKeys.from,
+    to: compared?.to ?? noKeys.to,
     overlap: false,
   };
 }
-
-/**
- * The span of starts of the readings. Given as two values, Postgres plans for their months alone.
- */
-const spanOf = (plain: PlainReadings | undefined): SQL =>
-  plain === undefined
-    ? sql`(select min(start_at) from reported) and (select max(start_at) from reported)`
-    : sql`${plain.from}::timestamptz and ${plain.to}::timestamptz`;
 
 /** Counts the warehouse's readings of a meter, optionally only those that start since a moment. */
 export async function countIntervals(
@@ -164,16 +165,13 @@ export async function countIntervals(
   meterId: string,
   since: string | null = null,
 ): Promise<number> {
-  const [held] = await db
-    .select({ count: sql<number>`count(*)::int` })
-    .from(intervals)
-    .where(and(eq(intervals.meterId, meterId), startsSince(intervals.startAt, since)));
-  return held?.count ?? 0;
+  const { meterId: meter, startAt } = intervals;
+  return await db.$count(intervals, and(eq(meter, meterId), startsSince(startAt, since)));
 }
 
 /** Whether a reading starts since a moment; no condition without one. */
-const startsSince = (start: PgColumn, since: string | null): SQL | undefined =>
-  since === null ? undefined : gte(start, sql`${since}::timestamptz`);
+const startsSince = (start: SQLWrapper, since: string | null): SQL | undefined =>
+  since === null ? undefined : sql`${start} >= ${since}::timestamptz`;
 
 /** Compares a proved pass over a range of a meter with the warehouse. */
 export async function compareListed(tx: Executor, listed: ListedRange): Promise<Difference[]> {
@@ -189,23 +187,3 @@ export async function compareListed(tx: Executor, listed: ListedRange): Promise<
     return { id, state: 'different', fields };
   });
 }
-
-/** Whether a meter's `row` lives and has readings: those of a deleted meter do not count. */
-export const hasReadings = sql`${row.deletedAt} is null
-      and exists (
-        select
-        from ${intervals}
-        where ${intervals.meterId} = ${row.id}
-        offset 0
-      )`;
-
-/**
- * Lists meters with readings that the service did not list: live ones of a company, including
- * meters of others that it is noted as listing.
- */
-export const unlistedMeters = async (
-  db: Executor,
-  companyId: string,
-  seenIds: readonly string[],
-): Promise<UnlistedRow[]> =>
-  await unlistedRows(db, 'meters', companyId, seenIds, { lives: hasReadings });

@@ -34,6 +34,10 @@ export const countUpTo = async (
   return await db.$count(rows.limit(most).as('counted'));
 };
 
+/** Seconds since a time, by the warehouse's clock. */
+export const secondsSince = (time: SQLWrapper): SQL<number> =>
+  sql<number>`extract(epoch from clock_timestamp() - ${time})::float8`;
+
 /** Counts the rows of a table below `most`; of more, the planner estimates how many there are. */
 export async function aboutCount(
   db: Executor,

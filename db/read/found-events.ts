@@ -6,7 +6,6 @@ import {
   getViewSelectedFields,
   gte,
   isNull,
-  lt,
   type SQL,
   type SQLWrapper,
   sql,
@@ -101,11 +100,7 @@ function sourcesOf(db: Executor, filter: EventFilter): readonly Source[] {
     if (outcome === undefined && code !== undefined)
       return [...pending, aside('dead'), aside('missing')];
   }
-  const which = and(
-    companyId === undefined ? undefined : eq(journal.companyId, companyId),
-    since === undefined ? undefined : gte(journal.receivedAt, since),
-    until === undefined ? undefined : lt(journal.receivedAt, until),
-  );
+  const which = matching(journal, { companyId, since, until });
   return [{ ...received, which }];
 }
 

@@ -6,14 +6,6 @@ import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 
-/** Events that were given up. */
-export interface GivenUp {
-  /** Events whose record was neither written nor deleted since. */
-  readonly dead: number;
-  /** Events that became missing within the last day. */
-  readonly missingLately: number;
-}
-
 type GivenUpOutcome = Extract<EventOutcome, 'dead' | 'missing'>;
 
 /** The last events with an outcome. The outcome is not a parameter, so that a partial index can be used. */
@@ -27,7 +19,7 @@ const lastOf = (db: Executor, outcome: GivenUpOutcome, most: number) =>
     .as('e');
 
 /** Counts events that were given up, among the last `most` of each outcome. */
-export async function countGivenUp(db: Executor, most: number): Promise<GivenUp> {
+export async function countGivenUp(db: Executor, most: number) {
   const dead = lastOf(db, 'dead', most);
   const missing = lastOf(db, 'missing', most);
   // After the event came: then the warehouse has its change.
@@ -56,7 +48,9 @@ export async function countGivenUp(db: Executor, most: number): Promise<GivenUp>
     notWrittenSince('connection', connections),
   );
   return {
+    /** Events whose record was neither written nor deleted since. */
     dead: await db.$count(dead, isLost),
+    /** Events that became missing within the last day. */
     missingLately: await db.$count(missing, sql`${missing.asideAt} > now() - interval '1 day'`),
   };
 }

@@ -3,8 +3,10 @@ import {
   count,
   desc,
   eq,
+  getTableColumns,
   isNotNull,
   isNull,
+  not,
   type SQL,
   type SQLWrapper,
   sql,
@@ -61,56 +63,40 @@ export async function listDataIssues(
   limit: number,
   after?: number,
 ) {
-  const issue = db
-    .select()
-    .from(dataIssues)
-    .where(await sourceOf(db, filter, limit, after))
-    // Postgres may otherwise read an index of all open issues for those of a company.
-    .offset(literal(0))
-    .as('issue');
-  const order = Object.values(orderOf(issue));
-  const company = db
-    .select({ name: companies.name })
-    .from(companies)
-    .where(eq(companies.id, issue.companyId));
+  const { checkName, severity, subject, evidence, companyId, closedAt } = dataIssues;
+  // The source is not read with it: Postgres would add an index of all open issues to that of a company.
+  const isOpen = sql`coalesce(${closedAt}, 'infinity') = 'infinity'`;
+  const order = Object.values(orderOf(dataIssues));
   const before = alias(dataIssues, 'before');
   const last = db
     .select(orderOf(before))
     .from(before)
     .where(eq(before.id, after ?? 0));
+  const company = db
+    .select({ name: companies.name })
+    .from(companies)
+    .where(eq(companies.id, companyId));
   return await db
     .select({
-      id: issue.id,
-      checkName: issue.checkName,
-      severity: issue.severity,
-      companyId: sql<string>`${issue.companyId}`,
+      ...getTableColumns(dataIssues),
+      companyId: sql<string>`${companyId}`,
       company: sql<string | null>`${company}`,
-      entityType: issue.entityType,
-      entityId: issue.entityId,
-      subject: issue.subject,
       /** Values as they were written: amounts keep their digits. */
       evidence: sql<Readonly<Record<string, string | null>>>`(
         select coalesce(jsonb_object_agg(key, value), '{}')
-        from jsonb_each_text(${issue.evidence})
+        from jsonb_each_text(${evidence})
       )`,
       /** The evidence as a sentence. */
-      sentence: sql<string>`ops.issue_sentence(${issue.checkName}, ${issue.subject}, ${issue.evidence})`,
-      openedAt: issue.openedAt,
-      lastSeenAt: issue.lastSeenAt,
-      closedAt: issue.closedAt,
-      closedReason: issue.closedReason,
-      acknowledgedAt: issue.acknowledgedAt,
-      acknowledgedNote: issue.acknowledgedNote,
+      sentence: sql<string>`ops.issue_sentence(${checkName}, ${subject}, ${evidence})`,
     })
-    .from(issue)
+    .from(dataIssues)
     .where(
       and(
-        filter.id === undefined
-          ? sql`${issue.closedAt} is ${filter.closed ? sql`not null` : sql`null`}`
-          : undefined,
-        filter.checkName === undefined ? undefined : eq(issue.checkName, filter.checkName),
-        filter.severity === undefined ? undefined : eq(issue.severity, filter.severity),
-        filter.unacknowledged ? isNull(issue.acknowledgedAt) : undefined,
+        await sourceOf(db, filter, limit, after),
+        filter.id !== undefined ? undefined : filter.closed ? not(isOpen) : isOpen,
+        filter.checkName === undefined ? undefined : eq(checkName, filter.checkName),
+        filter.severity === undefined ? undefined : eq(severity, filter.severity),
+        filter.unacknowledged ? isNull(dataIssues.acknowledgedAt) : undefined,
         after === undefined ? undefined : sql`(${sql.join(order, sql`, `)}) > ${last}`,
       ),
     )

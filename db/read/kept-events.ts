@@ -42,31 +42,22 @@ export async function readDelivered(
   db: Executor,
   kept: readonly KeptEvent[],
 ): Promise<ReadonlyMap<string, DeliveredEvent>> {
+  const { id, payload, body } = eventPayloads;
   const delivered = new Map<string, DeliveredEvent>();
   for (let from = 0; from < kept.length; from += batches.payloadsRead) {
     const part = kept.slice(from, from + batches.payloadsRead);
-    const bytes = new Map((await readBytes(db, part)).map((row) => [row.id, row]));
+    const ids = part.map(({ id }) => id);
+    const rows = await db
+      .select({ id, payload: sql<string | null>`${payload}::text`, body })
+      .from(eventPayloads)
+      .where(isAmong(id, ids));
+    const bytes = new Map(rows.map((row) => [row.id, row]));
     for (const { id, seconds, iso } of part) {
-      const { payload, body } = bytes.get(id) ?? {};
-      const text = payload ?? body?.toString('utf8');
+      const kept = bytes.get(id);
+      const text = kept?.payload ?? kept?.body?.toString('utf8');
       if (text !== undefined)
         delivered.set(id, { id, timestamp: seconds, receivedAt: iso, body: text });
     }
   }
   return delivered;
 }
-
-const readBytes = async (db: Executor, kept: readonly KeptEvent[]) =>
-  await db
-    .select({
-      id: eventPayloads.id,
-      payload: sql<string | null>`${eventPayloads.payload}::text`,
-      body: eventPayloads.body,
-    })
-    .from(eventPayloads)
-    .where(
-      isAmong(
-        eventPayloads.id,
-        kept.map(({ id }) => id),
-      ),
-    );

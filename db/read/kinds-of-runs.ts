@@ -1,11 +1,25 @@
-import { and, desc, eq, isNotNull, isNull, max, ne, not, or, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  count,
+  desc,
+  eq,
+  isNotNull,
+  isNull,
+  max,
+  ne,
+  not,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
-import type { KindOfRuns, LastRun } from '../../health/measured.ts';
+import type { KindOfRuns } from '../../health/measured.ts';
 import { noCompany } from '../backfill/manifest.ts';
 import type { Executor } from '../connection/connect.ts';
 import { pages, runCompanies, runs } from '../schema/metersync.ts';
+import { secondsSince } from './counted.ts';
 import { isRunRow } from './runs.ts';
 
 const part = alias(runs, 'part');
@@ -20,44 +34,34 @@ export async function readKindOfRuns(
   kind: RunKind,
   undecided: number,
 ): Promise<KindOfRuns> {
-  const { running, underWay } = await readUnderWay(db, kind);
+  const underWay = await readUnderWay(db, kind);
   const last = await readLast(db, kind);
-  if (last === null)
-    return { running, underWay, last, ...(await readLastComplete(db, kind, undefined)) };
-  const { parts, toDecide } = await countParts(db, last.runId);
-  const readAll = last.state === 'suspect' && toDecide === parts.suspect;
+  const counted = last && (await countParts(db, last.runId));
+  const readAll = last?.state === 'suspect' && counted?.toDecide === counted?.parts.suspect;
   const decided = readAll && undecided === 0;
   return {
-    running,
-    underWay,
-    last: {
-      ...last,
-      ...(decided ? { state: 'complete', error: null } : {}),
-      awaitsDecision: readAll && !decided,
-      parts,
-    },
+    ...underWay,
+    last: last &&
+      counted && {
+        ...last,
+        ...(decided ? { state: 'complete', error: null } : {}),
+        awaitsDecision: readAll && !decided,
+        parts: counted.parts,
+      },
     ...(await readLastComplete(db, kind, readAll ? last.runId : undefined)),
   };
 }
 
 /** Whether any full run of all companies ever ended with data. */
 export async function isLoaded(db: Executor): Promise<boolean> {
-  const ended = await db
+  const withData = sql`${runs.state} in ('complete', 'partial', 'suspect')`;
+  const [ended] = await db
     .select({ runId: runs.runId })
     .from(runs)
-    .where(
-      and(
-        isOfKind('full'),
-        sql`${runs.state} in ('complete', 'partial', 'suspect')`,
-        not(isOfChosen),
-      ),
-    )
+    .where(and(isOfKind('full'), withData, not(isOfChosen)))
     .limit(1);
-  return ended.length > 0;
+  return ended !== undefined;
 }
-
-/** Seconds since a time. */
-const age = (at: SQL) => sql<number>`extract(epoch from clock_timestamp() - ${at})::float8`;
 
 const isOfKind = (kind: RunKind): SQL | undefined => and(isRunRow, eq(runs.kind, kind));
 
@@ -71,10 +75,7 @@ const isOfChosen = hasChosen(undefined);
 /** A company's first backfill has its id, and is started by its first event. */
 const isFirstBackfill = hasChosen(eq(runCompanies.companyId, runs.runId));
 
-async function readUnderWay(
-  db: Executor,
-  kind: RunKind,
-): Promise<Pick<KindOfRuns, 'running' | 'underWay'>> {
+async function readUnderWay(db: Executor, kind: RunKind) {
   const ofRun = and(eq(part.runId, runs.runId), isNotNull(part.resource));
   const latest = db
     .select({ readAt: pages.readAt })
@@ -112,7 +113,7 @@ async function readUnderWay(
         runId: runs.runId,
         startedAt: runs.startedAt,
         progressAt,
-        progressSecondsAgo: age(progressAt),
+        progressSecondsAgo: secondsSince(progressAt),
       },
     })
     .from(runs)
@@ -124,10 +125,7 @@ async function readUnderWay(
   return first ?? { running: 0, underWay: null };
 }
 
-async function readLast(
-  db: Executor,
-  kind: RunKind,
-): Promise<Omit<LastRun, 'parts' | 'awaitsDecision'> | null> {
+async function readLast(db: Executor, kind: RunKind) {
   const { runId, state, startedAt, finishedAt, error, rowsMissed } = runs;
   const [last] = await db
     .select({
@@ -147,15 +145,11 @@ async function readLast(
   return last ?? null;
 }
 
-async function readLastComplete(
-  db: Executor,
-  kind: RunKind,
-  readAll: string | undefined,
-): Promise<Pick<KindOfRuns, 'lastCompleteAt' | 'lastCompleteSecondsAgo'>> {
+async function readLastComplete(db: Executor, kind: RunKind, readAll: string | undefined) {
   const [last] = await db
     .select({
       lastCompleteAt: sql<string>`${runs.finishedAt}`,
-      lastCompleteSecondsAgo: age(sql`${runs.finishedAt}`),
+      lastCompleteSecondsAgo: secondsSince(runs.finishedAt),
     })
     .from(runs)
     .where(
@@ -172,14 +166,11 @@ async function readLastComplete(
 }
 
 /** Counts the parts of a run by state, and the parts that only wait for a decision on deletions. */
-async function countParts(
-  db: Executor,
-  runId: string,
-): Promise<{ readonly parts: LastRun['parts']; readonly toDecide: number }> {
+async function countParts(db: Executor, runId: string) {
   const counts = await db
     .select({
       state: runs.state,
-      parts: sql<number>`count(*)::int`,
+      parts: count(),
       toDecide: sql<number>`(count(*) filter (where ${runs.error} ~ ${onlyUntilDecided}))::int`,
     })
     .from(runs)

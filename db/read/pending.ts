@@ -1,11 +1,11 @@
-import { and, eq, gt, lte, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, eq, gt, lte, min, type SQL, sql } from 'drizzle-orm';
 import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import { parkingCodes } from '../../contract/failures.ts';
 import type { PendingEvents } from '../../health/measured.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { staleRecords } from '../schema/metersync.ts';
-import { countUpTo, cut } from './counted.ts';
+import { countUpTo, cut, secondsSince } from './counted.ts';
 
 /** Due records that are read where there are too many to count their events. */
 const dueRead = 1_000;
@@ -41,8 +41,8 @@ async function readKind(db: Executor, kind: RecordEventKind, most: number): Prom
   const [due] = await db
     .select({
       events: cut(sql`coalesce(sum(${first.events}), 0)`, most),
-      secondsDue: ageOf(first.dueAt),
-      seconds: ageOf(first.since),
+      secondsDue: secondsSince(min(first.dueAt)),
+      seconds: secondsSince(min(first.since)),
     })
     .from(first);
   const next = firstOf(and(ofKind, gt(dueAt, now)), 2 * most);
@@ -52,7 +52,7 @@ async function readKind(db: Executor, kind: RecordEventKind, most: number): Prom
     .select({
       waiting: sumOf(sql`not ${next.parked}`),
       parked: sumOf(sql`${next.parked}`),
-      seconds: ageOf(next.since),
+      seconds: secondsSince(min(next.since)),
     })
     .from(next);
   const ages = [due?.seconds ?? null, later?.seconds ?? null].filter((age) => age !== null);
@@ -64,10 +64,6 @@ async function readKind(db: Executor, kind: RecordEventKind, most: number): Prom
     oldestSeconds: ages.length === 0 ? null : Math.max(...ages),
   };
 }
-
-/** Seconds since the first of some times; null without one. */
-const ageOf = (times: SQLWrapper) =>
-  sql<number | null>`extract(epoch from clock_timestamp() - min(${times}))::float8`;
 
 /** Counts pending events by kind. */
 export async function readPending(

@@ -1,5 +1,17 @@
-import { and, count, desc, eq, isNotNull, isNull, type SQL, sql, sum } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import {
+  and,
+  count,
+  countDistinct,
+  desc,
+  eq,
+  gt,
+  isNotNull,
+  isNull,
+  max,
+  sql,
+  sum,
+} from 'drizzle-orm';
+import { oneRow } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
 import { costByMonth, usageByMonth } from './company-months.ts';
@@ -13,7 +25,14 @@ import {
   readIssues,
   utc,
 } from './report-parts.ts';
-import { bills, monthlyUsage, siteTimeZones } from './views.ts';
+import {
+  bills,
+  intervalCoverage,
+  loadProfile,
+  monthlyCost,
+  monthlyUsage,
+  siteTimeZones,
+} from './views.ts';
 
 /** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
 export type Report = Awaited<ReturnType<typeof readReport>>;
@@ -43,10 +62,8 @@ async function readWithin(
     onProgress(name);
     return read();
   };
-  const clock = await tx.execute<{ madeAt: string }>(
-    sql`select ${utc<string>(sql`now()`)} as "madeAt"`,
-  );
-  const madeAt = clock.rows[0]?.madeAt ?? '';
+  const [clock] = await tx.select({ madeAt: utc<string>(sql`now()`) }).from(oneRow);
+  const madeAt = clock?.madeAt ?? '';
   const parts = {
     /** When the report was read. */
     madeAt,
@@ -91,50 +108,36 @@ async function readCompany(tx: Executor, id: string) {
 }
 
 async function readCounts(tx: Executor, companyId: string | undefined) {
-  const countOf = async (table: typeof companies | typeof meters, owner: PgColumn) => {
-    const [row] = await tx
-      .select({ rows: count() })
-      .from(table)
-      .where(and(isNull(table.deletedAt), isOf(owner, companyId)));
-    return row?.rows ?? 0;
-  };
-  const [counted] = await tx
-    .select({ rows: count() })
-    .from(bills)
-    .where(isOf(bills.companyId, companyId));
+  const ofCompanies = and(isNull(companies.deletedAt), isOf(companies.id, companyId));
+  const ofMeters = and(isNull(meters.deletedAt), isOf(meters.companyId, companyId));
   return {
-    companies: await countOf(companies, companies.id),
-    meters: await countOf(meters, meters.companyId),
-    bills: counted?.rows ?? 0,
+    companies: await tx.$count(companies, ofCompanies),
+    meters: await tx.$count(meters, ofMeters),
+    bills: await tx.$count(bills, isOf(bills.companyId, companyId)),
   };
 }
 
 async function readUndated(tx: Executor, companyId: string | undefined) {
   const { commodity, units, usage, month } = monthlyUsage;
-  const { rows: cost } = await tx.execute<{
-    currency: string | null;
-    cost: string | null;
-    bills: number;
-  }>(sql`
-    with undated as (
-      select currency, cost, bill_ids
-      from analytics.monthly_cost
-      where ${whereOf(companyId)} and month is null
-    )
-    select
-      currency,
-      sum(cost) as cost,
-      (
-        select count(distinct bill_id)::int
-        from undated u
-          cross join unnest(u.bill_ids) as b(bill_id)
-        where u.currency is not distinct from undated.currency
-      ) as bills
-    from undated
-    group by 1
-    order by 1`);
+  const { currency, cost, billIds } = monthlyCost;
+  const undated = and(isOf(monthlyCost.companyId, companyId), isNull(monthlyCost.month));
+  const costs = await tx
+    .select({ currency, cost: sum(cost) })
+    .from(monthlyCost)
+    .where(undated)
+    .groupBy(currency)
+    .orderBy(currency);
+  const billsOf = await tx
+    .select({ currency, bills: countDistinct(sql`bill`) })
+    .from(monthlyCost)
+    .crossJoin(sql`unnest(${billIds}) as bill_ids (bill)`)
+    .where(undated)
+    .groupBy(currency);
   return {
-    cost,
+    cost: costs.map((row) => ({
+      ...row,
+      bills: billsOf.find((one) => one.currency === row.currency)?.bills ?? 0,
+    })),
     usage: await tx
       .select({ commodity, units, usage: sum(usage) })
       .from(monthlyUsage)
@@ -145,66 +148,64 @@ async function readUndated(tx: Executor, companyId: string | undefined) {
 }
 
 /**
- * Reads the covered parts of all days of all meters, by bills and by readings, rounded down: 1 is all. A month without readings between two of its meter counts, too.
- * It is filled in beside the one before it: the planner cannot guess how many there are to join.
+ * Reads the covered parts of all days of all meters, by bills and by readings, rounded down: 1 is all. A month
+ * without readings between two of its meter counts, too.
  */
 async function readCoverage(tx: Executor, companyId: string | undefined) {
-  const { rows } = await tx.execute<{
-    month: string;
-    bills: string | null;
-    readings: string | null;
-  }>(sql`
-    with billed as (
-      select
-        month,
-        trunc(sum(days_covered)::numeric / sum(days_in_month), 4) as part
-      from analytics.monthly_usage
-      where ${whereOf(companyId)}
-        and month is not null
-      group by month
-    ), meter_months as (
-      select
-        meter_id,
-        month,
-        max(covered_seconds) as covered,
-        max(month_seconds) as seconds
-      from analytics.interval_coverage
-      where ${whereOf(companyId)}
-      group by meter_id, month
-    ), followed as (
-      select
-        *,
-        lead(month) over (partition by meter_id order by month) as next_month
-      from meter_months
-    ), every_month as (
-      select
-        filled.month::date as month,
-        case when filled.month = f.month then f.covered else 0 end as covered,
-        case
-          when filled.month = f.month then f.seconds
-          else extract(epoch from filled.month + interval '1 month' - filled.month)
-        end as seconds
-      from followed f
-        cross join lateral generate_series(
-          f.month::timestamp,
-          coalesce(f.next_month - interval '1 month', f.month),
-          interval '1 month'
-        ) as filled (month)
-    ), read as (
-      select
-        month,
-        trunc(sum(covered) / sum(seconds), 4) as part
-      from every_month
-      group by month
-    )
-    select
-      month::text as month,
-      billed.part as bills,
-      read.part as readings
-    from billed
-      full join read using (month)
-    order by month`);
-  return rows;
+  const { month, daysCovered, daysInMonth } = monthlyUsage;
+  const billed = await tx
+    .select({
+      month: sql<string>`${month}`,
+      part: sql<string>`trunc(sum(${daysCovered})::numeric / sum(${daysInMonth}), 4)`,
+    })
+    .from(monthlyUsage)
+    .where(and(isOf(monthlyUsage.companyId, companyId), isNotNull(month)))
+    .groupBy(month);
+  const { meterId, month: monthRead, coveredSeconds, monthSeconds } = intervalCoverage;
+  const followed = tx
+    .select({
+      meterId,
+      month: monthRead,
+      covered: max(coveredSeconds).as('covered'),
+      seconds: max(monthSeconds).as('seconds'),
+      next: sql`lead(${monthRead}) over (partition by ${meterId} order by ${monthRead})`.as(
+        'next_month',
+      ),
+    })
+    .from(intervalCoverage)
+    .where(isOf(intervalCoverage.companyId, companyId))
+    .groupBy(meterId, monthRead)
+    .as('followed');
+  const isRead = sql`filled.month = ${followed.month}`;
+  // Filled in next to the month before: the planner cannot guess how many there are to join.
+  const read = await tx
+    .select({
+      month: sql<string>`filled.month::date`,
+      part: sql<string>`trunc(
+        sum(case when ${isRead} then ${followed.covered} else 0 end)
+        / sum(
+          case
+            when ${isRead} then ${followed.seconds}
+            else extract(epoch from filled.month + interval '1 month' - filled.month)
+          end
+        ),
+        4
+      )`,
+    })
+    .from(followed)
+    .crossJoin(sql`generate_series(
+      ${followed.month}::timestamp,
+      coalesce(${followed.next} - interval '1 month', ${followed.month}),
+      interval '1 month'
+    ) as filled (month)`)
+    .groupBy(sql`filled.month`);
+  const partOf = (rows: typeof read, of: string) =>
+    rows.find((row) => row.month === of)?.part ?? null;
+  return [...new Set([...billed, ...read].map((row) => row.month))].toSorted().map((of) => ({
+    month: of,
+    bills: partOf(billed, of),
+    readings: partOf(read, of),
+  }));
 }
 
 /**
@@ -214,41 +215,52 @@ async function readCoverage(tx: Executor, companyId: string | undefined) {
  * meter with most of them.
  */
 async function readLoad(tx: Executor, companyId: string | undefined) {
-  const { rows: profiles } = await tx.execute<{
-    /** 1 is Monday. */
-    weekday: number;
-    hour: number;
-    kw: string | null;
-    meters: number;
-    metersOfAll: number;
-  }>(sql`
-    with profiles as (
-      select
-        *,
-        hours_with_power >= 0.95 * max(hours_with_power) over () as is_whole
-      from analytics.load_profile
-      where ${whereOf(companyId)}
-        and coalesce(net_metering_type, '') not in ('EXPORT', 'GENERATION')
-        and hours_with_power > 0
-    ), counted as (
-      select
-        count(distinct meter_id) filter (where is_whole)::int as meters,
-        count(distinct meter_id)::int as meters_of_all
-      from profiles
-    )
-    select
-      weekday,
-      hour,
-      round(sum(average_kw) filter (where is_whole), 3) as kw,
-      meters,
-      meters_of_all as "metersOfAll"
-    from profiles
-      cross join counted
-    group by weekday, hour, meters, meters_of_all
-    order by weekday, hour`);
-  const { meters = 0, metersOfAll = 0 } = profiles[0] ?? {};
-  const hours = profiles.map(({ weekday, hour, kw }) => ({ weekday, hour, kw }));
-  return { hours, meters, metersOfAll };
+  const { meterId, weekday, hour, averageKw, hoursWithPower, netMeteringType } = loadProfile;
+  const profiles = tx.$with('profiles').as(
+    tx
+      .select({
+        meterId,
+        weekday,
+        hour,
+        averageKw,
+        isWhole: sql`${hoursWithPower} >= 0.95 * max(${hoursWithPower}) over ()`.as('is_whole'),
+      })
+      .from(loadProfile)
+      .where(
+        and(
+          isOf(loadProfile.companyId, companyId),
+          sql`coalesce(${netMeteringType}, '') not in ('EXPORT', 'GENERATION')`,
+          gt(hoursWithPower, 0),
+        ),
+      ),
+  );
+  const counted = tx
+    .select({
+      meters: sql<number>`count(distinct meter_id) filter (where is_whole)::int`.as('meters'),
+      ofAll: sql<number>`count(distinct meter_id)::int`.as('meters_of_all'),
+    })
+    .from(profiles)
+    .as('counted');
+  const hours = await tx
+    .with(profiles)
+    .select({
+      /** 1 is Monday. */
+      weekday: profiles.weekday,
+      hour: profiles.hour,
+      kw: sql<string | null>`round(sum(${profiles.averageKw}) filter (where is_whole), 3)`,
+      meters: counted.meters,
+      metersOfAll: counted.ofAll,
+    })
+    .from(profiles)
+    .crossJoin(counted)
+    .groupBy(profiles.weekday, profiles.hour, counted.meters, counted.ofAll)
+    .orderBy(profiles.weekday, profiles.hour);
+  const { meters = 0, metersOfAll = 0 } = hours[0] ?? {};
+  return {
+    hours: hours.map(({ weekday, hour, kw }) => ({ weekday, hour, kw })),
+    meters,
+    metersOfAll,
+  };
 }
 
 /** Counts sites by the time zone of their days and hours; `default` is UTC, for those without a known zone. */
@@ -262,7 +274,3 @@ async function readTimeZones(tx: Executor, companyId: string | undefined) {
     .groupBy(timeZone, source)
     .orderBy(desc(count()), timeZone, source);
 }
-
-/** Whether a row of a view of analytics is of the company of the report. */
-const whereOf = (companyId: string | undefined): SQL =>
-  companyId === undefined ? sql`true` : sql`company_id = ${companyId}::uuid`;

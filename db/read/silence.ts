@@ -3,26 +3,11 @@ import { probeEventType } from '../../contract/event.ts';
 import type { Silence } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
-import { mostCounted } from './counted.ts';
+import { mostCounted, secondsSince } from './counted.ts';
 import { isRunRow } from './runs.ts';
 
 /** Measures whether events arrive. Probes are not events of the service. */
 export async function readSilence(db: Executor, most: number = mostCounted): Promise<Silence> {
-  const quiet = await readQuiet(db);
-  const missed = await readMissed(db, quiet?.last ?? null, most);
-  return {
-    lastEventAt: quiet?.last ?? null,
-    quietSeconds: quiet?.seconds == null ? null : Math.max(0, quiet.seconds),
-    missedRows: missed?.rows ?? 0,
-    missedCompanies: missed?.companies ?? 0,
-    missedAt: missed?.at ?? null,
-  };
-}
-
-/**
- * Reads when the last event was received, and the seconds since then or since the first run began.
- */
-async function readQuiet(db: Executor) {
   const last = db
     .select({ at: max(journal.receivedAt).as('last_at') })
     .from(journal)
@@ -34,13 +19,17 @@ async function readQuiet(db: Executor) {
     .where(isRunRow);
   const [quiet] = await db
     .select({
-      last: last.at,
-      seconds: sql<
-        number | null
-      >`extract(epoch from clock_timestamp() - coalesce(${last.at}, ${first}))::float8`,
+      at: last.at,
+      seconds: sql<number | null>`${secondsSince(sql`coalesce(${last.at}, ${first})`)}`,
     })
     .from(last);
-  return quiet;
+  const lastEventAt = quiet?.at ?? null;
+  const seconds = quiet?.seconds ?? null;
+  return {
+    lastEventAt,
+    quietSeconds: seconds === null ? null : Math.max(0, seconds),
+    ...(await readMissed(db, lastEventAt, most)),
+  };
 }
 
 /** Counts changes that runs found since the last event, and at least in the last day. */
@@ -57,10 +46,10 @@ async function readMissed(db: Executor, lastEventAt: string | null, most: number
     .as('missed');
   const [found] = await db
     .select({
-      rows: sql<number>`coalesce(sum(${missed.rowsMissed}), 0)::int`,
-      companies: countDistinct(missed.companyId),
-      at: sql<string | null>`max(${missed.finishedAt})::text`,
+      missedRows: sql<number>`coalesce(sum(${missed.rowsMissed}), 0)::int`,
+      missedCompanies: countDistinct(missed.companyId),
+      missedAt: max(missed.finishedAt),
     })
     .from(missed);
-  return found;
+  return found ?? { missedRows: 0, missedCompanies: 0, missedAt: null };
 }

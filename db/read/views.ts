@@ -12,7 +12,12 @@ const ofMonths = () => ({
 });
 
 export const monthlyCost = analytics
-  .view('monthly_cost', { ...ofMonths(), currency: text('currency'), cost: numeric('cost') })
+  .view('monthly_cost', {
+    ...ofMonths(),
+    currency: text('currency'),
+    cost: numeric('cost'),
+    billIds: uuid('bill_ids').array(),
+  })
   .existing();
 
 export const monthlyUsage = analytics
@@ -25,6 +30,28 @@ export const monthlyUsage = analytics
     usage: numeric('usage'),
     daysInMonth: integer('days_in_month'),
     daysCovered: integer('days_covered'),
+  })
+  .existing();
+
+export const intervalCoverage = analytics
+  .view('interval_coverage', {
+    companyId: uuid('company_id').notNull(),
+    meterId: text('meter_id').notNull(),
+    month: date('month').notNull(),
+    coveredSeconds: bigint('covered_seconds', { mode: 'number' }).notNull(),
+    monthSeconds: bigint('month_seconds', { mode: 'number' }).notNull(),
+  })
+  .existing();
+
+export const loadProfile = analytics
+  .view('load_profile', {
+    companyId: uuid('company_id').notNull(),
+    meterId: text('meter_id').notNull(),
+    weekday: integer('weekday').notNull(),
+    hour: integer('hour').notNull(),
+    averageKw: numeric('average_kw'),
+    hoursWithPower: integer('hours_with_power').notNull(),
+    netMeteringType: text('net_metering_type'),
   })
   .existing();
 

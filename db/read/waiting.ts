@@ -7,7 +7,7 @@ import type { LateWork } from '../../health/measured.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
-import { cut } from './counted.ts';
+import { cut, secondsSince } from './counted.ts';
 
 /** Events, owners and parts of backfills that a failure holds up. */
 export const heldUp = (
@@ -126,9 +126,7 @@ export async function readLateWork(db: Executor, most: number): Promise<LateWork
   ).as('settled');
   const [last] = await db
     .select({
-      seconds: sql<
-        number | null
-      >`extract(epoch from clock_timestamp() - max(${settled.settledAt}))::float8`,
+      seconds: sql<number | null>`${secondsSince(sql`max(${settled.settledAt})`)}`,
     })
     .from(settled);
   const [first] = await readWaiting(db, most);

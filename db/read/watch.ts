@@ -3,6 +3,7 @@ import type { WatchHealth } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
 import { isToSend } from '../watch/sent.ts';
+import { secondsSince } from './counted.ts';
 
 /** Reads when the watch last ran, the open alarms, and what could not be sent. */
 export async function readWatch(db: Executor): Promise<WatchHealth> {
@@ -11,7 +12,7 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
     .select({
       name: alerts.name,
       key: alerts.key,
-      openedAt: sql<string>`${alerts.openedAt}::text`,
+      openedAt: sql<string>`${alerts.openedAt}`,
       notifiedAt: alerts.notifiedAt,
     })
     .from(alerts)
@@ -21,7 +22,7 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
       name: alerts.name,
       key: alerts.key,
       by: sql<string>`coalesce(${alerts.acknowledgedBy}, '')`,
-      at: sql<string>`${alerts.acknowledgedAt}::text`,
+      at: sql<string>`${alerts.acknowledgedAt}`,
       note: alerts.acknowledgedNote,
       counts: sql<Record<string, number>>`coalesce(${alerts.acknowledgedCounts}, '{}')`,
     })
@@ -29,8 +30,7 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
     .where(and(isNull(alerts.closedAt), isNotNull(alerts.acknowledgedAt)));
   const [unsent] = await db
     .select({
-      seconds: sql<number>`extract(epoch from clock_timestamp()
-        - min(greatest(${alerts.openedAt}, ${alerts.closedAt})))::float8`,
+      seconds: secondsSince(sql`min(greatest(${alerts.openedAt}, ${alerts.closedAt}))`),
       error: sql<string>`max(${alerts.error})`,
     })
     .from(alerts)
@@ -40,16 +40,10 @@ export async function readWatch(db: Executor): Promise<WatchHealth> {
 }
 
 /** Reads when the watch last ran. */
-export async function readLastLook(
-  db: Executor,
-): Promise<Pick<WatchHealth, 'lookedAt' | 'lookedSecondsAgo'>> {
+export async function readLastLook(db: Executor) {
+  const { at } = heartbeat;
   const [look] = await db
-    .select({
-      lookedAt: heartbeat.at,
-      lookedSecondsAgo: sql<
-        number | null
-      >`extract(epoch from clock_timestamp() - ${heartbeat.at})::float8`,
-    })
+    .select({ lookedAt: at, lookedSecondsAgo: sql<number | null>`${secondsSince(at)}` })
     .from(heartbeat);
   return look ?? { lookedAt: null, lookedSecondsAgo: null };
 }

@@ -8,8 +8,8 @@ import {
   countIntervals,
   joinKeys,
   noKeys,
-  unlistedMeters,
 } from '../../db/read/compare-readings.ts';
+import { unlistedMeters } from '../../db/read/extra-rows.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
 import { doubtOf, present } from './listing.ts';

@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import type { Difference, UnlistedRow } from '../../db/read/compare-records.ts';
+import type { Difference } from '../../db/read/compare-records.ts';
+import type { UnlistedRow } from '../../db/read/extra-rows.ts';
 import { type AuditReport, addReport, addTo, emptyReport, type Found } from './report.ts';
 
 /** One reading of a listing. */

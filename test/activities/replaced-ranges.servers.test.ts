@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { unlistedMeters } from '../../db/read/compare-readings.ts';
+import { unlistedMeters } from '../../db/read/extra-rows.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';

@@ -1,19 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { BilledCompany, type BillSaid } from '../support/bills.ts';
 import { delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { blocksTouched } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 async function newCompany(meters: Readonly<Record<string, object>> = {}): Promise<BilledCompany> {
   const company = new BilledCompany(warehouse);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { checkNames } from '../../contract/check-names.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
 import { mostCounted } from '../../db/read/counted.ts';
@@ -10,15 +10,12 @@ import { countUnreadable } from '../../db/read/unreadable-values.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
+import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const today = '2026-02-10';
 const meterId = () => `meter/${randomUUID()}`;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { connectionsNeedingAttention } from '../../db/read/attention.ts';
@@ -8,15 +8,12 @@ import { listConnections } from '../../db/read/companies.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { company, connectionEvent, delivery } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { blocksTouched } from '../support/plans.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const january = { start: '2026-01-01', end: '2026-01-31' };
 
@@ -74,7 +71,7 @@ test.each([
 );
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
-const retried = ['WEBSITE_DOWN', 'URL_INACCESSIBLE', 'OTHER_ERROR', 'UNDER_INVESTIGATION', 'NEVER_HEARD_OF'];
+const retried = ['WEBSITE_DOWN', 'UNDER_INVESTIGATION', 'NEVER_HEARD_OF'];
 
 test.each(
   retried.flatMap((status) => [

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readReport } from '../../db/read/report.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { cases } from '../support/cases.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const seed = Number(process.env.SEED ?? 20_261_123);
 
@@ -264,17 +261,6 @@ function daysOfChanges(zone: string): { zone: string; day: string; start: number
   }
   return found;
 }
-
-test('days of 23, 24 and 25 hours expect 92, 96 and 100 quarter-hours', async () => {
-  const day = (date: string) => ({ start: Date.parse(`${date}T12:00:00Z`) / 1000, seconds: 900 });
-  const company = await metered('America/New_York', ['2026-03-08', '2026-07-01', '2026-11-01'].map(day));
-  const rows = await company.rows('interval_daily', 'local_date');
-  expect(rows.map((row) => [row.local_date, Number(row.expected_readings), row.time_zone_source])).toEqual([
-    ['2026-03-08', 92, 'site'],
-    ['2026-07-01', 96, 'site'],
-    ['2026-11-01', 100, 'site'],
-  ]);
-});
 
 test('readings without an amount cover nothing, and their month counts by its bill', async () => {
   const april = Date.parse('2026-04-01T00:00:00Z') / 1000;

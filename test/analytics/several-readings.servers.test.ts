@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { BilledCompany } from '../support/bills.ts';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 /** What the registers of a meter show at one time: the exported amount and the taken one. */
 interface Register {
@@ -78,29 +75,6 @@ describe('a meter that shows 2.0 and -0.7 at each quarter-hour of a day', () => 
         max_kw_at: '2026-03-01 00:00:00+00',
       },
     ]);
-  });
-
-  test('has their sum in interval_coverage', async () => {
-    expect(await view('interval_coverage', 'month')).toMatchObject([
-      { usage: '124.8', readings: 96, days_covered: 1, max_kw: '5.200000' },
-    ]);
-  });
-
-  test('has the power of both together in load_profile', async () => {
-    const hours = await view('load_profile', 'hour');
-    expect(hours).toHaveLength(24);
-    for (const hour of hours)
-      expect(hour).toMatchObject({
-        readings: 4,
-        average_kw: '5.200000',
-        max_kw: '5.200000',
-        min_kw: '5.200000',
-      });
-  });
-
-  test('has neither gaps nor overlaps', async () => {
-    expect(await view('interval_gaps', 'gap_start')).toEqual([]);
-    expect(await view('interval_overlaps', 'overlap_start')).toEqual([]);
   });
 
   test('has their sum in the comparison with a bill', async () => {

@@ -69,7 +69,7 @@ describe.concurrent('/healthz of a worker', () => {
 
   test('stays 200 while Temporal is down, because each attempt to poll counts', async (context) => {
     // Its attempts are ten seconds apart then, and each is seen five seconds later.
-    const withinMs = 30_000;
+    const withinMs = 22_000;
     const { proxy, ask } = await startWorker(withinMs, context);
     await proxy.leave();
     const left = performance.now();

@@ -35,16 +35,12 @@ describe('a warehouse', () => {
 
   test.each([
     'localhost/w',
-    'LOCALHOST/w',
     '127.0.0.1/w',
-    '127.9.9.9:5433/w',
     '[::1]/w',
     '[::ffff:127.0.0.1]/w',
     'h/w?host=/var/run/postgresql',
-    '%2Fvar%2Frun%2Fpostgresql/w',
     'db.example/w?host=127.0.0.1',
     'localhost/w?sslmode=disable',
-    'localhost/w?sslmode=no-verify',
   ])('is safe on this machine: %s', (rest) => {
     expect(at(rest)).toEqual([]);
   });
@@ -63,20 +59,13 @@ describe('a warehouse', () => {
   test.each([
     'db.example/w',
     'db.example/w?sslmode=disable',
-    'db.example/w?ssl=0',
-    'postgres/w',
     '10.0.0.7/w',
-    '192.168.1.5/w',
     '[fd00::5]/w',
-    '[fe80::1]/w',
     '0.0.0.0/w',
-    'localhost.example/w',
     '127.0.0.1.example/w',
     'localhost/w?host=db.example',
     'db.example/w?sslmode=no-verify',
-    'db.example/w?ssl=no-verify',
     'db.example/w?sslmode=require&uselibpqcompat=true',
-    'db.example/w?sslmode=prefer&uselibpqcompat=true',
   ])('is reported if it is elsewhere and does not prove its identity: %s', (rest) => {
     expect(at(rest)).toEqual(['DATABASE_URL']);
   });
@@ -99,11 +88,9 @@ describe('a warehouse', () => {
 describe('service and Temporal', () => {
   test.each([
     ['http://127.0.0.1:4000/v2', []],
-    ['http://localhost/v2', []],
     ['http://[::1]:4000/v2', []],
     ['https://service.example/v2', []],
     ['http://service.example/v2', ['SERVICE_URL']],
-    ['http://10.0.0.7:4000/v2', ['SERVICE_URL']],
     ['http://127.0.0.1.service.example/v2', ['SERVICE_URL']],
   ])('the service at %s: %j', (url, settings) => {
     expect(settingsIn({ SERVICE_URL: url })).toEqual(settings);
@@ -112,12 +99,10 @@ describe('service and Temporal', () => {
   test.each([
     [undefined, false, []],
     ['localhost:7233', false, []],
-    ['127.0.0.1:7233', false, []],
     ['[::1]:7233', false, []],
     ['temporal.example:7233', true, []],
     ['temporal.example:7233', false, ['TEMPORAL_ADDRESS']],
     ['temporal', false, ['TEMPORAL_ADDRESS']],
-    ['10.0.0.7:7233', false, ['TEMPORAL_ADDRESS']],
     ['dns:///temporal.example:7233', false, ['TEMPORAL_ADDRESS']],
   ])('Temporal at %s, with TLS %s: %j', (address, tls, settings) => {
     const judged = insecureAmong([temporalAt(address, tls)], readSettings({}));
@@ -216,7 +201,6 @@ describe('a false Postgres', () => {
 
   test.each([
     ['migrate', ''],
-    ['worker', ''],
     ['status', ''],
     ['migrate', '?sslmode=no-verify'],
   ])('receives nothing from metersync %s with %j if STRICT_TLS is on', async (command, rest) => {
@@ -323,16 +307,13 @@ describe('a plain Temporal elsewhere', () => {
     expect(heard()).toHaveLength(0);
   });
 
-  test.each([{ TEMPORAL_TLS: 'true' }, { TEMPORAL_API_KEY: 'temporal-key' }])(
-    'gets a TLS handshake first with %j',
-    async (more) => {
-      const { TEMPORAL_ADDRESS, heard, first } = await server();
-      const env = { ...receiving, ...more, TEMPORAL_ADDRESS, STRICT_TLS: 'on' };
-      const receiver = startCommand(['receiver'], { env });
-      onTestFinished(async () => void (await receiver.end('SIGKILL')));
-      // The first byte of a TLS handshake record.
-      expect((await first)[0]).toBe(0x16);
-      expect(heard().toString('latin1')).not.toContain('temporal-key');
-    },
-  );
+  test('gets a TLS handshake first if there is an API key', async () => {
+    const { TEMPORAL_ADDRESS, heard, first } = await server();
+    const env = { ...receiving, TEMPORAL_API_KEY: 'temporal-key', TEMPORAL_ADDRESS, STRICT_TLS: 'on' };
+    const receiver = startCommand(['receiver'], { env });
+    onTestFinished(async () => void (await receiver.end('SIGKILL')));
+    // The first byte of a TLS handshake record.
+    expect((await first)[0]).toBe(0x16);
+    expect(heard().toString('latin1')).not.toContain('temporal-key');
+  });
 });

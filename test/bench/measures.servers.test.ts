@@ -21,8 +21,7 @@ afterAll(async () => {
  * work.
  */
 const quick = ['catalogue', 'catch-up'];
-// `npm run test:long` tests the others too. A test run fetches no other programs; test/bench/peers.test.ts tests the
-// parts of that measure.
+// `npm run test:long` tests the others too, except the one that fetches other programs.
 const own = measures.filter(({ name }) => name !== 'peers' && (long || quick.includes(name)));
 
 test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {

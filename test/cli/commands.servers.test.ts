@@ -5,53 +5,42 @@ import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { auditResources } from '../../contract/endpoints.ts';
-import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
+import { connectWarehouse } from '../../db/connection/connect.ts';
 import { listOperations } from '../../db/operations.ts';
 import { runCommand } from '../support/command.ts';
 import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
-import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { createDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { startSandbox } from '../support/sandbox.ts';
 
 /** The commands as a user runs them, in the order in which a user would, on one deployment. */
-let service: TestSandbox;
-let database: TestDatabase;
-let warehouse: Warehouse;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let env: Record<string, string>;
-let receiver: string;
-
-beforeAll(async () => {
-  const [sandbox, created, namespace, port, dir] = await Promise.all([
-    startSandbox({ companies: 2, documents: 10, intervalDays: 1 }),
-    createDatabase('cli'),
-    createNamespace(),
-    freePort(),
-    temporaryFolder(),
-  ]);
-  [service, database, folder] = [sandbox, created, dir];
-  warehouse = connectWarehouse({ url: database.url, timeZone: 'UTC', max: 2, onError: () => {} });
-  receiver = `http://127.0.0.1:${port}`;
-  env = {
-    DATABASE_URL: database.url,
-    METERSYNC_DIR: folder.path,
-    RECEIVER_PORT: String(port),
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
-    TEMPORAL_NAMESPACE: namespace,
-    SERVICE_URL: service.apiUrl,
-    SERVICE_API_KEY: service.apiKey,
-    BACKFILL_CRON: 'none',
-    RECONCILE_EVERY: 'none',
-    WEBHOOK_SECRETS: await service.register(`${receiver}/webhooks`),
-  };
-});
-afterAll(async () => {
-  await warehouse?.close();
-  await Promise.all([service?.stop(), database?.drop(), folder?.remove()]);
-});
+const [service, database, namespace, port, folder] = await Promise.all([
+  forFile(startSandbox({ companies: 2, documents: 10, intervalDays: 1 })),
+  forFile(createDatabase('cli')),
+  createNamespace(),
+  freePort(),
+  forFile(temporaryFolder()),
+]);
+const warehouse = await forFile(
+  connectWarehouse({ url: database.url, timeZone: 'UTC', max: 2, onError: () => {} }),
+);
+const receiver = `http://127.0.0.1:${port}`;
+const env: Record<string, string> = {
+  DATABASE_URL: database.url,
+  METERSYNC_DIR: folder.path,
+  RECEIVER_PORT: String(port),
+  TEMPORAL_ADDRESS: inject('temporalAddress'),
+  TEMPORAL_NAMESPACE: namespace,
+  SERVICE_URL: service.apiUrl,
+  SERVICE_API_KEY: service.apiKey,
+  BACKFILL_CRON: 'none',
+  RECONCILE_EVERY: 'none',
+  WEBHOOK_SECRETS: await service.register(`${receiver}/webhooks`),
+};
 
 const metersync = (...args: string[]) => runCommand(args, { cwd: folder.path, env });
 

@@ -1,19 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { rfc3339 } from '../../contract/times.ts';
 import { runCommand } from '../support/command.ts';
 import { deliver, deliverBody } from '../support/deliver.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPipeline } from '../support/pipeline.ts';
 
 /** The journal by the command, on what a whole pipeline recorded. */
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 2, documents: 6 } });
-  expect(await pipeline.backfill()).toBe('complete');
-  await pipeline.service.random(30, 5);
-  await pipeline.settled();
-}, 120_000);
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 6 } }));
+expect(await pipeline.backfill()).toBe('complete');
+await pipeline.service.random(30, 5);
+await pipeline.settled();
 
 const metersync = (...args: string[]) => runCommand(args, { env: pipeline.env });
 

@@ -1,26 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { type RawAnswer, RawConnection, requestBytes } from '../receiver/raw-http.ts';
 import { golden, signedHeaders } from '../receiver/signing.ts';
 import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let env: Record<string, string>;
-beforeAll(async () => {
-  const namespace = await createNamespace();
-  folder = await temporaryFolder();
-  env = {
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
-    TEMPORAL_NAMESPACE: namespace,
-    METERSYNC_DIR: folder.path,
-    WEBHOOK_SECRETS: golden.secret,
-    RECEIVER_PORT: '0',
-    METRICS_PORT: '0',
-  };
-});
-afterAll(() => folder.remove());
+const folder = await forFile(temporaryFolder());
+const env = {
+  TEMPORAL_ADDRESS: inject('temporalAddress'),
+  TEMPORAL_NAMESPACE: await createNamespace(),
+  METERSYNC_DIR: folder.path,
+  WEBHOOK_SECRETS: golden.secret,
+  RECEIVER_PORT: '0',
+  METRICS_PORT: '0',
+};
 
 test.each(['receiver', 'worker', 'start'])(
   '%s with too few open files says so and ends with status 2, and starts nothing',

@@ -1,67 +1,38 @@
-import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
-import { startConsole } from '../../cli/commands/console.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
-import { type Deafened, startDeafened } from '../support/deafened.ts';
+import { serveConsole } from '../support/console.ts';
+import { startDeafened } from '../support/deafened.ts';
+import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** Postgres accepts connections and says nothing, as while its process is stopped or its disk hangs. */
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let deafened: Deafened;
-let running: Awaited<ReturnType<typeof startConsole>>;
-let env: Record<string, string>;
-let sentence: string;
-
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-  deafened = await startDeafened(warehouse.url);
-  const namespace = await createNamespace();
-  const temporal = { address: inject('temporalAddress'), namespace };
-  env = {
-    DATABASE_URL: deafened.url,
-    TEMPORAL_ADDRESS: temporal.address,
-    TEMPORAL_NAMESPACE: namespace,
-    SERVICE_URL: 'http://127.0.0.1:9/v2.2',
-    SERVICE_API_KEY: 'geheim-key',
-    METERSYNC_ACTOR: 'ada',
-  };
-  const { client, close } = await connectClient(temporal);
-  await applySchedules(client, readSettings({}).schedules);
-  await close();
-  running = await startConsole(
-    {
-      settings: readSettings(env),
-      log: pino({ level: 'silent' }),
-      stack: {
-        databaseUrl: deafened.url,
-        temporal,
-        hasTemporal: true,
-        temporalUi: undefined,
-        standIns: [],
-        databaseFor: async () => '',
-        stop: async () => {},
-      },
-    },
-    { host: '127.0.0.1', port: 0 },
-  );
-  const { host, pathname } = new URL(deafened.url);
-  sentence = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: no answer within 2 s`;
-  // Its pools have connections then, which fall silent, too.
-  for (const path of ['/', '/runs', '/events']) expect((await fetch(running.url + path)).status).toBe(200);
-  deafened.deafen();
-});
-afterAll(async () => {
-  await running?.stop();
-  await deafened?.stop();
-  await warehouse?.drop();
-});
+const warehouse = await forFile(createWarehouse());
+const deafened = await forFile(startDeafened(warehouse.url));
+const temporal = { address: inject('temporalAddress'), namespace: await createNamespace() };
+const env: Record<string, string> = {
+  DATABASE_URL: deafened.url,
+  TEMPORAL_ADDRESS: temporal.address,
+  TEMPORAL_NAMESPACE: temporal.namespace,
+  SERVICE_URL: 'http://127.0.0.1:9/v2.2',
+  SERVICE_API_KEY: 'geheim-key',
+  METERSYNC_ACTOR: 'ada',
+};
+const { client, close } = await connectClient(temporal);
+await applySchedules(client, readSettings({}).schedules);
+await close();
+const running = await forFile(serveConsole(env, { databaseUrl: deafened.url, temporal }));
+const { host, pathname } = new URL(deafened.url);
+const sentence = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: no answer within 2 s`;
+// Its pools have connections then, which fall silent, too.
+for (const path of ['/', '/runs', '/events']) expect((await fetch(running.url + path)).status).toBe(200);
+deafened.deafen();
 
 const id = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
 
@@ -81,7 +52,6 @@ describe('every command says the same sentence', () => {
   });
 
   test('in trace, together with what Temporal has about the record', async () => {
-    const temporal = { address: env.TEMPORAL_ADDRESS, namespace: env.TEMPORAL_NAMESPACE };
     const { client, close } = await connectClient(temporal);
     const event = (name: string, record: string) => ({
       id: name,
@@ -128,10 +98,7 @@ describe('every command says the same sentence', () => {
       status: 0,
       stderr: expect.stringMatching(/^Not in the log of operations: /),
     });
-    const { client, close } = await connectClient({
-      address: env.TEMPORAL_ADDRESS,
-      namespace: env.TEMPORAL_NAMESPACE,
-    });
+    const { client, close } = await connectClient(temporal);
     expect(await readSchedule(client, 'full')).toMatchObject({ state: 'paused' });
     await close();
   });

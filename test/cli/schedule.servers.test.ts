@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readSchedule, type ScheduleState } from '../../app/temporal/schedules.ts';
 import { type RunKind, scheduleIds } from '../../contract/names.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { forFile } from '../support/for-file.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 
 /** The command on a real Temporal, in the order in which a user would call it, and workers that start and stop. */
-let pipeline: Pipeline;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
-});
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(
+  startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] }),
+);
 
 const metersync = (...args: string[]): Promise<Outcome> =>
   runCommand(['schedule', ...args], { env: pipeline.env });

@@ -2,19 +2,16 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { pathOf } from '../../cli/help.ts';
 import { buildProgram } from '../../cli/program.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { freePort } from '../support/port.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-beforeAll(async () => {
-  folder = await temporaryFolder();
-});
-afterAll(() => folder.remove());
+const folder = await forFile(temporaryFolder());
 
 const metersync = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runCommand(args, { cwd: folder.path, env: { METERSYNC_DIR: folder.path, ...env } });
@@ -85,47 +82,33 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
   test.each([
     [['fly'], "unknown command 'fly'"],
     [['status', '--fast'], "unknown option '--fast'"],
-    [['migrate', 'now'], 'too many arguments'],
     [['backfill'], 'choose what to backfill (all, --company ID, --external-id X or --companies-file FILE)'],
     [
       ['backfill', 'all', '--run', '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f'],
       'only one of these at a time: all, --run',
     ],
     [['backfill', 'some'], 'unknown scope some: write all'],
-    [['backfill', 'all', '--external-id', 'acme'], 'only one of these at a time: all, --external-id'],
     [['backfill', '--company', 'acme'], 'must be a UUID'],
     [['backfill', '--company'], 'argument missing'],
     [['backfill', '--companies-file', import.meta.filename], 'usage.test.ts, line 1: '],
     [['backfill', '--companies-file', 'nowhere.txt'], 'nowhere.txt cannot be read'],
     [['backfill', '--companies-file', '-'], 'standard input names no company'],
-    [['audit', '--company', 'acme'], 'must be a UUID'],
     [['audit', '--settle', '2d'], 'must be at most 1h'],
     [['audit', '--settle', 'hourly'], 'must be a number and s, m, h or d'],
     [['audit', '--sample', '1'], 'must be a percentage up to 100%'],
-    [['audit', '--sample', '0%'], 'must be a percentage up to 100%'],
     [['audit', '--sample', '1%', '--repair'], 'cannot be used with'],
     [['audit', '--seed', 'x'], 'name its size with --sample'],
     [['schedule'], 'Usage: metersync schedule'],
-    [['schedule', 'stop'], "unknown command 'stop'"],
     [['schedule', 'pause', 'weekly'], 'Allowed choices are full, reconcile'],
-    [['schedule', 'pause', '--every', '1h'], "unknown option '--every'"],
     [['schedule', 'pause'], "missing required argument 'schedule'"],
-    [['schedule', 'resume'], "missing required argument 'schedule'"],
     [['events', 'list', '--since', 'yesterday'], 'must be a time'],
-    [['events', 'list', '--since', '2026-02-30'], 'must be a time'],
     [['audit', '--since', '999999d'], 'must be a time'],
     [['events', 'list', '--since', '2026-02-01 (noon)'], 'must be a time'],
-    [['events', 'list', '--since', '2026-02-01T00:00:00+18:00'], 'must be a time'],
-    [['events', 'list', '--since', '0000-02-01'], 'must be a time'],
     [['events', 'list', '--limit', '0'], 'must be 1 or more'],
     [['events', 'list', '--limit', '9999999999'], 'up to nine digits'],
     [['trace', 'company', 'x'], 'document, connection, meter'],
     [['deletes', 'approve'], "missing required argument 'run'"],
-    [['deletes', 'list', '--reason', 'x'], "unknown option '--reason'"],
-    [['webhooks', 'on'], "unknown command 'on'"],
-    [['webhooks', 'enable', '--yes'], "unknown option '--yes'"],
     [['start', '--live', 'many'], 'must be a whole number'],
-    [['demo', '--companies', 'many'], 'must be a whole number'],
     [
       ['export', 'bills', '--format', 'csv', '--out', 'bills.Parquet'],
       '--format csv contradicts the extension of bills.Parquet: name a file that ends in .csv, or leave out --format',
@@ -135,7 +118,6 @@ describe('wrong usage ends with status 2 and a message on standard error only', 
       ['export', 'bills', '--out', 'bills.xlsx'],
       'bills.xlsx is not a format that this command writes: add --format csv or --format parquet, or name a file that ends in .csv or .parquet',
     ],
-    [['export', 'bills', '--out', 'bills.csv.gz'], 'is not a format that this command writes'],
     [['export', 'bills', '--spreadsheet', '--out', 'bills.parquet'], '--spreadsheet is only for CSV'],
   ])('metersync %j', async (args, words) => {
     const { status, stdout, stderr } = await metersync(args);

@@ -1,42 +1,27 @@
-import { pino } from 'pino';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { readSettings } from '../../app/settings/settings.ts';
-import { startConsole } from '../../cli/commands/console.ts';
-import { type Browser, eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { expect, inject, test } from 'vitest';
+import { eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { serveConsole } from '../support/console.ts';
+import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
-import { fillTrouble, type Trouble } from '../support/trouble.ts';
+import { fillTrouble } from '../support/trouble.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let browser: Browser;
-let trouble: Trouble;
-let running: Awaited<ReturnType<typeof startConsole>>;
-
-beforeAll(async () => {
-  let namespace: string;
-  [warehouse, browser, namespace] = await Promise.all([createWarehouse(), openBrowser(), createNamespace()]);
-  trouble = await fillTrouble(warehouse);
-  running = await startConsole(
+const [warehouse, browser, namespace] = await Promise.all([
+  forFile(createWarehouse()),
+  forFile(openBrowser()),
+  createNamespace(),
+]);
+const trouble = await fillTrouble(warehouse);
+const running = await forFile(
+  serveConsole(
+    { METERSYNC_ACTOR: 'ada' },
     {
-      settings: readSettings({ METERSYNC_ACTOR: 'ada' }),
-      log: pino({ level: 'silent' }),
-      stack: {
-        databaseUrl: warehouse.url,
-        temporal: { address: inject('temporalAddress'), namespace },
-        hasTemporal: true,
-        temporalUi: 'http://127.0.0.1:8233',
-        standIns: [],
-        databaseFor: async () => '',
-        stop: async () => {},
-      },
+      databaseUrl: warehouse.url,
+      temporal: { address: inject('temporalAddress'), namespace },
+      temporalUi: 'http://127.0.0.1:8233',
     },
-    { host: '127.0.0.1', port: 0 },
-  );
-});
-afterAll(async () => {
-  await running?.stop();
-  await Promise.all([warehouse.drop(), browser.close()]);
-});
+  ),
+);
 
 test('each page looks right on a desktop and on a phone, in light and dark', async () => {
   const context = await browser.person();

@@ -3,65 +3,42 @@ import { request } from 'node:http';
 import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
-import { startConsole } from '../../cli/commands/console.ts';
 import { failureTypes } from '../../contract/failures.ts';
 import { beginOperation, finishOperation, listOperations } from '../../db/operations.ts';
 import { runCommand } from '../support/command.ts';
+import { serveConsole } from '../support/console.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { loginAs } from '../support/login.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
-import { fillTrouble, hostile, type Trouble } from '../support/trouble.ts';
+import { fillTrouble, hostile } from '../support/trouble.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let namespace: string;
-let trouble: Trouble;
-let env: Record<string, string>;
-
-beforeAll(async () => {
-  [warehouse, folder, namespace] = await Promise.all([
-    createWarehouse(),
-    temporaryFolder(),
-    createNamespace(),
-  ]);
-  trouble = await fillTrouble(warehouse);
-  env = {
-    DATABASE_URL: warehouse.url,
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
-    TEMPORAL_NAMESPACE: namespace,
-    METERSYNC_DIR: folder.path,
-    METERSYNC_ACTOR: 'ada',
-    SERVICE_URL: 'http://127.0.0.1:9/v2.2',
-    SERVICE_API_KEY: 'geheim-key',
-    WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
-  };
-});
-afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
+const [warehouse, folder, namespace] = await Promise.all([
+  forFile(createWarehouse()),
+  forFile(temporaryFolder()),
+  createNamespace(),
+]);
+const trouble = await fillTrouble(warehouse);
+const env: Record<string, string> = {
+  DATABASE_URL: warehouse.url,
+  TEMPORAL_ADDRESS: inject('temporalAddress'),
+  TEMPORAL_NAMESPACE: namespace,
+  METERSYNC_DIR: folder.path,
+  METERSYNC_ACTOR: 'ada',
+  SERVICE_URL: 'http://127.0.0.1:9/v2.2',
+  SERVICE_API_KEY: 'geheim-key',
+  WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+};
 
 /** Serves a console in this process until the test ends. */
 async function serve(more: Readonly<Record<string, string>> = {}) {
-  const settings = readSettings({ ...env, ...more });
-  const running = await startConsole(
-    {
-      settings,
-      log: pino({ level: 'silent' }),
-      stack: {
-        databaseUrl: warehouse.url,
-        temporal: { address: inject('temporalAddress'), namespace },
-        hasTemporal: true,
-        temporalUi: undefined,
-        standIns: [],
-        databaseFor: async () => '',
-        stop: async () => {},
-      },
-    },
-    { host: '127.0.0.1', port: 0 },
-  );
+  const temporal = { address: inject('temporalAddress'), namespace };
+  const running = await serveConsole({ ...env, ...more }, { databaseUrl: warehouse.url, temporal });
   onTestFinished(() => running.stop());
   const own = { origin: running.url, 'sec-fetch-site': 'same-origin' };
   const ask = (path: string, headers: Record<string, string> = {}) =>

@@ -52,47 +52,6 @@ async function alive(companyId: string): Promise<number | null> {
   return rows.rowCount;
 }
 
-test('a row is absent if the pass did not list it and nothing has touched it since', async () => {
-  const write = async (id: string, companyId = company.id) =>
-    await writeRecords(warehouse, 'documents', [{ id, updated }], { readAt: await now(), companyId });
-  const cases = ['gone', 'seen', 'named', 'read', 'fresh', 'deleted', 'elsewhere'] as const;
-  const ids = Object.fromEntries(cases.map((name) => [name, randomUUID()])) as Record<
-    (typeof cases)[number],
-    string
-  >;
-  for (const name of ['gone', 'seen', 'named', 'read', 'deleted'] as const) await write(ids[name]);
-  await write(ids.elsewhere, randomUUID());
-  await warehouse.db.execute(
-    sql`update utility.documents set deleted_at = now(), deleted_reason = 'event' where id = ${ids.deleted}::uuid`,
-  );
-  const began = await now();
-  await recordEvents(warehouse.db, [delivery(documentEvent('updated', ids.named, updated))]);
-  const again = { id: ids.read, updated, note: 'read again' };
-  await writeRecords(warehouse, 'documents', [again], { readAt: await now(), companyId: company.id });
-  await write(ids.fresh);
-
-  const seen = [ids.seen];
-  expect(
-    await countAbsent(
-      warehouse.db,
-      { resource: 'documents', companyId: company.id },
-      { ids: seen, beganAt: began },
-    ),
-  ).toEqual({
-    live: 5,
-    absent: 1,
-    shared: false,
-  });
-  expect(await retire(company.id, seen, began)).toEqual({ quarantined: 0, tombstoned: 1 });
-  expect(await rowOf(warehouse, 'documents', ids.gone)).toMatchObject({ deleted_reason: 'absent' });
-  for (const name of ['seen', 'named', 'read', 'fresh', 'elsewhere'] as const) {
-    expect([name, await rowOf(warehouse, 'documents', ids[name])]).toMatchObject([
-      name,
-      { deleted_at: null },
-    ]);
-  }
-});
-
 test.each([
   ['its record lists', 'alone', true],
   ['its record lists', 'all', true],
@@ -224,22 +183,6 @@ test('deletions name companies, connections and meters that have names', async (
 });
 
 describe('more absent rows than the cap', () => {
-  test('are quarantined and stay until they are approved; a second approval does nothing', async () => {
-    const { companyId, ids } = await documentsOf(4);
-    const runId = randomUUID();
-    const cap = { rows: 1, percent: 25 };
-    expect(await retire(companyId, ids.slice(2), await now(), cap, runId)).toEqual({
-      quarantined: 2,
-      tombstoned: 0,
-    });
-    expect(await alive(companyId)).toBe(4);
-    const listed = (await readDeletes(warehouse.db, { all: false })).filter((one) => one.runId === runId);
-    expect(listed).toMatchObject([{ companyId, resource: 'documents', state: 'quarantined', rows: 2 }]);
-    expect(await approveDeletes(warehouse.db, runId)).toEqual({ tombstoned: 2, spared: 0 });
-    expect(await approveDeletes(warehouse.db, runId)).toEqual({ tombstoned: 0, spared: 0 });
-    expect(await alive(companyId)).toBe(2);
-  });
-
   test.each([
     ['within both', 10, 5, { rows: 5, percent: 50 }, 0],
     ['more than the rows', 10, 5, { rows: 4, percent: 100 }, 5],

@@ -1,21 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readCompanyMonths } from '../../db/read/company-months.ts';
 import { countOpenByWeek } from '../../db/read/issues.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { BilledCompany } from '../support/bills.ts';
-import { fillTrouble, hostile, type Trouble } from '../support/trouble.ts';
+import { forFile } from '../support/for-file.ts';
+import { fillTrouble, hostile } from '../support/trouble.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let trouble: Trouble;
+const warehouse = await forFile(createWarehouse());
+const trouble = await fillTrouble(warehouse);
 const now = '2026-11-27T00:00:00Z';
-
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-  trouble = await fillTrouble(warehouse);
-});
-afterAll(() => warehouse.drop());
 
 test('the months of a company have exact sums and say which sites are billed', async () => {
   const read = await readCompanyMonths(warehouse.db, trouble.companies[0], now);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { probeEventType } from '../../contract/event.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
@@ -12,14 +12,11 @@ import { readHealth } from '../../db/read/health.ts';
 import { readStatus, readStatusAbout } from '../../db/read/status.ts';
 import { runCommand } from '../support/command.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 beforeEach(async () => {
   for (const table of ['metersync.journal', 'metersync.stale_records', 'metersync.runs', 'utility.companies'])
     await warehouse.db.execute(sql.raw(`delete from ${table}`));
@@ -107,11 +104,6 @@ test('events and the last parts of live companies are parked until a later run r
   await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
   await db.execute(sql`update utility.companies set deleted_at = now(), deleted_reason = 'absent'`);
   expect(await readHealth(db)).toMatchObject({ parked: [] });
-});
-
-test('an event that cannot be applied is dead', async () => {
-  await recordEvents(warehouse.db, [delivery({ eventType: 'document.created.v2' })]);
-  expect(await readHealth(warehouse.db)).toMatchObject({ dead: 1 });
 });
 
 test('a dead event counts until a later state of its record is written', async () => {

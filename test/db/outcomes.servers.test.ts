@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { eventOutcomes } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
@@ -18,15 +18,12 @@ import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { cases } from '../support/cases.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const at = (state: number) => `2026-05-01T00:00:00.00000${state}`;
 const record = fc.constantFrom('documents', 'connections');

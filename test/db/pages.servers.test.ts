@@ -99,14 +99,6 @@ describe.each(undated)('%s, which have no `updated`', (listing) => {
 });
 
 describe.each([...dated, ...undated])('%s', (listing) => {
-  test('an identical record does not rewrite its row', async () => {
-    const id = randomUUID();
-    await write(listing, id, 'same', early, newer);
-    const before = await rowOf(warehouse, listing, id);
-    expect(await write(listing, id, 'same', late, newer)).toEqual({ inserted: 0, changed: 0, rejected: 0 });
-    expect(await rowOf(warehouse, listing, id)).toEqual(before);
-  });
-
   test('the same record in another version of the API is written again', async () => {
     const id = randomUUID();
     await write(listing, id, 'same', early, newer);

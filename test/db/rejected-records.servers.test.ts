@@ -8,7 +8,6 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
-const updated = '2026-05-01T00:00:00.000001';
 const companyId = randomUUID();
 const rejected = async (resource: string, recordId: string) =>
   (
@@ -16,45 +15,7 @@ const rejected = async (resource: string, recordId: string) =>
       where resource = ${resource} and record_id = ${recordId}`)
   ).rows[0];
 
-/** Records that Postgres cannot hold, as the service writes them. */
-const refused: readonly [name: string, resource: 'documents' | 'usageData', fields: string, error: RegExp][] =
-  [
-    ['a NUL', 'documents', '"note":"a\\u0000b"', /unsupported Unicode|\\u0000/],
-    ['a lone surrogate', 'documents', '"note":"\\ud800"', /surrogate|Unicode/],
-    ['a number beyond numeric in raw', 'usageData', '"multiplier":1e200000', /overflow/],
-  ];
-
 describe('a record that Postgres refuses', () => {
-  test.each(refused)(
-    'is kept with its text and the reason, and the others are written: %s',
-    async (...of) => {
-      const [, resource, fields, error] = of;
-      const id = randomUUID();
-      const neighbours = Array.from({ length: 6 }, () => randomUUID());
-      const text = `{"id":"${id}","updated":"${updated}",${fields}}`;
-      const page = neighbours.map((neighbour) => JSON.stringify({ id: neighbour, updated }));
-      page.splice(3, 0, text);
-      expect(await writeRecords(warehouse, resource, page, { companyId })).toEqual({
-        inserted: 6,
-        changed: 0,
-        rejected: 1,
-      });
-      for (const neighbour of neighbours) expect(await rowOf(warehouse, resource, neighbour)).toBeDefined();
-      expect(await rowOf(warehouse, resource, id)).toBeUndefined();
-      expect(await rejected(resource, id)).toEqual({
-        error: expect.stringMatching(error),
-        record: text,
-        company_id: companyId,
-      });
-    },
-  );
-
-  test('is kept for each of several on a page', async () => {
-    const ids = Array.from({ length: 9 }, () => randomUUID());
-    const page = ids.map((id, at) => `{"id":"${id}","note":"${at % 2 === 0 ? '\\u0000' : 'fine'}"}`);
-    expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 4, rejected: 5 });
-  });
-
   test('without a usable id is kept once under its hash, however often it is read', async () => {
     const before = await count();
     const page = ['{"name":"no id"}', '{"id":"not a uuid"}', '{"id":null}', '{"id":7}'];

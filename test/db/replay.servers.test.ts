@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { array } from '../../db/connection/arrays.ts';
@@ -15,16 +15,13 @@ import { readEvent } from '../../db/read/events.ts';
 import { keptEvents, readDelivered } from '../../db/read/kept-events.ts';
 import { cases } from '../support/cases.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { hostileJson } from '../support/hostile-json.ts';
 import { settleAs } from '../support/settled.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-  await warehouse.db.execute(sql`insert into utility.companies (id) values (${company.id}::uuid)`);
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
+await warehouse.db.execute(sql`insert into utility.companies (id) values (${company.id}::uuid)`);
 
 const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
 const record = async (event: DeliveredEvent) => await recordEvents(warehouse.db, [event]);
@@ -80,19 +77,6 @@ describe('a replay', () => {
     await replay(event);
     expect(await journal(event)).toMatchObject({ outcome: 'applied', applied: true });
     expect(await document(id)).toMatchObject({ deleted_reason: 'event' });
-  });
-
-  test('leaves an event dead that still cannot be applied, with the bytes and the reason', async () => {
-    const event = delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00'));
-    await record(event);
-    const before = await journal(event);
-    expect(await replay(event)).toMatchObject({ dead: 1 });
-    expect(await journal(event)).toEqual(before);
-    expect(before).toMatchObject({ outcome: 'dead', error_code: 'EVENT_UNREADABLE' });
-    const [kept] = await rows(
-      sql`select convert_from(body, 'UTF8') as text from metersync.events where id = ${event.id}`,
-    );
-    expect(kept?.text).toBe(event.body);
   });
 
   test('leaves a superseded event superseded, and writes no row', async () => {
@@ -212,14 +196,6 @@ test('dead events are ignored, however many are named', async () => {
   const named = [event.id, ...Array.from({ length: 70_000 }, (_, n) => `msg_${n}`)];
   expect(await ignoreEvents(warehouse.db, named)).toEqual([event.id]);
   expect(await journal(event)).toMatchObject({ outcome: 'ignored', error_code: 'EVENT_UNREADABLE' });
-});
-
-test('a missing event is tried again when it is delivered again', async () => {
-  const event = delivery(documentEvent('created', randomUUID(), at(1)));
-  await record(event);
-  await settleAs(warehouse.db, 'missing', sql`id = ${event.id}`);
-  expect(await record(event)).toMatchObject({ fresh: 1 });
-  expect(await journal(event)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
 
 test('the journal has the workflow that recorded an event, and how many readings the event announced', async () => {

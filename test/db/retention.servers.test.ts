@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { companyResources } from '../../contract/endpoints.ts';
 import { notePages } from '../../db/backfill/manifest.ts';
@@ -14,14 +14,11 @@ import { readParked } from '../../db/read/parked.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { settleAs } from '../support/settled.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
 const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00.000001'));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { parkOwner } from '../../db/catch-up/postpone.ts';
@@ -9,15 +9,12 @@ import { retireAbsent } from '../../db/deletes/absent.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const older = '2026-05-01T00:00:00.000001';
 const newer = '2026-05-01T00:00:00.000002';
@@ -35,18 +32,6 @@ const pendingDocument = async (updated = newer) => {
   return { id, event };
 };
 const now = () => warehouseNow(warehouse.db);
-
-test.each([
-  { event: '2026-05-01T00:00:00.123456789Z', record: '2026-05-01T00:00:00.123456Z' },
-  { event: '2026-05-01T02:00:00.1234567+02:00', record: '2026-05-01T00:00:00.123456' },
-  { event: '2026-05-01T00:00:00.123456Z', record: '2026-05-01T00:00:00.123456789Z' },
-])('an event of $event is applied by its record of $record', async ({ event: named, record: read }) => {
-  const { id, event } = await pendingDocument(named);
-  const readAt = await now();
-  await writeRecords(warehouse, 'documents', [{ id, updated: read }], { readAt });
-  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
-  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
-});
 
 test('an event is applied by a record without `updated` that was read after the event, not before', async () => {
   const { id, event } = await pendingDocument();

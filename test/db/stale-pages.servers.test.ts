@@ -1,19 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writePage } from '../../db/records/write-page.ts';
 import { delivery, documentEvent } from '../support/events.ts';
+import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
 
 const updated = '2026-05-01T00:00:00.000002';
 const aDocument = () => {

@@ -91,14 +91,6 @@ describe('an unchanged record', () => {
     expect(rows).toEqual([{ document_id: otherId }]);
   });
 
-  test('is written again when it is listed twice in different states', async () => {
-    const record = { id: randomUUID(), updated };
-    const other = { ...record, more: 1 };
-    await writeRecords(warehouse, 'documents', [record], earlier);
-    await writeRecords(warehouse, 'documents', [other, record], later);
-    expect(await writeRecords(warehouse, 'documents', [record], later)).toEqual(nothing);
-  });
-
   test('is written again when its row is tombstoned', async () => {
     const record = { id: randomUUID(), updated };
     await writeRecords(warehouse, 'documents', [record], earlier);

@@ -6,10 +6,8 @@ import { parse } from 'yaml';
 import { secretVariables } from '../../app/settings/secret-files.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { buildProgram } from '../../cli/program.ts';
-import { postgresMajor } from '../../embedded/postgres-data.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
-import { serverVersion } from '../cluster/programs.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
@@ -51,11 +49,6 @@ const asksItself = ['CMD', 'node', '/app/dist/cli/main.js', 'healthcheck'];
 describe('docker-compose.yml', () => {
   const ours = services.filter(([, service]) => service.build !== undefined);
 
-  test("runs existing subcommands in metersync's containers", () => {
-    const subcommands = buildProgram().commands.map((command) => command.name());
-    for (const [, { command }] of ours) expect(subcommands).toContain(command?.[0]);
-  });
-
   test("gives metersync's containers only variables that are settings", () => {
     for (const [name, { environment = {} }] of ours) {
       const unknown = Object.keys(environment).filter(
@@ -78,32 +71,6 @@ describe('docker-compose.yml', () => {
     const asked = [...read('docker-compose.yml').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
     const example = [...read('.env.example').matchAll(/^(\w+)=$/gm)].map(([, name]) => name);
     expect(example).toEqual(asked);
-  });
-
-  test('starts a service after the services that it needs are healthy or done', () => {
-    for (const [, { depends_on = {} }] of services) {
-      for (const [name, { condition }] of Object.entries(depends_on)) {
-        const awaited = compose.services[name];
-        expect(awaited).toBeDefined();
-        if (condition === 'service_healthy') expect(awaited?.healthcheck).toBeDefined();
-        else {
-          expect(['roles', 'temporal-schema', 'temporal-namespace', 'migrate']).toContain(name);
-          expect(awaited?.restart).toBe('on-failure:5');
-          expect(condition).toBe('service_completed_successfully');
-        }
-      }
-    }
-  });
-
-  test('pins the images of others to the versions that tests run', () => {
-    const image = (name: string) => compose.services[name]?.image;
-    for (const name of ['postgres', 'temporal-postgres', 'roles'])
-      expect(image(name)).toMatch(new RegExp(`^postgres:${postgresMajor}\\.\\d+-`));
-    const [, tag] = /^temporalio\/server:(.+)$/.exec(image('temporal') ?? '') ?? [];
-    const minorOf = (version = '') => version.split('.').slice(0, 2);
-    expect(minorOf(tag)).toEqual(minorOf(serverVersion));
-    for (const name of ['temporal-schema', 'temporal-namespace'])
-      expect(image(name)).toBe(`temporalio/admin-tools:${tag}`);
   });
 });
 

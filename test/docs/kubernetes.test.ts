@@ -111,11 +111,6 @@ const filesOf = (part: string): string[] =>
   secretsOf(part).flatMap(({ items }) => items.map(({ path }) => path));
 
 describe('deploy/kubernetes', () => {
-  test.each(['base', 'overlays/prometheus-operator'])('%s lists all of its files', (part) => {
-    const own = kustomization(part).resources.filter((path) => !path.startsWith('..'));
-    expect(own.toSorted()).toEqual(files(part).filter((name) => name !== 'kustomization.yaml'));
-  });
-
   test('runs the image of the Dockerfile, in the version of the package, with existing subcommands', () => {
     const compose = parse(read('docker-compose.yml'), { merge: true });
     // With another name here, an overlay that names the image by its own would change nothing.
@@ -198,22 +193,5 @@ describe('deploy/kubernetes', () => {
       });
     }
     expect(port('receiver', named('Service', 'receiver').spec.ports[0]?.targetPort ?? '')).toBeDefined();
-  });
-
-  test('the overlay of the Prometheus Operator has the rules of deploy/prometheus', () => {
-    const [rule] = things('overlays/prometheus-operator').filter(({ kind }) => kind === 'PrometheusRule');
-    expect(rule?.spec).toEqual(parse(read('deploy/prometheus/rules.yml')));
-  });
-
-  test('docs/guides/running.md creates each Secret with all of its keys', () => {
-    const guide = read('docs/guides/running.md');
-    for (const part of parts) {
-      const [, made] = new RegExp(`secret generic metersync-${part}((?:.*\\\\\\n)*.*)`).exec(guide) ?? [];
-      const required = secretsOf(part).filter(({ optional = false }) => !optional);
-      for (const { key } of required.flatMap(({ items }) => items))
-        expect(made, `${part} ${key}`).toMatch(
-          new RegExp(key === key.toUpperCase() ? `--from-literal=${key}=` : `--from-file=${key}`),
-        );
-    }
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 import { warehouseRows } from './warehouse-rows.ts';
 
@@ -14,12 +15,8 @@ const examples = [...page.matchAll(/^(.+)\n\n```sql\n([\s\S]*?)```$/gm)].map(
   }),
 );
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-  await warehouse.db.execute(sql.raw(warehouseRows));
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
+await warehouse.db.execute(sql.raw(warehouseRows));
 
 describe('docs/guides/warehouse.md', () => {
   test('has examples, and each block of SQL has a question', () => {

@@ -10,7 +10,7 @@ import { folderWithData, type OwnerProcess, startOwner } from './owner-process.t
 const serversGone = ({ postgres, temporal }: OwnerProcess) =>
   until('Postgres and Temporal are gone', () => ![postgres, temporal].some(isRunning));
 
-test.each(['SIGKILL', 'SIGTERM', 'SIGUSR2'] as const)(
+test.each(['SIGKILL', 'SIGTERM'] as const)(
   'no server is left after %s, which ends the program without stopping them',
   async (signal) => {
     const owner = await startOwner(folderWithData());

@@ -18,7 +18,6 @@ import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { isFree } from '../../embedded/ports.ts';
 import { identify } from '../../embedded/processes.ts';
 import { claimFolder, readRunning, runningFile } from '../../embedded/running.ts';
 import { launch, untilReady } from '../../embedded/servers.ts';
@@ -94,16 +93,6 @@ describe('the servers', () => {
       listen_addresses: '127.0.0.1',
     });
     await expect(query(url.replace(/:[0-9a-f]+@/, ':wrong@'), 'select 1')).rejects.toThrow(/authentication/);
-  });
-
-  test('include no web page of Temporal unless it is asked for', async () => {
-    const dir = temporaryFolder();
-    const stack = await run({ dir, postgres: false, temporal: true });
-    expect(stack.temporal).toEqual({ address: expect.stringMatching(/^127\.0\.0\.1:\d+$/) });
-    const { temporalUi } = JSON.parse(readFileSync(join(dir, 'ports.json'), 'utf8'));
-    // Without a port given by metersync, the page would listen 1,000 above Temporal's own port.
-    const byDefault = Number(stack.temporal?.address.split(':')[1]) + 1_000;
-    expect(await Promise.all([temporalUi, byDefault].map(isFree))).toEqual([true, true]);
   });
 
   test('include the web page of Temporal if it is asked for, and refuse posts to Temporal from web pages of other sites', async () => {
@@ -244,13 +233,6 @@ test('makes a folder private that others can write, and refuses a folder of anot
   await expect(startPostgres(theirs)).rejects.toThrow(
     /cannot be written by .*(belongs to user 65534|EACCES)/,
   );
-});
-
-test('explains a data folder that cannot be written', async () => {
-  const file = join(temporaryFolder(), 'file');
-  writeFileSync(file, '');
-  const started = startPostgres(join(file, 'data'));
-  await expect(started).rejects.toThrow(/data folder .* cannot be written by .*\n.*another folder/);
 });
 
 test('Temporal keeps its database in a data folder whose name has characters of URLs', async () => {

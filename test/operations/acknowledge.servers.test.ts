@@ -1,22 +1,18 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { readWatch } from '../../db/read/watch.ts';
 import { runCommand } from '../support/command.ts';
+import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let env: Record<string, string>;
-beforeAll(async () => {
-  warehouse = await createWarehouse();
-  env = {
-    DATABASE_URL: warehouse.url,
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
-    TEMPORAL_NAMESPACE: await createNamespace(),
-    METERSYNC_ACTOR: 'ada',
-  };
-});
-afterAll(() => warehouse.drop());
+const warehouse = await forFile(createWarehouse());
+const env: Record<string, string> = {
+  DATABASE_URL: warehouse.url,
+  TEMPORAL_ADDRESS: inject('temporalAddress'),
+  TEMPORAL_NAMESPACE: await createNamespace(),
+  METERSYNC_ACTOR: 'ada',
+};
 
 const refuse = (id: string) =>
   warehouse.db.execute(sql`

@@ -8,25 +8,24 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { readParquet } from 'parquet-wasm/node';
 import { from as copyFrom } from 'pg-copy-streams';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ExportOptions, exportRelation } from '../../operations/export/export.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { runCommand } from '../support/command.ts';
 import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const seed = Number(process.env.SEED ?? 20_261_124);
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-beforeAll(async () => {
-  [warehouse, folder] = await Promise.all([createWarehouse('America/New_York'), temporaryFolder()]);
-  await warehouse.db.execute(sql`create table ops.many as
-    select n, md5(n::text) as said from generate_series(1, 120000) n`);
-});
-afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
+const [warehouse, folder] = await Promise.all([
+  forFile(createWarehouse('America/New_York')),
+  forFile(temporaryFolder()),
+]);
+await warehouse.db.execute(sql`create table ops.many as
+  select n, md5(n::text) as said from generate_series(1, 120000) n`);
 
 /** Returns the exported bytes, and their largest piece. */
 async function exported(input: Pick<ExportOptions, 'relation' | 'format' | 'companyId' | 'spreadsheet'>) {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
 import { readReport } from '../../db/read/report.ts';
@@ -11,24 +11,22 @@ import { keepMonths } from '../../db/watch/months.ts';
 import { reportPage } from '../../operations/report/page.ts';
 import { reportText } from '../../operations/report/summary.ts';
 import { BilledCompany } from '../support/bills.ts';
-import { type Browser, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const script = `<script>document.title='taken'</script><img src=x onerror="document.title='taken'">`;
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let browser: Browser;
+const [warehouse, folder, browser] = await Promise.all([
+  forFile(createWarehouse()),
+  forFile(temporaryFolder()),
+  forFile(openBrowser()),
+]);
 let company: BilledCompany;
 const [electricity, gas] = [randomUUID(), randomUUID()];
-
-beforeAll(async () => {
-  [warehouse, folder, browser] = await Promise.all([createWarehouse(), temporaryFolder(), openBrowser()]);
-});
-afterAll(() => Promise.all([warehouse.drop(), folder.remove(), browser.close()]));
 
 /**
  * Fills in half a year of bills of two meters, one corrected and in another currency, a week of readings, a

@@ -2,22 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { listOperations } from '../../db/operations.ts';
 import { countZones, listSites } from '../../db/sites.ts';
 import { readSiteValues } from '../../operations/sites.ts';
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-beforeAll(async () => {
-  [warehouse, folder] = await Promise.all([createWarehouse(), temporaryFolder()]);
-});
-afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
+const [warehouse, folder] = await Promise.all([forFile(createWarehouse()), forFile(temporaryFolder())]);
 
 const metersync = (...args: string[]) =>
   runCommand(args, { env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path } });

@@ -1,35 +1,29 @@
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import type { Running } from '../../app/process/running.ts';
 import { replayHistories } from '../../app/temporal/replay-histories.ts';
 import { workflowIds, workflowNames } from '../../contract/names.ts';
 import { changedCheckout } from '../faults/changed-checkout.ts';
 import { runCommand } from '../support/command.ts';
 import { runProcess } from '../support/command-process.ts';
+import { forFile } from '../support/for-file.ts';
 import { holdCompany, waited } from '../support/held-company.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 import { pauseWatch } from '../support/watch.ts';
 
-let pipeline: Pipeline;
-let worker: Running;
-let runId: string;
 let release: () => Promise<void>;
-beforeAll(async () => {
-  pipeline = await startPipeline({ size: { companies: 1, documents: 2 }, parts: [] });
-  worker = await pipeline.run('worker');
-  const { client, warehouse } = pipeline;
-  // A look that runs would be one history more.
-  await pauseWatch(client);
-  await pipeline.backfill();
-  const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
-  ({ release } = await holdCompany(client, warehouse, rows[0]?.id ?? ''));
-  runId = await startBackfill(client);
-  await waited(client, runId, { looks: 1, companies: 1 });
-}, 120_000);
-afterAll(() => pipeline?.stop());
+const pipeline = await forFile(startPipeline({ size: { companies: 1, documents: 2 }, parts: [] }));
+const worker = await pipeline.run('worker');
+const { client, warehouse } = pipeline;
+// A look that runs would be one history more.
+await pauseWatch(client);
+await pipeline.backfill();
+const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
+({ release } = await holdCompany(client, warehouse, rows[0]?.id ?? ''));
+const runId = await startBackfill(client);
+await waited(client, runId, { looks: 1, companies: 1 });
 
 test('a version that can replay the running workflows may take over, and others are refused with the reason', {
   timeout: 120_000,

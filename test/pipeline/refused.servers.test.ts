@@ -1,29 +1,28 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startReceiver } from '../../app/receiver-part.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
 import { signedHeaders } from '../receiver/signing.ts';
 import { runCommand } from '../support/command.ts';
 import { deliver } from '../support/deliver.ts';
-import { createDeployment, type Deployment } from '../support/deployment.ts';
+import { createDeployment } from '../support/deployment.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 
-let deployment: Deployment;
-beforeAll(async () => {
-  deployment = await createDeployment({
+const deployment = await forFile(
+  createDeployment({
     env: {
       SERVICE_URL: 'http://127.0.0.1:9/v2.2',
       SERVICE_API_KEY: 'key',
       WEBHOOK_SECRETS: `whsec_${randomBytes(24).toString('base64')}`,
       RECEIVER_PORT: String(await freePort()),
     },
-  });
-  await deployment.run('worker');
-});
-afterAll(() => deployment?.stop());
+  }),
+);
+await deployment.run('worker');
 
 test('a wrong secret makes the status broken, without Prometheus, until a delivery is accepted', async () => {
   const { env } = deployment;

@@ -36,14 +36,6 @@ describe('access to the portal', () => {
     await expectGoodPage(page, 'no-endpoints');
   });
 
-  test('opens without script', async () => {
-    const plain = await browser.person({ javaScriptEnabled: false });
-    const bare = await plain.newPage();
-    await portal.open(bare);
-    await bare.getByRole('heading', { name: 'Receive your first event' }).waitFor();
-    await plain.close();
-  });
-
   test('is refused for a browser that has not opened the link, even with the address of an open page', async () => {
     await portal.open(page);
     const stranger = await browser.person();

@@ -31,18 +31,13 @@ describe('secrets', () => {
   const wrong = [
     '',
     'whsec_',
-    'whsec_====',
     'whsec_xyz!',
     'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
     `WHSEC_${golden.secret.slice(6)}`,
-    secretOf(Buffer.alloc(8, 1)),
     secretOf(Buffer.alloc(24)),
-    secretOf(Buffer.alloc(64)),
     short,
     `${golden.secret} `,
-    `${golden.secret}\n`,
     golden.secret.replace('Mf', 'M-'),
-    secretOf(Buffer.alloc(25)),
     // 25 bytes whose last character has bits beyond the last byte.
     `${secretOf(Buffer.alloc(25, 1)).slice(0, -3)}B==`,
     secretOf(Buffer.alloc(32, 1)).replace(/=+$/, ''),

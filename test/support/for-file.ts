@@ -7,7 +7,7 @@ type Made =
   | { close(): Promise<unknown> };
 
 /** Ends what was made once the tests of the file, or of the suite around the call, have ended. */
-export async function forFile<T extends Made>(making: Promise<T>): Promise<T> {
+export async function forFile<T extends Made>(making: T | Promise<T>): Promise<T> {
   const made = await making;
   afterAll(async () => {
     if ('drop' in made) await made.drop();

@@ -1,14 +1,9 @@
 import { type AuditResource, companyResources } from '../../../../contract/endpoints.ts';
 import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
 import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
-import {
-  compareIntervals,
-  compareListed,
-  countIntervals,
-  unlistedMeters,
-} from '../../../../db/read/compare-readings.ts';
-import { comparePage, unlistedRows } from '../../../../db/read/compare-records.ts';
-import { ownerlessRows, strayRows } from '../../../../db/read/stray-rows.ts';
+import { compareIntervals, compareListed, countIntervals } from '../../../../db/read/compare-readings.ts';
+import { comparePage } from '../../../../db/read/compare-records.ts';
+import { ownerlessRows, strayRows, unlistedMeters, unlistedRows } from '../../../../db/read/extra-rows.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { addListedReadings, makeListedReadings } from '../../../../db/records/listed-readings.ts';
 import { recordResources } from '../../../../db/resources.ts';

@@ -1,0 +1,191 @@
+import { and, eq, gte, isNotNull, isNull, ne, not, notExists, type SQL, sql } from 'drizzle-orm';
+import type { CompanyResource } from '../../contract/endpoints.ts';
+import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { hasListOfSites } from '../deletes/listing.ts';
+import { row } from '../deletes/tombstone.ts';
+import { alsoListing } from '../records/owner.ts';
+import {
+  idOf,
+  isListedByCompany,
+  isVersioned,
+  type RecordResource,
+  resources,
+  tableOf,
+} from '../resources.ts';
+import { alsoListed } from '../schema/metersync.ts';
+import { intervals } from '../schema/utility.ts';
+
+const id = sql<string>`${sql`${row.id}`}::text`;
+
+/** A row that a listing should contain and did not. */
+export interface UnlistedRow {
+  readonly id: string;
+  /** The companies whose listings should contain it: its owner, and others that also list it. */
+  readonly companies: readonly string[];
+}
+
+/** The companies whose listings should contain a `row`. */
+const listingCompanies = (resource: RecordResource) =>
+  resource === 'companies'
+    ? sql<string[]>`array[]::text[]`
+    : sql<string[]>`array(
+        select ${row.companyId}::text
+        where ${row.companyId} is not null
+        union all
+        select other.company_id::text${alsoListing(resource)}
+      )`;
+
+/**
+ * Reads live rows of the warehouse that the service did not list: of one company, including rows of
+ * others that it is noted as listing, or of all (null). No list contains sites of a company whose
+ * record has none.
+ */
+export async function unlistedRows(
+  db: Executor,
+  resource: RecordResource,
+  companyId: string | null,
+  seenIds: readonly string[],
+  {
+    since = null,
+    unlisted = [],
+    lives = isNull(row.deletedAt),
+  }: {
+    readonly since?: string | null;
+    /** Companies that no list contains. */
+    readonly unlisted?: readonly string[];
+    readonly lives?: SQL | undefined;
+  } = {},
+): Promise<UnlistedRow[]> {
+  const owner = resource === 'companies' ? row.id : row.companyId;
+  const isDue = and(
+    lives,
+    since === null || !isVersioned(resource) ? undefined : gte(row.updated, since),
+  );
+  const seen = printedUuids(seenIds);
+  const fields = {
+    id: id.as('unlisted_id'),
+    companies: listingCompanies(resource).as('companies'),
+  };
+  const rows = sql`${tableOf(resource)} ${row}`;
+  const own = db
+    .select(fields)
+    .from(rows)
+    .where(
+      and(
+        isDue,
+        companyId === null ? undefined : eq(owner, companyId),
+        not(isAmong(id, seen)),
+        // A row without a company is extra, too.
+        sql`(${isAmong(owner, unlisted, 'uuid')}) is not true`,
+        resource === 'sites' ? hasListOfSites : undefined,
+      ),
+    );
+  if (companyId === null || !isListedByCompany(resource)) return await own;
+  const theirs = db
+    .select(fields)
+    .from(rows)
+    .where(
+      and(
+        eq(row.id, idOf(resource, sql`${alsoListed.recordId}`)),
+        ne(row.companyId, companyId),
+        isDue,
+      ),
+    )
+    .offset(literal(0))
+    .as('theirs');
+  const others = db
+    .select({ id: theirs.id, companies: theirs.companies })
+    .from(alsoListed)
+    .crossJoinLateral(theirs)
+    .where(
+      and(
+        eq(alsoListed.companyId, companyId),
+        eq(alsoListed.resource, resource),
+        not(isAmong(alsoListed.recordId, seen)),
+      ),
+    );
+  return [...(await own), ...(await others)];
+}
+
+/** Whether a meter's `row` lives and has readings: readings of a deleted meter do not count. */
+export const hasReadings = sql`${row.deletedAt} is null
+      and exists (
+        select
+        from ${intervals}
+        where ${intervals.meterId} = ${row.id}
+        offset 0
+      )`;
+
+/**
+ * Lists meters with readings that the service did not list: live ones of a company, including
+ * meters of others that it is noted as listing.
+ */
+export const unlistedMeters = async (
+  db: Executor,
+  companyId: string,
+  seenIds: readonly string[],
+): Promise<UnlistedRow[]> =>
+  await unlistedRows(db, 'meters', companyId, seenIds, { lives: hasReadings });
+
+/** A row that no audited listing should contain; for readings, their meter. */
+export interface StrayRow {
+  readonly id: string;
+  readonly companyId: string | null;
+}
+
+/** Readings are represented by the rows of their meters. */
+const rowsOf = (resource: CompanyResource) => (resource === 'intervals' ? 'meters' : resource);
+
+/** Whether a row is live. Rows that only events wrote are claims, which the catch-up decides. */
+const lives = (resource: CompanyResource): SQL | undefined =>
+  resource === 'intervals' ? hasReadings : and(isNotNull(row.raw), isNull(row.deletedAt));
+
+/**
+ * Reads live rows of companies that are not among the audited companies, unless one of these also lists them;
+ * for readings, the meters that have any. The owners are read from the index, because most have many rows.
+ */
+export async function strayRows(
+  db: Executor,
+  resource: CompanyResource,
+  audited: readonly string[],
+): Promise<StrayRow[]> {
+  const rows = rowsOf(resource);
+  const { companyId } = resources[rows].table as typeof row;
+  const owner = db
+    .selectDistinct({ id: companyId })
+    .from(resources[rows].table)
+    .where(sql`${companyId} <> all(${array(audited, 'uuid')})`)
+    .as('owner');
+  const alsoAudited = db
+    .select({ one: sql`1` })
+    .from(alsoListed)
+    .where(
+      and(
+        eq(alsoListed.resource, rows),
+        eq(alsoListed.recordId, id),
+        isAmong(alsoListed.companyId, audited, 'uuid'),
+      ),
+    )
+    .offset(literal(0));
+  const theirs = db
+    .select({ id: id.as('stray_id') })
+    .from(sql`${tableOf(rows)} ${row}`)
+    .where(and(eq(row.companyId, owner.id), lives(resource), notExists(alsoAudited)))
+    .offset(literal(0))
+    .as('theirs');
+  return await db
+    .select({ id: theirs.id, companyId: owner.id })
+    .from(owner)
+    .crossJoinLateral(theirs)
+    .orderBy(theirs.id);
+}
+
+/** Reads the ids of live rows without a company; for readings, of meters that have any. */
+export async function ownerlessRows(db: Executor, resource: CompanyResource): Promise<string[]> {
+  const rows = await db
+    .select({ id })
+    .from(sql`${tableOf(rowsOf(resource))} ${row}`)
+    .where(and(isNull(row.companyId), lives(resource)));
+  return rows.map((stray) => stray.id);
+}
