@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { getTableConfig, type PgTable } from 'drizzle-orm/pg-core';
 import type { Executor } from './connect.ts';
 
-/** Creates a table that only this session sees, until the transaction ends, with the columns and checks of `table`. */
+/** Creates a table as it is declared, which only this session sees, until the transaction ends. */
 export async function createTempTable(tx: Executor, table: PgTable): Promise<void> {
   const { columns, checks } = getTableConfig(table);
   const parts = [

@@ -9,7 +9,7 @@ import { connections } from '../schema/utility.ts';
 /**
  * Applies the sites that events list to connections whose records may not list them. The newest event
  * with a list wins, even if the record was read before the event came. The connections' rows are locked by
- * now, so the later of two groups sees the other's events.
+ * now, so the later of two groups sees the other's events. It runs for each group with events of connections.
  */
 export async function applyConnectionSites(
   tx: Executor,

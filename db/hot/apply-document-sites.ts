@@ -4,7 +4,10 @@ import { hot } from '../connection/hot.ts';
 import { payloadOf, type RecordedEvent, recorded } from '../events/items.ts';
 import { documents } from '../schema/utility.ts';
 
-/** Sets the site of documents whose record names none and was read before the event arrived. */
+/**
+ * Sets the site of documents whose record names none and was read before the event arrived. It runs for each
+ * group with events of documents.
+ */
 export async function applyDocumentSites(
   tx: Executor,
   events: readonly RecordedEvent[],

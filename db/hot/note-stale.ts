@@ -13,7 +13,7 @@ import { connections, documents } from '../schema/utility.ts';
  * that are older than the state last read, or that a tombstone covers, are superseded at once, for a document
  * only if its usage has been read since. A page that was read for another document contains none of its
  * usage. This is the last statement on records: their rows are locked by now, so the later of two groups sees
- * what the earlier one wrote.
+ * what the earlier one wrote. It runs for each group of events, with several writes in one snapshot.
  */
 export async function noteStale(
   tx: Executor,

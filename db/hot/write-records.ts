@@ -67,7 +67,8 @@ function documentsWritten(page: RecordPage): SQL {
 
 /**
  * Writes the rows of a page, and returns the rows that it inserted or changed; of documents
- * `WrittenDocument`s. The records were read without error, so earlier refusals of them are deleted. It runs for each page, and its columns are those of the resource.
+ * `WrittenDocument`s. The records were read without error, so earlier refusals of them are deleted. It runs for
+ * each page, and its columns are those of the resource.
  */
 export async function writeRecords(
   tx: Executor,

@@ -81,8 +81,8 @@ export function plainReadings(
     const start = startAt[at] ?? '';
     const end = endAt[at] ?? null;
     const change = updated[at] ?? null;
-    if (!sameShape(start, first) || rollsOver(start)) return undefined;
-    if (change !== null && !(isPlain(change) && change.length <= longestPlain)) return undefined;
+    if (!sameShape(start, first)) return undefined;
+    if (change !== null && !plainTime.test(change)) return undefined;
     const granularity = granularitySeconds[at] ?? null;
     if (granularity === null && (end === null || !sameShape(end, first))) return undefined;
     const length = granularity ?? distance(start, end ?? '');
@@ -97,25 +97,13 @@ export function plainReadings(
   return { seconds, from, to, distinct };
 }
 
-/** Readings to write or compare: values that could not be read are null, wrong readings are not among them. */
-export interface ReadReadings {
-  readonly columns: IntervalColumns;
-  readonly plain: PlainReadings | undefined;
-  /** Readings without a time or a length, which no row can hold: the reason of each by its place. */
-  readonly wrong: ReadonlyMap<number, string>;
-  /** The places of the others. */
-  readonly right: readonly number[];
-}
-
 /**
  * Finds what of readings cannot be read: of all, as all readings of a meter may be wrong. Times that
- * look plain are not judged unless `strictly`, as nearly all exist.
+ * look plain are not judged unless `strictly`, as nearly all exist. In the columns, values that could not be
+ * read are null. `wrong` are the readings without a time or a length, which no row can hold: the reason of each
+ * by its place. `right` are the places of the others.
  */
-export function readReadings(
-  given: IntervalColumns,
-  zoneIsUtc: boolean,
-  strictly = false,
-): ReadReadings {
+export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictly = false) {
   const supposed = plainReadings(given, zoneIsUtc);
   const columns = readableColumns(given);
   const wrong = new Map<number, string>();
@@ -184,42 +172,16 @@ export const unreadableValues = ({ unreadable }: IntervalColumns): number =>
     0,
   );
 
-const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;
-/** A longer time may have digits below microseconds, which a cast rounds. */
-const longestPlain = '2026-01-01T00:00:00.000000Z'.length;
-const [digit0, digit2, digit4, digit6, digit9] = [48, 50, 52, 54, 57];
-const [dash, letterT, letterZ] = [45, 84, 90];
-
-/** Enough to distinguish a time from words that Postgres accepts as one. */
-function isPlain(text: string): boolean {
-  const year = text.charCodeAt(0);
-  return (
-    year >= digit0 &&
-    year <= digit9 &&
-    text.charCodeAt(4) === dash &&
-    text.charCodeAt(10) === letterT
-  );
-}
-
 /**
- * Whether a time has hour 24 or second 60, and so belongs to the next day or minute: it does not
- * compare as text.
+ * A time that compares as text and that a cast reads exactly: without a zone or in UTC, and without hour 24 or
+ * second 60, which belong to the next day or minute.
  */
-function rollsOver(text: string): boolean {
-  return (
-    (text.charCodeAt(11) === digit2 && text.charCodeAt(12) === digit4) ||
-    text.charCodeAt(17) === digit6
-  );
-}
+const plainTime = /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):\d{2}:[0-5]\d(?:\.\d{1,6})?Z?$/;
 
-function sameShape(text: string, first: string): boolean {
-  const last = text.length - 1;
-  return (
-    text.length === first.length &&
-    isPlain(text) &&
-    (text.charCodeAt(last) === letterZ) === (first.charCodeAt(last) === letterZ)
-  );
-}
+const sameShape = (text: string, first: string): boolean =>
+  text.length === first.length &&
+  text.endsWith('Z') === first.endsWith('Z') &&
+  plainTime.test(text);
 
 /**
  * Returns a function of the seconds between two times. Most readings begin where the one before ended, so
