@@ -1,9 +1,9 @@
-import { and, count, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, type SQL, sql } from 'drizzle-orm';
 import type { RunState } from '../../contract/names.ts';
 import { warehouseNow } from '../catch-up/due.ts';
 import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { tombstonedBy } from '../deletes/absent.ts';
+import { isHeld, isTombstonedBy } from '../deletes/absent.ts';
 import type { Cte } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
 import { deletes, pages, runs } from '../schema/metersync.ts';
@@ -135,26 +135,15 @@ export async function finishListing(
   const hasMoved = sql`${page.currentPage} <> ${page.asked} or ${page.total} is distinct from ${firstTotal}`;
   const judged = db.$with('judged').as(db.select({ moved: hasMoved.as('moved') }).from(page));
   const missed = mayHaveMissed ? missedBy(db, key.runId, key, graceSeconds) : undefined;
-  const { resource, companyId } = key;
-  const cleared = db.$with('cleared').as(
-    db
-      .delete(deletes)
-      .where(
-        and(
-          // The index of what waits has the state as a literal.
-          sql`${deletes.state} = 'quarantined'`,
-          eq(deletes.resource, resource),
-          companyId === null ? isNull(deletes.companyId) : eq(deletes.companyId, companyId),
-        ),
-      )
-      .returning({ recordId: deletes.recordId }),
-  );
+  const cleared = db
+    .$with('cleared')
+    .as(db.delete(deletes).where(isHeld(key)).returning({ recordId: deletes.recordId }));
   await db
     .with(page, judged, ...(lacksNothing ? [cleared] : []))
     .update(runs)
     .set({
       ...ended(key, state, error, counts),
-      rowsTombstoned: sql`(${tombstonedBy(key.runId, key)})`,
+      rowsTombstoned: db.$count(deletes, isTombstonedBy(key.runId, key)),
       rowsMissed: missed === undefined ? 0 : sql`${missed}`,
       drift: sql`${db.select({ pages: count() }).from(judged).where(sql`${judged.moved}`)}`,
       requests: sql`${db.select({ pages: count() }).from(judged)}`,

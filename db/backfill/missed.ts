@@ -17,7 +17,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import type { Executor } from '../connection/connect.ts';
 import { fence } from '../connection/fence.ts';
-import type { Listing } from '../deletes/absent.ts';
+import type { Listing } from '../deletes/listing.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { connections, documents, intervals, meters, usageData } from '../schema/utility.ts';
 

@@ -170,7 +170,8 @@ export async function retireListed(
       and ${row.companyId} = ${companyId}::uuid
       and ${row.deletedAt} is null
       and ${untouchedSince('documents', sql`${note.absentSince}`)}`;
-    return { live, tombstoned: await tombstone(tx, runId, 'documents', which), quarantined };
+    const tombstoned = await tombstone(tx, runId, 'documents', which);
+    return { live, tombstoned: tombstoned.length, quarantined };
   });
 }
 

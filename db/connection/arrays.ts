@@ -42,6 +42,15 @@ export function unnested<Row>(
   return sql`unnest(${sql.join(arrays, comma)}) as ${sql.identifier(name)} (${sql.join(names, comma)})`;
 }
 
+/** What a select of values that no table has reads from: one row. */
+export const oneRow: SQL = sql`(select) one`;
+
+/**
+ * A number of `limit` or `offset` as text of the statement, so that every plan counts on it. Drizzle leaves
+ * out a plain `offset 0`, with which Postgres plans a subquery by itself.
+ */
+export const literal = (count: number): number => sql.raw(String(count)) as unknown as number;
+
 /** A row of these columns as a statement returns it, with the names of Postgres. */
 export type RowOf<Column extends PgColumn> = {
   readonly [C in Column as C['_']['name']]: C['_']['notNull'] extends true
@@ -64,6 +73,12 @@ export function setToExcluded(columns: readonly PgColumn[]): SQL {
   );
   return sql.join(set, sql.raw(',\n        '));
 }
+
+/** The values that an `insert` brings, for its `onConflictDoUpdate`. */
+export const excluded = (columns: Readonly<Record<string, PgColumn>>): Record<string, SQL> =>
+  Object.fromEntries(
+    Object.entries(columns).map(([key, { name }]) => [key, sql`excluded.${sql.identifier(name)}`]),
+  );
 
 const plain = /^[\w.:+-]+$/;
 

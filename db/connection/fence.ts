@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 
 /**
- * Keeps the planner from merging a subquery into the query around it: `.offset(fence)`. The builder leaves
- * out an offset of 0, so this is the SQL for it.
+ * Zero, for `offset` of a subquery that Postgres is not to merge into its query. The query builder leaves out a
+ * number 0.
  */
-export const fence = sql`0` as unknown as number;
+export const fence = sql.raw('0') as unknown as number;

@@ -1,99 +1,97 @@
-import { sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm';
+import { literal, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { connections } from '../schema/utility.ts';
 import { consoleBounds } from './bounds.ts';
-import type { connectionsNeedingAttention as needingAttention } from './views.ts';
+import { connectionsNeedingAttention as needingAttention, unwellConnections } from './views.ts';
 
-/** A connection that collects nothing, as analytics.connections_needing_attention says it. */
-type NeedsAttention = typeof needingAttention.$inferSelect;
-
-/** Connections that need somebody. */
-export interface Attention {
-  readonly connections: readonly NeedsAttention[];
-  /** How many were looked at, up to `consoleBounds.connectionsMax`. */
-  readonly looked: number;
+/** Reads the statuses of live connections that need somebody: each is the next one of an index. */
+async function unwellStatuses(db: Executor) {
+  const { status } = connections;
+  const statuses: { status: string; needs: boolean; customer: boolean }[] = [];
+  for (;;) {
+    const last = statuses.at(-1);
+    const [next] = await db
+      .select({
+        status: sql<string>`${status}`,
+        needs: sql<boolean>`metersync.needs_attention(${status})`,
+        customer: sql<boolean>`metersync.customer_must_act(${status})`,
+      })
+      .from(connections)
+      .where(and(isNull(connections.deletedAt), gt(status, last?.status ?? '')))
+      .orderBy(status)
+      .limit(1);
+    if (next === undefined) return statuses.filter(({ needs }) => needs);
+    statuses.push(next);
+  }
 }
-
-const connection = alias(connections, 'connection');
 
 /**
  * Lists connections that need somebody: those that stay so until a customer acts first, then the
  * oldest. It finds them by their status, and works out how far bills reach only for those it lists.
+ * `looked` is how many were looked at, up to `consoleBounds.connectionsMax`.
  */
-export async function connectionsNeedingAttention(db: Executor, limit: number): Promise<Attention> {
-  type Row = NeedsAttention & { looked: number };
-  const { rows } = await db.execute<Row & Record<string, unknown>>(sql`
-    with recursive statuses (status) as (
-      (
-        select ${connection.status}
-        from ${connections} ${connection}
-        where ${connection.deletedAt} is null
-        order by ${connection.status}
-        limit 1
-      )
-      union all
-      select next.status
-      from statuses
-        cross join lateral (
-          select ${connection.status}
-          from ${connections} ${connection}
-          where ${connection.deletedAt} is null
-            and ${connection.status} > statuses.status
-          order by ${connection.status}
-          limit 1
-        ) next
-    ), candidate as materialized (
-      select few.id
-      from statuses
-        cross join lateral (
-          select ${connection.id}
-          from ${connections} ${connection}
-          where ${connection.deletedAt} is null
-            and ${connection.status} = statuses.status
-          order by ${connection.id}
-          limit ${consoleBounds.connectionsMax}
-        ) few
-      where metersync.needs_attention(statuses.status)
-      order by metersync.customer_must_act(statuses.status) desc
-      limit ${consoleBounds.connectionsMax}
-    ), first as materialized (
-      select needing.*
-      from candidate
-        cross join lateral (
-          select
-            connection_id,
-            customer_must_act,
-            since
-          from metersync.unwell_connections
-          where connection_id = candidate.id
-          offset 0
-        ) needing
-      order by customer_must_act desc, since nulls last, connection_id
-      limit ${limit}
-    )
-    select
-      (select count(*)::int from candidate) as looked,
-      needing.connection_id as "connectionId",
-      needing.company_id as "companyId",
-      needing.company,
-      needing.provider,
-      needing.status,
-      needing.since::text as since,
-      needing.what_to_do as "whatToDo",
-      needing.customer_must_act as "customerMustAct",
-      needing.data_until::text as "dataUntil",
-      needing.is_late as "isLate"
-    from first
-      cross join lateral (
-        select *
-        from analytics.connections_needing_attention
-        where connection_id = first.connection_id
-        offset 0
-      ) needing
-    order by needing.customer_must_act desc, needing.since nulls last, needing.connection_id`);
-  return {
-    connections: rows.map(({ looked: _looked, ...row }) => row),
-    looked: rows[0]?.looked ?? 0,
-  };
+export async function connectionsNeedingAttention(db: Executor, limit: number) {
+  const unwell = unnested('unwell', await unwellStatuses(db), [
+    ['status', 'text', ({ status }) => status],
+    ['customer', 'boolean', ({ customer }) => customer],
+  ]);
+  const few = db
+    .select({ id: connections.id })
+    .from(connections)
+    .where(and(isNull(connections.deletedAt), eq(connections.status, sql`unwell.status`)))
+    .orderBy(connections.id)
+    .limit(literal(consoleBounds.connectionsMax))
+    .as('few');
+  const candidate = db
+    .$with('candidate')
+    .as(
+      db
+        .select({ id: few.id })
+        .from(unwell)
+        .crossJoinLateral(few)
+        .orderBy(sql`unwell.customer desc`)
+        .limit(literal(consoleBounds.connectionsMax)),
+    );
+  const { connectionId, customerMustAct, since } = unwellConnections;
+  const itsState = db
+    .select({ customerMustAct, since })
+    .from(unwellConnections)
+    .where(eq(connectionId, candidate.id))
+    .offset(literal(0))
+    .as('its_state');
+  const first = db
+    .select({ id: candidate.id })
+    .from(candidate)
+    .crossJoinLateral(itsState)
+    .orderBy(desc(itsState.customerMustAct), sql`${itsState.since} nulls last`, candidate.id)
+    .limit(limit)
+    .as('first');
+  const needing = db
+    .select()
+    .from(needingAttention)
+    .where(eq(needingAttention.connectionId, first.id))
+    .offset(literal(0))
+    .as('needing');
+  const rows = await db
+    .with(candidate)
+    .select({
+      looked: sql<number>`(select count(*)::int from ${candidate})`,
+      connection: {
+        connectionId: needing.connectionId,
+        companyId: needing.companyId,
+        provider: needing.provider,
+        company: needing.company,
+        status: needing.status,
+        since: needing.since,
+        whatToDo: needing.whatToDo,
+        customerMustAct: needing.customerMustAct,
+        dataUntil: needing.dataUntil,
+        isLate: needing.isLate,
+      },
+    })
+    .from(first)
+    .crossJoinLateral(needing)
+    .orderBy(desc(needing.customerMustAct), sql`${needing.since} nulls last`, needing.connectionId);
+  return { connections: rows.map((row) => row.connection), looked: rows[0]?.looked ?? 0 };
 }

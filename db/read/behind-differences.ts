@@ -1,19 +1,32 @@
-import { sql } from 'drizzle-orm';
-import { array, type RowOf, unnested } from '../connection/arrays.ts';
+import { and, desc, eq, sql } from 'drizzle-orm';
+import { array, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { refusedId } from '../records/rejected-records.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';
 
 /** An event of the journal about a record. */
-export interface EventBehind {
-  readonly id: string;
-  readonly type: string;
-  readonly outcome: string;
-  readonly occurredAt: string | null;
-  readonly receivedAt: string;
-}
+export type EventBehind = Awaited<ReturnType<typeof readBehind>>[number]['event'];
 
 const eventsBehindMax = 5;
+
+async function readBehind(db: Executor, recordIds: readonly string[]) {
+  const behind = db
+    .select()
+    .from(journal)
+    .where(eq(journal.recordId, sql`given.record`))
+    .orderBy(desc(journal.recordedAt))
+    .limit(eventsBehindMax)
+    .as('behind');
+  const { id, type, outcome, occurredAt, receivedAt } = behind;
+  return await db
+    .select({
+      record: sql<string>`given.record`,
+      event: { id, type, outcome, occurredAt, receivedAt },
+    })
+    .from(sql`unnest(${array(recordIds, 'text')}) as given (record)`)
+    .crossJoinLateral(behind)
+    .orderBy(desc(behind.recordedAt));
+}
 
 /**
  * Reads the last events about each record; for readings, whose ids begin with their meter, about
@@ -23,29 +36,8 @@ export async function eventsBehind(
   db: Executor,
   recordIds: readonly string[],
 ): Promise<Map<string, EventBehind[]>> {
-  const result = await db.execute<{ record: string; events: EventBehind[] }>(sql`
-    select
-      record,
-      jsonb_agg(
-        jsonb_build_object(
-          'id', behind.id,
-          'type', behind.type,
-          'outcome', behind.outcome,
-          'occurredAt', behind.occurred_at::text,
-          'receivedAt', behind.received_at::text
-        )
-        order by behind.recorded_at desc
-      ) as events
-    from unnest(${array(recordIds, 'text')}) as record
-      cross join lateral (
-        select *
-        from ${journal}
-        where ${journal.recordId} = record
-        order by ${journal.recordedAt} desc
-        limit ${eventsBehindMax}
-      ) behind
-    group by record`);
-  return new Map(result.rows.map(({ record, events }) => [record, events]));
+  const byRecord = Map.groupBy(await readBehind(db, recordIds), ({ record }) => record);
+  return new Map([...byRecord].map(([record, rows]) => [record, rows.map(({ event }) => event)]));
 }
 
 /**
@@ -61,16 +53,10 @@ export async function refusals(
     ['id', 'text', ({ id }) => id],
     ['record_id', 'text', ({ id }) => refusedId(id)],
   ]);
-  const refused = await db.execute<Refused>(sql`
-    select
-      ${rejectedRecords.resource},
-      asked.id,
-      ${rejectedRecords.error}
-    from ${rejectedRecords}
-      join ${asked} using (resource, record_id)`);
-  return new Map(refused.rows.map(({ resource, id, error }) => [`${resource} ${id}`, error]));
+  const { resource, recordId, error } = rejectedRecords;
+  const refused = await db
+    .select({ resource, id: sql<string>`asked.id`, error })
+    .from(rejectedRecords)
+    .innerJoin(asked, and(eq(resource, sql`asked.resource`), eq(recordId, sql`asked.record_id`)));
+  return new Map(refused.map((row) => [`${row.resource} ${row.id}`, row.error]));
 }
-
-type Refused = RowOf<typeof rejectedRecords.resource | typeof rejectedRecords.error> & {
-  readonly id: string;
-};

@@ -1,39 +1,19 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, desc, eq, isNotNull, isNull, max, min, type SQL, sql } from 'drizzle-orm';
 import { companyResources } from '../../contract/endpoints.ts';
-import { array } from '../connection/arrays.ts';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runs, staleRecords } from '../schema/metersync.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies, connectionStatusChanges, connections, meters } from '../schema/utility.ts';
 
 /** The state of a company. */
-export interface ListedCompany {
-  readonly id: string;
-  readonly name: string | null;
-  readonly externalId: string | null;
-  readonly deletedAt: string | null;
-  /** Events whose document or connection waits to be read, and since when the first of them waits. */
-  readonly waiting: number;
-  readonly waitingSince: string | null;
-  /** Resources whose last read did not end complete. */
-  readonly unwell: number;
-  /** When all its resources were last read; null if one never was. */
-  readonly readUntil: string | null;
-  /** Open issues of its data that nobody acknowledged. */
-  readonly issues: number;
-  /** Connections that need a person. */
-  readonly connections: number;
-}
+export type ListedCompany = Awaited<ReturnType<typeof read>>[number];
 
 /** The last company of a page. */
 export interface CompanyCursor {
   readonly name: string;
   readonly id: string;
 }
-
-const part = alias(runs, 'part');
-const stale = alias(staleRecords, 'stale');
 
 /** Lists live companies by name. */
 export async function listCompanies(
@@ -42,187 +22,176 @@ export async function listCompanies(
 ): Promise<ListedCompany[]> {
   const { limit, after } = page;
   const later =
-    after === undefined
-      ? sql`true`
-      : sql`(coalesce(${companies.name}, ''), ${companies.id}) > (${after.name}, ${after.id}::uuid)`;
-  return await read(
-    db,
-    sql`
-      where ${companies.deletedAt} is null
-        and ${later}
-      order by coalesce(${companies.name}, ''), ${companies.id}
-      limit ${limit}`,
-  );
+    after &&
+    sql`(coalesce(${companies.name}, ''), ${companies.id}) > (${after.name}, ${after.id}::uuid)`;
+  return await read(db, and(isNull(companies.deletedAt), later), limit);
 }
 
 /** Reads one company, live or deleted. */
-export async function readCompany(db: Executor, id: string): Promise<ListedCompany | undefined> {
-  const [company] = await read(
-    db,
-    sql`
-      where ${companies.id} = ${id}::uuid`,
-  );
-  return company;
-}
+export const readCompany = async (db: Executor, id: string): Promise<ListedCompany | undefined> =>
+  (await read(db, eq(companies.id, id), 1))[0];
 
-async function read(db: Executor, which: SQL): Promise<ListedCompany[]> {
-  const result = await db.execute<ListedCompany & Record<string, unknown>>(sql`
-    with page as (
-      select
-        ${companies.id},
-        ${companies.name},
-        ${companies.externalId},
-        ${companies.deletedAt}
-      from ${companies}${which}
+async function read(db: Executor, which: SQL | undefined, limit: number) {
+  const { id, name, externalId, deletedAt } = companies;
+  const page = db
+    .select({ id, name, externalId, deletedAt })
+    .from(companies)
+    .where(which)
+    .orderBy(sql`coalesce(${name}, '')`, id)
+    .limit(limit)
+    .as('page');
+  const waits = db
+    .select({
+      events: sql<number>`coalesce(sum(${staleRecords.events}), 0)::int`.as('waiting'),
+      since: min(staleRecords.since).as('waiting_since'),
+    })
+    .from(staleRecords)
+    .where(sql`${staleRecords.queue} in ('document/' || ${page.id}, 'connection/' || ${page.id})`)
+    .as('waits');
+  const last = db
+    .select({ state: runs.state, finishedAt: runs.finishedAt })
+    .from(runs)
+    .where(
+      and(
+        eq(runs.companyId, page.id),
+        eq(runs.resource, sql`listing.resource`),
+        isNotNull(runs.finishedAt),
+      ),
     )
-    select
-      page.id,
-      page.name,
-      page.external_id as "externalId",
-      page.deleted_at::text as "deletedAt",
-      waits.events as waiting,
-      waits.since::text as "waitingSince",
-      reads.unwell,
-      reads.until::text as "readUntil",
-      issues.open as issues,
-      attention.connections
-    from page
-      cross join lateral (
-        select
-          coalesce(sum(${stale.events}), 0)::int as events,
-          min(${stale.since}) as since
-        from ${staleRecords} ${stale}
-        where ${stale.queue} in ('document/' || page.id, 'connection/' || page.id)
-      ) waits
-      cross join lateral (
-        select
-          count(*) filter (where last.state <> 'complete')::int as unwell,
-          case when count(last.finished_at) = count(*) then min(last.finished_at) end as until
-        from unnest(${array(companyResources, 'text')}) as listing (resource)
-          left join lateral (
-            select
-              ${part.state},
-              ${part.finishedAt}
-            from ${runs} ${part}
-            where ${part.companyId} = page.id
-              and ${part.resource} = listing.resource
-              and ${part.finishedAt} is not null
-            order by ${part.finishedAt} desc
-            limit 1
-          ) last on true
-      ) reads
-      cross join lateral (
-        select count(*)::int as open
-        from ${dataIssues}
-        where ${dataIssues.companyId} = page.id
-          -- With closed_at, which is null alike, Postgres may read the index of all open issues.
-          and ${dataIssues.closedReason} is null
-          and ${dataIssues.acknowledgedAt} is null
-      ) issues
-      cross join lateral (
-        select count(*)::int as connections
-        from ${connections}
-        where ${connections.companyId} = page.id
-          and ${connections.deletedAt} is null
-          and metersync.customer_must_act(${connections.status})
-      ) attention
-    order by coalesce(page.name, ''), page.id`);
-  return result.rows;
+    .orderBy(desc(runs.finishedAt))
+    .limit(1)
+    .as('last');
+  const reads = db
+    .select({
+      unwell: sql<number>`count(*) filter (where ${last.state} <> 'complete')::int`.as('unwell'),
+      until: sql<string | null>`case
+        when count(${last.finishedAt}) = count(*) then min(${last.finishedAt})
+      end`.as('read_until'),
+    })
+    .from(sql`unnest(${array(companyResources, 'text')}) as listing (resource)`)
+    .leftJoinLateral(last, sql`true`)
+    .as('reads');
+  return await db
+    .select({
+      id: page.id,
+      name: page.name,
+      externalId: page.externalId,
+      deletedAt: page.deletedAt,
+      /** Events whose document or connection waits to be read, and since when the first of them waits. */
+      waiting: waits.events,
+      waitingSince: waits.since,
+      /** Resources whose last read did not end complete. */
+      unwell: reads.unwell,
+      /** When all its resources were last read; null if one never was. */
+      readUntil: reads.until,
+      /** Open issues of its data that nobody acknowledged. */
+      issues: db.$count(
+        dataIssues,
+        and(
+          eq(dataIssues.companyId, page.id),
+          // With closed_at, which is null alike, Postgres may read the index of all open issues.
+          isNull(dataIssues.closedReason),
+          isNull(dataIssues.acknowledgedAt),
+        ),
+      ),
+      /** Connections that need a person. */
+      connections: db.$count(
+        connections,
+        and(
+          eq(connections.companyId, page.id),
+          isNull(connections.deletedAt),
+          sql`metersync.customer_must_act(${connections.status})`,
+        ),
+      ),
+    })
+    .from(page)
+    .crossJoinLateral(waits)
+    .crossJoinLateral(reads)
+    .orderBy(sql`coalesce(${page.name}, '')`, page.id);
 }
-
-/** The last read of one of a company's resources: how many records its listing had, and changes without an event. */
-export type ResourceRead = Pick<
-  typeof runs.$inferSelect,
-  'runId' | 'kind' | 'state' | 'startedAt' | 'finishedAt' | 'drift' | 'error'
-> & { readonly resource: string; readonly records: number | null; readonly missed: number };
 
 /** Reads how each of a company's resources was last read, in the order of a backfill. */
-export async function readResources(db: Executor, companyId: string): Promise<ResourceRead[]> {
-  const result = await db.execute<ResourceRead & Record<string, unknown>>(sql`
-    select
-      listing.resource,
-      last.run_id as "runId",
-      last.kind,
-      last.state,
-      last.started_at::text as "startedAt",
-      last.finished_at::text as "finishedAt",
-      last.distinct_ids::float8 as records,
-      last.drift,
-      last.rows_missed::float8 as missed,
-      last.error
-    from unnest(${array(companyResources, 'text')}) with ordinality as listing (resource, place)
-      cross join lateral (
-        select *
-        from ${runs} ${part}
-        where ${part.companyId} = ${companyId}::uuid
-          and ${part.resource} = listing.resource
-        order by ${part.finishedAt} desc
-        limit 1
-      ) last
-    order by listing.place`);
-  return result.rows;
+export async function readResources(db: Executor, companyId: string) {
+  const last = db
+    .select()
+    .from(runs)
+    .where(and(eq(runs.companyId, companyId), eq(runs.resource, sql`listing.resource`)))
+    .orderBy(desc(runs.finishedAt))
+    .limit(1)
+    .as('last');
+  return await db
+    .select({
+      resource: sql<string>`listing.resource`,
+      runId: last.runId,
+      state: last.state,
+      startedAt: last.startedAt,
+      finishedAt: last.finishedAt,
+      /** How many records its listing had. */
+      records: last.distinctIds,
+      drift: last.drift,
+      /** Changes without an event. */
+      missed: last.rowsMissed,
+      error: last.error,
+    })
+    .from(
+      sql`unnest(${array(companyResources, 'text')}) with ordinality as listing (resource, place)`,
+    )
+    .crossJoinLateral(last)
+    .orderBy(sql`listing.place`);
 }
 
 /** Counts ranges of readings of a company that wait to be read. */
 export async function rangesWaiting(db: Executor, companyId: string): Promise<number> {
-  const result = await db.execute<{ waiting: number }>(sql`
-    select coalesce(sum(waits.ranges), 0)::int as waiting
-    from ${meters}
-      cross join lateral (
-        select count(*) as ranges
-        from ${staleRecords} ${stale}
-        where ${stale.queue} = 'interval/' || ${meters.id}
-        offset 0
-      ) waits
-    where ${meters.companyId} = ${companyId}::uuid`);
-  return result.rows[0]?.waiting ?? 0;
-}
-
-/** A connection of a company, and what a person has to do about it. */
-export interface ListedConnection {
-  readonly id: string;
-  readonly provider: string | null;
-  readonly status: string | null;
-  readonly statusClass: string | null;
-  readonly since: string | null;
-  readonly whatToDo: string | null;
+  const waits = db
+    .select({ ranges: sql<number>`count(*)`.as('ranges') })
+    .from(staleRecords)
+    .where(eq(staleRecords.queue, sql`'interval/' || ${meters.id}`))
+    .offset(literal(0))
+    .as('waits');
+  const [found] = await db
+    .select({ waiting: sql<number>`coalesce(sum(${waits.ranges}), 0)::int` })
+    .from(meters)
+    .crossJoinLateral(waits)
+    .where(eq(meters.companyId, companyId));
+  return found?.waiting ?? 0;
 }
 
 /** Lists a company's live connections, starting with those that need a person. */
-export async function listConnections(
-  db: Executor,
-  companyId: string,
-): Promise<ListedConnection[]> {
-  const result = await db.execute<ListedConnection & Record<string, unknown>>(sql`
-    with own as (
-      select
-        ${connections.id},
-        ${connections.datasource} as provider,
-        ${connections.status},
-        analytics.status_class(${connections.status}) as status_class,
-        metersync.time_of(${connections.raw} ->> 'statusFirstSeenTime') as first_seen_at
-      from ${connections}
-      where ${connections.companyId} = ${companyId}::uuid
-        and ${connections.deletedAt} is null
-      limit 200
-    )
-    select
-      own.id,
-      own.provider,
-      own.status,
-      own.status_class as "statusClass",
-      began.since::text as since,
-      case
-        when metersync.needs_attention(own.status)
-          then analytics.what_to_do(own.status, began.since)
-      end as "whatToDo"
-    from own
-      cross join lateral (
-        select greatest(max(${connectionStatusChanges.at}), own.first_seen_at) as since
-        from ${connectionStatusChanges}
-        where ${connectionStatusChanges.connectionId} = own.id
-          and ${connectionStatusChanges.status} = own.status
-      ) began
-    order by metersync.customer_must_act(own.status) is not true, own.provider, own.id`);
-  return result.rows;
+export async function listConnections(db: Executor, companyId: string) {
+  const { id, datasource: provider, status } = connections;
+  const own = db
+    .select({
+      id,
+      provider,
+      status,
+      firstSeenAt: sql`metersync.time_of(raw ->> 'statusFirstSeenTime')`.as('first_seen_at'),
+    })
+    .from(connections)
+    .where(and(eq(connections.companyId, companyId), isNull(connections.deletedAt)))
+    .limit(literal(200))
+    .as('own');
+  const { at, connectionId } = connectionStatusChanges;
+  const began = db
+    .select({
+      since: sql<string | null>`greatest(${max(at)}, ${own.firstSeenAt})`.as('since'),
+    })
+    .from(connectionStatusChanges)
+    .where(and(eq(connectionId, own.id), eq(connectionStatusChanges.status, own.status)))
+    .as('began');
+  return await db
+    .select({
+      id: own.id,
+      provider: own.provider,
+      status: own.status,
+      statusClass: sql<string | null>`analytics.status_class(${own.status})`,
+      since: began.since,
+      /** What a person has to do about it. */
+      whatToDo: sql<string | null>`case
+        when metersync.needs_attention(${own.status})
+          then analytics.what_to_do(${own.status}, ${began.since})
+      end`,
+    })
+    .from(own)
+    .crossJoinLateral(began)
+    .orderBy(sql`metersync.customer_must_act(${own.status}) is not true`, own.provider, own.id);
 }

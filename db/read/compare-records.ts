@@ -3,14 +3,14 @@ import { array, columnNames, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
-import { hasListOfSites } from '../deletes/absent.ts';
+import { hasListOfSites } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
-import { sitesOfCompanies } from '../records/companies.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts, pageOfTexts } from '../records/item-texts.ts';
 import { alsoListing, ownerOf } from '../records/owner.ts';
 import { items, type RecordPage } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
+import { sitesOfCompanies } from '../records/sources.ts';
 import { unreadableOf } from '../records/unreadable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import {

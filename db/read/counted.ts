@@ -1,6 +1,8 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import type { PgSelect, PgTable } from 'drizzle-orm/pg-core';
 import { limits } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
+import { estimateRows } from '../connection/estimate.ts';
 
 /** How many rows a count reads: one more than a report can say. */
 export const mostCounted = limits.countMax + 1;
@@ -9,29 +11,37 @@ export const mostCounted = limits.countMax + 1;
 export const allCounted = 2_000_000_000;
 
 /** Cuts a sum off at the most that is counted. */
-export const cut = (sum: SQL, most: number): SQL => sql`least(${sum}, ${most}::bigint)::int`;
+export const cut = (sum: SQLWrapper, most: number): SQL<number> =>
+  sql<number>`least(${sum}, ${most}::bigint)::int`;
 
-/** Counts the rows of `from …`, which an index has to serve. */
-export const countOf = (from: SQL, most: number): SQL => sql`(
-        select count(*)::int
-        from (
-          select
-          ${from}
-          limit ${most}
-        ) counted
-      )`;
+/** Rows of a table, which an index has to serve in this order; an order that nobody needs keeps the planner on the index. */
+const rowsOf = (db: Executor, table: PgTable, where?: SQL): PgSelect =>
+  db
+    .select({ one: sql`1`.as('one') })
+    .from(table)
+    .where(where)
+    .$dynamic();
 
-/**
- * Counts the rows of `from …` below `most`; of more, the planner estimates how many there are from
- * the table's size now and its last statistics.
- */
-export async function aboutCount(db: Executor, from: SQL, most: number): Promise<number> {
-  const { rows } = await db.execute<{ count: number }>(sql`select ${countOf(from, most)} as count`);
-  const count = rows[0]?.count ?? 0;
+/** Counts the rows of a table up to `most`. */
+export const countUpTo = async (
+  db: Executor,
+  table: PgTable,
+  most: number,
+  where?: SQL,
+  ...order: SQLWrapper[]
+): Promise<number> => {
+  const rows = rowsOf(db, table, where).orderBy(...order.map((by) => sql`${by}`));
+  return await db.$count(rows.limit(most).as('counted'));
+};
+
+/** Counts the rows of a table below `most`; of more, the planner estimates how many there are. */
+export async function aboutCount(
+  db: Executor,
+  table: PgTable,
+  most: number,
+  where?: SQL,
+): Promise<number> {
+  const count = await countUpTo(db, table, most, where);
   if (count < most) return count;
-  const explained = await db.execute<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(sql`
-    explain (format json)
-    select
-    ${from}`);
-  return Math.max(count, explained.rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0);
+  return Math.max(count, await estimateRows(db, rowsOf(db, table, where)));
 }

@@ -1,8 +1,6 @@
-import { and, type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { EventOutcome } from '../../contract/names.ts';
-import { array } from '../connection/arrays.ts';
-import { events } from '../schema/metersync.ts';
+import { isAmong } from '../connection/arrays.ts';
 
 /**
  * Selects events of the journal; an absent bound does not restrict. Times are ISO 8601, of the
@@ -26,14 +24,25 @@ export interface EventFilter {
   readonly recordedUntil?: string | undefined;
 }
 
-export const event = alias(events, 'event');
+type Columns =
+  | 'id'
+  | 'type'
+  | 'outcome'
+  | 'recordId'
+  | 'companyId'
+  | 'errorCode'
+  | 'receivedAt'
+  | 'recordedAt';
 
 /** Whether an event matches; the statement leaves out absent bounds. */
-export function matching(filter: EventFilter): SQL {
+export function matching(
+  event: Readonly<Record<Columns, SQLWrapper>>,
+  filter: EventFilter,
+): SQL | undefined {
   const { ids, type, outcome, recordId, companyId, code, since, until } = filter;
   const { unapplied, recordedUntil } = filter;
-  const bounds: readonly (SQL | undefined)[] = [
-    ids && sql`${event.id} = any(${array(ids, 'text')})`,
+  return and(
+    ids && isAmong(event.id, ids),
     given(type, (value) => sql`${event.type} = ${value}`),
     given(outcome, (value) => sql`${event.outcome} = ${value}`),
     given(recordId, (value) => sql`${event.recordId} = ${value}`),
@@ -43,8 +52,7 @@ export function matching(filter: EventFilter): SQL {
     given(until, (value) => sql`${event.receivedAt} < ${value}::timestamptz`),
     unapplied ? sql`${event.outcome} <> 'applied'` : undefined,
     given(recordedUntil, (value) => sql`${event.recordedAt} <= ${value}::timestamptz`),
-  ];
-  return and(...bounds) ?? sql`true`;
+  );
 }
 
 /** Bounds by a value if it is given; an empty text counts as given. */

@@ -1,5 +1,5 @@
-import { count, desc, ne, type SQL, sql } from 'drizzle-orm';
-import { type EventKind, probeEventType } from '../../contract/event.ts';
+import { count, desc, ne, sql } from 'drizzle-orm';
+import { probeEventType, type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents, intervals } from '../schema/utility.ts';
@@ -23,24 +23,14 @@ export async function typesSeen(db: Executor): Promise<ReadonlyMap<string, numbe
   return new Map(seen.map(({ type, events }) => [type, events]));
 }
 
-const tables = [
-  ['connection', connections],
-  ['document', documents],
-  ['interval', intervals],
-] as const satisfies readonly (readonly [EventKind, unknown])[];
+const tables = { connection: connections, document: documents, interval: intervals };
 
 /** Lists the kinds of events whose records the warehouse holds. */
-export async function kindsHeld(db: Executor): Promise<(typeof tables)[number][0][]> {
-  const { rows } = await db.execute<{ kind: (typeof tables)[number][0] }>(
-    sql.join(
-      tables.map(
-        ([kind, table]): SQL => sql`
-    select ${kind} as kind
-    where exists (select from ${table})`,
-      ),
-      sql`
-    union all`,
-    ),
-  );
-  return rows.map(({ kind }) => kind);
+export async function kindsHeld(db: Executor): Promise<RecordEventKind[]> {
+  const held: RecordEventKind[] = [];
+  for (const kind of recordEventKinds) {
+    const [any] = await db.select({ one: sql`1` }).from(tables[kind]).limit(1);
+    if (any !== undefined) held.push(kind);
+  }
+  return held;
 }

@@ -1,7 +1,7 @@
 import { and, count, eq, getViewSelectedFields, type SQL, sql } from 'drizzle-orm';
 import type { EventKind } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { isAmong } from '../connection/arrays.ts';
+import { isAmong, oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { consoleBounds } from './bounds.ts';
@@ -85,23 +85,22 @@ export async function readEvent(db: Executor, id: string) {
 }
 
 /** How many events match, and whether these are all. */
-export interface CountedEvents {
-  readonly events: number;
-  readonly isAll: boolean;
-}
+export type CountedEvents = Awaited<ReturnType<typeof countEvents>>;
 
-/** Counts matching events, up to `most` + 1, among those that as many candidates lead to. */
-export async function countEvents(
-  db: Executor,
-  filter: EventFilter,
-  most: number,
-): Promise<CountedEvents> {
-  const { rows } = await db.execute<{ events: number; looked: number }>(sql`
-    with ${foundEvents(filter, { candidates: most + 1, limit: most + 1 })}
-    select
-      (select count(*)::int from found) as events,
-      (select count(*)::int from candidate) as looked`);
-  const { events = 0, looked = 0 } = rows[0] ?? {};
+/**
+ * Counts matching events, up to `most` + 1, among those that as many candidates lead to.
+ */
+export async function countEvents(db: Executor, filter: EventFilter, most: number) {
+  const portion = { candidates: most + 1, limit: most + 1 };
+  const { candidate, found } = foundEvents(db, filter, portion);
+  const [counted] = await db
+    .with(candidate, found)
+    .select({
+      events: sql<number>`(select count(*)::int from ${found})`,
+      looked: sql<number>`(select count(*)::int from ${candidate})`,
+    })
+    .from(oneRow);
+  const { events, looked } = counted ?? { events: 0, looked: 0 };
   return { events, isAll: events <= most && looked <= most };
 }
 

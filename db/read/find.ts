@@ -1,8 +1,10 @@
-import { sql } from 'drizzle-orm';
+import { type AnyColumn, and, eq, ilike, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import { unionAll } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../../contract/ids.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
+import { isRunRow } from './runs.ts';
 
 /** Kinds of ids that the search knows. */
 export const foundKinds = ['event', 'run', 'company', 'document', 'connection', 'meter'] as const;
@@ -10,70 +12,37 @@ export const foundKinds = ['event', 'run', 'company', 'document', 'connection', 
 export type FoundKind = (typeof foundKinds)[number] | 'site';
 
 /** A thing with the given id; `name` is what a person calls it, if it has one. */
-export interface Found {
-  readonly kind: FoundKind;
-  readonly id: string;
-  readonly name: string | null;
-}
+export type Found = Awaited<ReturnType<typeof findById>>[number];
+
+const found = (kind: FoundKind, id: AnyColumn, name: AnyColumn | SQL = sql`null`) => ({
+  kind: sql<FoundKind>`${kind}::text`,
+  id: sql<string>`${sql`${id}`}::text`,
+  name: sql<string | null>`${sql`${name}`}::text`,
+});
 
 /** Finds what has an id, or the id that a customer gave it. */
-export async function findById(db: Executor, given: string): Promise<Found[]> {
+export async function findById(db: Executor, given: string) {
   const id = canonicalUuid(given) ?? null;
-  const result = await db.execute<Found & Record<string, unknown>>(sql`
-    select
-      'event' as kind,
-      ${journal.id},
-      ${journal.type} as name
-    from ${journal}
-    where ${journal.id} = ${given}
-    union all
-    select
-      'run',
-      ${runs.runId}::text,
-      ${runs.kind}
-    from ${runs}
-    where ${runs.runId} = ${id}::uuid
-      and ${runs.companyId} is null
-      and ${runs.resource} is null
-    union all
-    select
-      'company',
-      ${companies.id}::text,
-      ${companies.name}
-    from ${companies}
-    where ${companies.id} = ${id}::uuid
-    union all
-    (
-      select
-        'company',
-        ${companies.id}::text,
-        ${companies.name}
-      from ${companies}
-      where ${companies.externalId} = ${given}
-      limit 10
-    )
-    union all
-    select
-      'document',
-      ${documents.id}::text,
-      null
-    from ${documents}
-    where ${documents.id} = ${id}::uuid
-    union all
-    select
-      'connection',
-      ${connections.id}::text,
-      ${connections.datasource}
-    from ${connections}
-    where ${connections.id} = ${id}::uuid
-    union all
-    select
-      'meter',
-      ${meters.id},
-      null
-    from ${meters}
-    where ${meters.id} = ${given}`);
-  return result.rows;
+  const hasId = (column: AnyColumn) => sql`${column} = ${id}::uuid`;
+  const company = found('company', companies.id, companies.name);
+  return await unionAll(
+    db
+      .select(found('event', journal.id, journal.type))
+      .from(journal)
+      .where(eq(journal.id, given)),
+    db
+      .select(found('run', runs.runId, runs.kind))
+      .from(runs)
+      .where(and(hasId(runs.runId), isRunRow)),
+    db.select(company).from(companies).where(hasId(companies.id)),
+    db.select(company).from(companies).where(eq(companies.externalId, given)).limit(10),
+    db.select(found('document', documents.id)).from(documents).where(hasId(documents.id)),
+    db
+      .select(found('connection', connections.id, connections.datasource))
+      .from(connections)
+      .where(hasId(connections.id)),
+    db.select(found('meter', meters.id)).from(meters).where(eq(meters.id, given)),
+  );
 }
 
 /** Rows of a kind that a search shows. */
@@ -85,60 +54,54 @@ const foundMax = 20;
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
-  const result = await db.execute<Found & Record<string, unknown>>(sql`
-    (
-      select 'company' as kind, ${companies.id}::text as id, ${companies.name} as name
-      from ${companies}
-      where ${companies.name} ilike ${part}
-      order by ${companies.name}
-      limit ${foundMax}
-    )
-    union all
-    (
-      select 'site', ${sites.companyId}::text, ${sites.name}
-      from ${sites}
-      where ${sites.name} ilike ${part}
-        and ${sites.companyId} is not null
-      order by ${sites.name}
-      limit ${foundMax}
-    )
-    union all
-    (
-      select 'connection', ${connections.id}::text, concat_ws(', ', ${connections.datasource}, ${companies.name})
-      from ${connections}
-        left join ${companies} on ${companies.id} = ${connections.companyId}
-      where ${connections.datasource} ilike ${part}
-      order by ${connections.datasource}, ${companies.name}
-      limit ${foundMax}
-    )
-    union all
-    (
-      select 'meter', ${meters.id}, concat_ws(', ', numbers.listed, ${companies.name})
-      from ${meters}
-        cross join lateral (
-          select
-            string_agg(number ->> 'value', ' ') as listed,
-            bool_or(number ->> 'value' = ${given}) as has_it
-          from jsonb_array_elements(metersync.elements(${meters.raw} -> 'identifiers')) number
-        ) numbers
-        left join ${companies} on ${companies.id} = ${meters.companyId}
-      where numbers.has_it
-      order by ${meters.id}
-      limit ${foundMax}
-    )
-    union all
-    (
-      select 'document', ${documents.id}::text, concat_ws(
-          ', ',
-          ${documents.raw} ->> 'utilityCompany',
-          ${documents.raw} ->> 'invoiceId',
-          ${documents.raw} ->> 'billDate'
-        )
-      from ${documents}
-      where ${documents.raw} ->> 'invoiceId' = ${given}
-        or ${documents.raw} ->> 'accountNumber' = ${given}
-      order by ${documents.updated} desc nulls last
-      limit ${foundMax}
-    )`);
-  return result.rows;
+  const { raw } = documents;
+  const numbers = db
+    .select({
+      listed: sql<string>`string_agg(number ->> 'value', ' ')`.as('listed'),
+      hasIt: sql<boolean>`bool_or(number ->> 'value' = ${given})`.as('has_it'),
+    })
+    .from(sql`jsonb_array_elements(metersync.elements(${meters.raw} -> 'identifiers')) number`)
+    .as('numbers');
+  const bill = sql`concat_ws(', ', ${raw} ->> 'utilityCompany', ${raw} ->> 'invoiceId', ${raw} ->> 'billDate')`;
+  return await unionAll(
+    db
+      .select(found('company', companies.id, companies.name))
+      .from(companies)
+      .where(ilike(companies.name, part))
+      .orderBy(companies.name)
+      .limit(foundMax),
+    db
+      .select(found('site', sites.companyId, sites.name))
+      .from(sites)
+      .where(and(ilike(sites.name, part), isNotNull(sites.companyId)))
+      .orderBy(sites.name)
+      .limit(foundMax),
+    db
+      .select(
+        found(
+          'connection',
+          connections.id,
+          sql`concat_ws(', ', ${connections.datasource}, ${companies.name})`,
+        ),
+      )
+      .from(connections)
+      .leftJoin(companies, eq(companies.id, connections.companyId))
+      .where(ilike(connections.datasource, part))
+      .orderBy(connections.datasource, companies.name)
+      .limit(foundMax),
+    db
+      .select(found('meter', meters.id, sql`concat_ws(', ', ${numbers.listed}, ${companies.name})`))
+      .from(meters)
+      .crossJoinLateral(numbers)
+      .leftJoin(companies, eq(companies.id, meters.companyId))
+      .where(sql`${numbers.hasIt}`)
+      .orderBy(meters.id)
+      .limit(foundMax),
+    db
+      .select(found('document', documents.id, bill))
+      .from(documents)
+      .where(or(eq(sql`${raw} ->> 'invoiceId'`, given), eq(sql`${raw} ->> 'accountNumber'`, given)))
+      .orderBy(sql`${documents.updated} desc nulls last`)
+      .limit(foundMax),
+  );
 }

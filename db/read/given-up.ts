@@ -1,6 +1,7 @@
-import { count, countDistinct, desc, min, type SQL, sql } from 'drizzle-orm';
+import { and, count, countDistinct, desc, eq, gt, min, notExists, or, sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
@@ -27,40 +28,38 @@ const lastOf = (db: Executor, outcome: GivenUpOutcome, most: number) =>
 
 /** Counts events that were given up, among the last `most` of each outcome. */
 export async function countGivenUp(db: Executor, most: number): Promise<GivenUp> {
-  const result = await db.execute<GivenUp & Record<string, unknown>>(sql`
-    select
-      (
-        select count(*)::int
-        from ${lastOf(db, 'dead', most)}
-        where not ${isWrittenSince('document', documents)}
-          and not ${isWrittenSince('connection', connections)}
-      ) as dead,
-      (
-        select count(*)::int
-        from ${lastOf(db, 'missing', most)}
-        where e.aside_at > now() - interval '1 day'
-      ) as "missingLately"`);
-  return result.rows[0] ?? { dead: 0, missingLately: 0 };
+  const dead = lastOf(db, 'dead', most);
+  const missing = lastOf(db, 'missing', most);
+  // After the event came: then the warehouse has its change.
+  const notWrittenSince = (kind: string, table: typeof documents | typeof connections) =>
+    notExists(
+      db
+        .select({ one: sql`1` })
+        .from(table)
+        .where(
+          and(
+            eq(dead.kind, kind),
+            eq(table.id, sql`metersync.uuid_of(${dead.recordId})`),
+            or(
+              gt(table.deletedAt, dead.recordedAt),
+              and(
+                gt(table.syncedAt, dead.recordedAt),
+                sql`coalesce(${table.rawUpdated} >= ${dead.occurredAt}, true)`,
+              ),
+            ),
+          ),
+        )
+        .offset(literal(0)),
+    );
+  const isLost = and(
+    notWrittenSince('document', documents),
+    notWrittenSince('connection', connections),
+  );
+  return {
+    dead: await db.$count(dead, isLost),
+    missingLately: await db.$count(missing, sql`${missing.asideAt} > now() - interval '1 day'`),
+  };
 }
-
-/**
- * Whether the record of an event was written or deleted after the event came: then the warehouse
- * has its change.
- */
-const isWrittenSince = (
-  kind: string,
-  table: typeof documents | typeof connections,
-): SQL => sql`exists (
-          select from ${table} r
-          where e.kind = ${kind}
-            and r.id = metersync.uuid_of(e.record_id)
-            and (
-              r.deleted_at > e.recorded_at
-              or r.synced_at > e.recorded_at
-                and coalesce(r.raw_updated >= e.occurred_at, true)
-            )
-          offset 0
-        )`;
 
 /** Events that were given up for the same failure. */
 export type GivenUpGroup = Awaited<ReturnType<typeof readGivenUp>>[number];

@@ -1,7 +1,8 @@
-import { sql } from 'drizzle-orm';
+import { count, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../health/measured.ts';
+import { oneRow } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
@@ -11,16 +12,15 @@ import {
 import { keeps, waits } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
-import { deletes, rejectedRecords } from '../schema/metersync.ts';
+import { journal, rejectedRecords } from '../schema/metersync.ts';
 import { readRefused } from '../watch/refused.ts';
-import { countOf, cut } from './counted.ts';
+import { countUpTo, cut } from './counted.ts';
 import { readDelays } from './delays.ts';
 import { countGivenUp } from './given-up.ts';
 import { countIssuesByCheck } from './issues.ts';
 import { isLoaded, readKindOfRuns } from './kinds-of-runs.ts';
 import { readParked } from './parked.ts';
 import { readPending } from './pending.ts';
-import { readShortfall } from './shortfall.ts';
 import { readSilence } from './silence.ts';
 import { readSizes } from './sizes.ts';
 import { readLateWork } from './waiting.ts';
@@ -50,7 +50,9 @@ export async function withinTime<T>(
   return await withTransaction(
     db,
     async (tx) => {
-      await tx.execute(sql`select set_config('statement_timeout', ${String(ms)}, true)`);
+      await tx
+        .select({ set: sql`set_config('statement_timeout', ${String(ms)}, true)` })
+        .from(oneRow);
       return await read(tx);
     },
     { accessMode: 'read only' },
@@ -96,45 +98,49 @@ function oldestOf(pending: readonly PendingEvents[]): number | null {
   return ages.length === 0 ? null : Math.max(...ages);
 }
 
-type SetAside = 'undecidedDeletes' | 'keptDeletes' | 'rejectedRecords';
+/** Counts rows that wait for somebody, or that somebody decided to keep. */
+async function countSetAside(db: Executor, most: number) {
+  const noted = (which: SQL) =>
+    db
+      .select({
+        resource: note.resource,
+        recordId: note.recordId,
+        rows: sql<number>`${rowsOfNote}`.as('rows'),
+      })
+      .from(note)
+      .where(which)
+      .orderBy(note.companyId, note.resource)
+      .limit(most)
+      .as('noted');
+  const sumOf = async (source: ReturnType<typeof noted>) => {
+    const [sum] = await db
+      .select({ rows: cut(sql`coalesce(sum(${source.rows}), 0)`, most) })
+      .from(source);
+    return sum?.rows ?? 0;
+  };
+  const { resource, recordId } = rejectedRecords;
+  return {
+    // Several runs may note the same row.
+    keptDeletes: await sumOf(db.selectDistinct().from(noted(keeps)).as('noted')),
+    undecidedDeletes: await sumOf(noted(waits)),
+    rejectedRecords: await countUpTo(db, rejectedRecords, most, undefined, resource, recordId),
+  };
+}
 
-/**
- * Counts rows that wait for somebody, or that somebody decided to keep. Here and elsewhere an order that nobody needs keeps the
- * planner on the index that has it.
- */
-async function countSetAside(db: Executor, most: number): Promise<Pick<WarehouseHealth, SetAside>> {
-  const { rows } = await db.execute<Record<SetAside, number>>(sql`
-    select
-      (
-        select ${cut(sql`coalesce(sum(rows), 0)`, most)}
-        from (
-          select distinct resource, record_id, rows
-          from (
-            select
-              ${note.resource},
-              ${note.recordId},
-              ${rowsOfNote} as rows
-            from ${deletes} ${note}
-            where ${keeps}
-            order by ${note.companyId}, ${note.resource}
-            limit ${most}
-          ) found
-        ) kept
-      ) as "keptDeletes",
-      (
-        select ${cut(sql`coalesce(sum(rows), 0)`, most)}
-        from (
-          select ${rowsOfNote} as rows
-          from ${deletes} ${note}
-          where ${waits}
-          order by ${note.companyId}, ${note.resource}
-          limit ${most}
-        ) undecided
-      ) as "undecidedDeletes",
-      ${countOf(
-        sql`from ${rejectedRecords}
-          order by ${rejectedRecords.resource}, ${rejectedRecords.recordId}`,
-        most,
-      )} as "rejectedRecords"`);
-  return rows[0] ?? { undecidedDeletes: 0, keptDeletes: 0, rejectedRecords: 0 };
+/** Reads how many readings are lacking that events reported; `most` rows of events are counted. */
+async function readShortfall(db: Executor, most: number) {
+  const short = db
+    .select({ lacking: journal.lacking })
+    .from(journal)
+    .where(isNotNull(journal.lacking))
+    .orderBy(journal.recordId)
+    .limit(most)
+    .as('short');
+  const [found] = await db
+    .select({
+      events: count(),
+      readings: sql<number>`coalesce(sum(${short.lacking}), 0)::float8`,
+    })
+    .from(short);
+  return found ?? { events: 0, readings: 0 };
 }

@@ -1,13 +1,23 @@
-import { and, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  count,
+  desc,
+  eq,
+  isNotNull,
+  isNull,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { checkNames } from '../../contract/check-names.ts';
-import type { Severity } from '../../contract/names.ts';
+import { type Severity, severities } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../health/measured.ts';
-import { array, isAmong } from '../connection/arrays.ts';
+import { array, isAmong, literal, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
-import { countOf } from './counted.ts';
+import { countUpTo } from './counted.ts';
 import { openIssues } from './views.ts';
 
 export interface IssueFilter {
@@ -23,35 +33,26 @@ export interface IssueFilter {
 }
 
 /** An issue that a check found. */
-export interface DataIssue extends Omit<typeof dataIssues.$inferSelect, 'companyId' | 'evidence'> {
-  readonly companyId: string;
-  readonly company: string | null;
-  /** The evidence as a sentence. */
-  readonly sentence: string;
-  /** Values as they were written: amounts keep their digits. */
-  readonly evidence: Readonly<Record<string, string | null>>;
-}
-
-const issue = alias(dataIssues, 'issue');
+export type DataIssue = Awaited<ReturnType<typeof listDataIssues>>[number];
 
 /** The place of a severity: the gravest is the first. */
-export const gravity = (severity: SQL): SQL =>
+export const gravity = (severity: SQLWrapper): SQL =>
   sql`case ${severity} when 'error' then 1 when 'warning' then 2 else 3 end`;
 
-/** The order of a list of issues: each column ascending. */
-const orderOf = (
-  of: typeof issue,
-): SQL => sql`${of.closedAt} is null and ${of.acknowledgedAt} is not null,
-      ${gravity(sql`${of.severity}`)},
-      -extract(epoch from ${of.openedAt}),
-      -${of.id}`;
+type OrderColumns = 'id' | 'severity' | 'mayCost' | 'openedAt' | 'closedAt' | 'acknowledgedAt';
 
-const before = alias(dataIssues, 'before');
-const next = alias(dataIssues, 'next');
-const acknowledged = alias(dataIssues, 'acknowledged');
+/** The order of a list of issues: each value ascending. */
+const orderOf = (of: Readonly<Record<OrderColumns, SQLWrapper>>) => ({
+  isKnown: sql`${of.closedAt} is null and ${of.acknowledgedAt} is not null`,
+  gravity: gravity(of.severity),
+  cost: sql`-${of.mayCost}`,
+  age: sql`-extract(epoch from ${of.openedAt})`,
+  id: sql`-${of.id}`,
+});
 
 /**
- * Lists issues, the gravest first, then the latest; acknowledged open ones come after all others.
+ * Lists issues, the gravest first, of these the gaps that may cost most, then the latest. Acknowledged open ones
+ * come after all others.
  * `after` is the last issue of the previous page.
  */
 export async function listDataIssues(
@@ -59,159 +60,146 @@ export async function listDataIssues(
   filter: IssueFilter,
   limit: number,
   after?: number,
-): Promise<DataIssue[]> {
-  const later =
-    after === undefined
-      ? sql`true`
-      : sql`(
-        ${orderOf(issue)}
-      ) > (
-        select
-          ${orderOf(before as unknown as typeof issue)}
-        from ${dataIssues} ${before}
-        where ${before.id} = ${after}
-      )`;
-  const result = await db.execute<DataIssue & Record<string, unknown>>(sql`
-    select
-      ${issue.id}::int as id,
-      ${issue.checkName} as "checkName",
-      ${issue.severity},
-      ${issue.companyId} as "companyId",
-      (
-        select ${companies.name}
-        from ${companies}
-        where ${companies.id} = ${issue.companyId}
-      ) as company,
-      ${issue.entityType} as "entityType",
-      ${issue.entityId} as "entityId",
-      ${issue.subject},
-      (
-        select jsonb_object_agg(key, value)
+) {
+  const issue = db
+    .select()
+    .from(dataIssues)
+    .where(await sourceOf(db, filter, limit, after))
+    // Postgres may otherwise read an index of all open issues for those of a company.
+    .offset(literal(0))
+    .as('issue');
+  const order = Object.values(orderOf(issue));
+  const company = db
+    .select({ name: companies.name })
+    .from(companies)
+    .where(eq(companies.id, issue.companyId));
+  const before = alias(dataIssues, 'before');
+  const last = db
+    .select(orderOf(before))
+    .from(before)
+    .where(eq(before.id, after ?? 0));
+  return await db
+    .select({
+      id: issue.id,
+      checkName: issue.checkName,
+      severity: issue.severity,
+      companyId: sql<string>`${issue.companyId}`,
+      company: sql<string | null>`${company}`,
+      entityType: issue.entityType,
+      entityId: issue.entityId,
+      subject: issue.subject,
+      /** Values as they were written: amounts keep their digits. */
+      evidence: sql<Readonly<Record<string, string | null>>>`(
+        select coalesce(jsonb_object_agg(key, value), '{}')
         from jsonb_each_text(${issue.evidence})
-      ) as evidence,
-      ops.issue_sentence(${issue.checkName}, ${issue.subject}, ${issue.evidence}) as sentence,
-      ${issue.openedAt} as "openedAt",
-      ${issue.lastSeenAt} as "lastSeenAt",
-      ${issue.closedAt} as "closedAt",
-      ${issue.closedReason} as "closedReason",
-      ${issue.acknowledgedAt} as "acknowledgedAt",
-      ${issue.acknowledgedNote} as "acknowledgedNote"
-    from ${amongThem(filter, limit, after)}
-    where ${matching(filter)}
-      and ${later}
-    order by
-      ${orderOf(issue)}
-    limit ${limit}`);
-  return result.rows;
+      )`,
+      /** The evidence as a sentence. */
+      sentence: sql<string>`ops.issue_sentence(${issue.checkName}, ${issue.subject}, ${issue.evidence})`,
+      openedAt: issue.openedAt,
+      lastSeenAt: issue.lastSeenAt,
+      closedAt: issue.closedAt,
+      closedReason: issue.closedReason,
+      acknowledgedAt: issue.acknowledgedAt,
+      acknowledgedNote: issue.acknowledgedNote,
+    })
+    .from(issue)
+    .where(
+      and(
+        filter.id === undefined
+          ? sql`${issue.closedAt} is ${filter.closed ? sql`not null` : sql`null`}`
+          : undefined,
+        filter.checkName === undefined ? undefined : eq(issue.checkName, filter.checkName),
+        filter.severity === undefined ? undefined : eq(issue.severity, filter.severity),
+        filter.unacknowledged ? isNull(issue.acknowledgedAt) : undefined,
+        after === undefined ? undefined : sql`(${sql.join(order, sql`, `)}) > ${last}`,
+      ),
+    )
+    .orderBy(...order)
+    .limit(limit);
+}
+
+/** Which issues a list is sorted from: one, those of a company, closed ones, or the first open ones. */
+async function sourceOf(
+  db: Executor,
+  filter: IssueFilter,
+  limit: number,
+  after: number | undefined,
+): Promise<SQL | undefined> {
+  if (filter.id !== undefined) return eq(dataIssues.id, filter.id);
+  if (filter.companyId !== undefined) return eq(dataIssues.companyId, filter.companyId);
+  if (filter.closed) return isNotNull(dataIssues.closedAt);
+  const ids = await firstOpen(db, filter, limit, after);
+  return isAmong(dataIssues.id, ids, 'bigint');
+}
+
+const isNew = and(isNull(dataIssues.closedAt), isNull(dataIssues.acknowledgedAt));
+const isKnown = and(isNull(dataIssues.closedAt), isNotNull(dataIssues.acknowledgedAt));
+
+/** Reads which checks and severities new issues have: each is the next one of an index. */
+async function readLists(db: Executor, which: SQL | undefined) {
+  const { checkName, severity } = dataIssues;
+  const lists: { checkName: string; severity: Severity }[] = [];
+  for (;;) {
+    const last = lists.at(-1);
+    const later = last && sql`(${checkName}, ${severity}) > (${last.checkName}, ${last.severity})`;
+    const [next] = await db
+      .select({ checkName, severity })
+      .from(dataIssues)
+      .where(and(isNew, which, later))
+      .orderBy(checkName, severity)
+      .limit(1);
+    if (next === undefined) return lists;
+    lists.push(next);
+  }
 }
 
 /**
- * The source of a list: the first open issues of each check and severity, as an index has them, and
- * all that somebody acknowledged. Those of a company, and closed ones, are sorted.
+ * Reads the ids of open issues among which a page is: the first of each check and severity, as an index has
+ * them, and all that somebody acknowledged.
  */
-function amongThem(
-  { id, companyId, checkName, severity, closed }: IssueFilter,
+async function firstOpen(
+  db: Executor,
+  { checkName, severity }: IssueFilter,
   limit: number,
   after: number | undefined,
-): SQL {
-  // By the company alone: with another condition the planner may add all of an index of open issues.
-  if (companyId !== undefined)
-    return sql`(
-      select *
-      from ${dataIssues}
-      where ${dataIssues.companyId} = ${companyId}::uuid
-      offset 0
-    ) ${issue}`;
-  if (id !== undefined || closed) return sql`${dataIssues} ${issue}`;
-  const isNew = (of: typeof next): SQL | undefined =>
-    and(isNull(of.closedAt), isNull(of.acknowledgedAt));
-  const chosen = and(
-    checkName === undefined ? undefined : sql`opened.check_name = ${checkName}`,
-    severity === undefined ? undefined : sql`opened.severity = ${severity}`,
+): Promise<number[]> {
+  const { id, mayCost, openedAt } = dataIssues;
+  const [last] = after === undefined ? [] : await db.select().from(dataIssues).where(eq(id, after));
+  const known = await db.select({ id }).from(dataIssues).where(isKnown);
+  if (last?.acknowledgedAt && last.closedAt === null) return known.map((issue) => issue.id);
+  const lists = await readLists(
+    db,
+    checkName === undefined ? undefined : eq(dataIssues.checkName, checkName),
   );
-  return sql`(
-      with recursive opened as (
-        (
-          select
-            ${next.checkName},
-            ${next.severity}
-          from ${dataIssues} ${next}
-          where ${isNew(next)}
-          order by ${next.checkName}, ${next.severity}
-          limit 1
-        )
-        union all
-        select following.*
-        from opened
-          cross join lateral (
-            select
-              ${next.checkName},
-              ${next.severity}
-            from ${dataIssues} ${next}
-            where ${isNew(next)}
-              and (${next.checkName}, ${next.severity}) > (opened.check_name, opened.severity)
-            order by ${next.checkName}, ${next.severity}
-            limit 1
-          ) following
-      )
-      select first.*
-      from opened
-        cross join lateral (${after === undefined ? sql`select 'infinity'::timestamptz as opened_at` : openedBefore(after)}
-        ) page
-        cross join lateral (
-          select *
-          from ${dataIssues} ${next}
-          where ${isNew(next)}
-            and ${next.checkName} = opened.check_name
-            and ${next.severity} = opened.severity
-            and (${next.openedAt}, ${next.id}) < (page.opened_at, ${after ?? 0}::bigint)
-          order by ${next.openedAt} desc, ${next.id} desc
-          limit ${limit}
-        ) first
-      where ${chosen ?? sql`true`}
-      union all
-      (
-        select *
-        from ${dataIssues} ${acknowledged}
-        where ${and(isNull(acknowledged.closedAt), isNotNull(acknowledged.acknowledgedAt))}
-        offset 0
-      )
-    ) ${issue}`;
-}
-
-/** Until when the next issues of an opened severity were opened, after the last one of a page. */
-const openedBefore = (after: number): SQL => sql`
-          select
-            case
-              when ${before.closedAt} is null
-                and ${before.acknowledgedAt} is not null then '-infinity'
-              when ${gravity(sql`opened.severity`)} > ${gravity(sql`${before.severity}`)}
-                then 'infinity'
-              when ${gravity(sql`opened.severity`)} = ${gravity(sql`${before.severity}`)}
-                then ${before.openedAt}
-              else '-infinity'
-            end as opened_at
-          from ${dataIssues} ${before}
-          where ${before.id} = ${after}`;
-
-/** Whether an issue matches; the statement leaves out absent conditions. */
-function matching({
-  id,
-  companyId,
-  checkName,
-  severity,
-  closed = false,
-  unacknowledged = false,
-}: IssueFilter): SQL | undefined {
-  return and(
-    id === undefined
-      ? sql`${issue.closedAt} is ${closed ? sql`not null` : sql`null`}`
-      : sql`${issue.id} = ${id}`,
-    companyId === undefined ? undefined : sql`${issue.companyId} = ${companyId}::uuid`,
-    checkName === undefined ? undefined : sql`${issue.checkName} = ${checkName}`,
-    severity === undefined ? undefined : sql`${issue.severity} = ${severity}`,
-    unacknowledged ? sql`${issue.acknowledgedAt} is null` : undefined,
-  );
+  const rank = (of: Severity) => severities.indexOf(of);
+  const left = lists
+    .filter((list) => severity === undefined || list.severity === severity)
+    // A page goes on at the severity of the last issue; graver ones are over.
+    .filter((list) => last === undefined || rank(list.severity) >= rank(last.severity))
+    .map((list) => ({ ...list, last: list.severity === last?.severity ? last : undefined }));
+  const opened = unnested('opened', left, [
+    ['check_name', 'text', (list) => list.checkName],
+    ['severity', 'text', (list) => list.severity],
+    ['may_cost', 'numeric', (list) => list.last?.mayCost ?? 'infinity'],
+    ['opened_at', 'timestamptz', (list) => list.last?.openedAt ?? 'infinity'],
+    ['id', 'bigint', (list) => list.last?.id ?? 0],
+  ]);
+  const next = db
+    .select({ id })
+    .from(dataIssues)
+    .where(
+      and(
+        isNew,
+        eq(dataIssues.checkName, sql`opened.check_name`),
+        eq(dataIssues.severity, sql`opened.severity`),
+        sql`(${mayCost}, ${openedAt}, ${id}) < (opened.may_cost, opened.opened_at, opened.id)`,
+      ),
+    )
+    .orderBy(desc(mayCost), desc(openedAt), desc(id))
+    .limit(literal(limit))
+    .as('next');
+  const fresh = await db.select({ id: next.id }).from(opened).crossJoinLateral(next);
+  return [...fresh, ...known].map((issue) => issue.id);
 }
 
 /** Names of an open issue's subject that people know; null if there is none. */
@@ -234,32 +222,23 @@ export async function countIssuesByCheck(
   db: Executor,
   most: number,
 ): Promise<Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>> {
-  const { rows } = await db.execute<{ check: string; severity: Severity; open: number }>(sql`
-    select
-      checks.name as check,
-      opened.severity,
-      count(*)::int as open
-    from unnest(${array(checkNames, 'text')}) as checks (name)
-      cross join lateral (
-        select ${issue.severity}
-        from ${dataIssues} ${issue}
-        where ${issue.checkName} = checks.name
-          and ${issue.closedAt} is null
-          and ${issue.acknowledgedAt} is null
-        order by ${issue.severity}
-        limit ${most}
-      ) opened
-    group by 1, 2
-    order by 1, 2`);
-  const known = await db.execute<{ acknowledged: number }>(sql`
-    select ${countOf(
-      sql`from ${dataIssues} ${issue}
-          where ${issue.closedAt} is null
-            and ${issue.acknowledgedAt} is not null
-          order by ${issue.id}`,
-      most,
-    )} as acknowledged`);
-  return { issues: rows, acknowledgedIssues: known.rows[0]?.acknowledged ?? 0 };
+  const { id, checkName, severity } = dataIssues;
+  const opened = db
+    .select({ severity })
+    .from(dataIssues)
+    .where(and(eq(checkName, sql`checks.name`), isNew))
+    .orderBy(severity)
+    .limit(most)
+    .as('opened');
+  return {
+    issues: await db
+      .select({ check: sql<string>`checks.name`, severity: opened.severity, open: count() })
+      .from(sql`unnest(${array(checkNames, 'text')}) as checks (name)`)
+      .crossJoinLateral(opened)
+      .groupBy(sql`1`, sql`2`)
+      .orderBy(sql`1`, sql`2`),
+    acknowledgedIssues: await countUpTo(db, dataIssues, most, isKnown, id),
+  };
 }
 
 /** Open issues by check and by the week in which they were opened; `week` is its Monday, null if it is earlier. */

@@ -1,15 +1,14 @@
-import { and, desc, eq, isNotNull, ne, not, or, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, isNull, max, ne, not, or, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
-import type { KindOfRuns, LastRun, RunUnderWay } from '../../health/measured.ts';
+import type { KindOfRuns, LastRun } from '../../health/measured.ts';
 import { noCompany } from '../backfill/manifest.ts';
 import type { Executor } from '../connection/connect.ts';
 import { pages, runCompanies, runs } from '../schema/metersync.ts';
 import { isRunRow } from './runs.ts';
 
 const part = alias(runs, 'part');
-const page = alias(pages, 'page');
 
 /**
  * Reads the runs of a kind. A run that is suspect only because of deletions has read everything, so it counts
@@ -58,7 +57,7 @@ export async function isLoaded(db: Executor): Promise<boolean> {
 }
 
 /** Seconds since a time. */
-const age = (at: SQL): SQL => sql`extract(epoch from clock_timestamp() - ${at})::float8`;
+const age = (at: SQL) => sql<number>`extract(epoch from clock_timestamp() - ${at})::float8`;
 
 const isOfKind = (kind: RunKind): SQL | undefined => and(isRunRow, eq(runs.kind, kind));
 
@@ -76,47 +75,53 @@ async function readUnderWay(
   db: Executor,
   kind: RunKind,
 ): Promise<Pick<KindOfRuns, 'running' | 'underWay'>> {
-  const result = await db.execute<RunUnderWay & { running: number } & Record<string, unknown>>(sql`
-    select
-      ${runs.runId} as "runId",
-      ${runs.startedAt}::text as "startedAt",
-      progress.at::text as "progressAt",
-      ${age(sql`progress.at`)} as "progressSecondsAgo",
-      count(*) over ()::int as running
-    from ${runs}
-      cross join lateral (
-        select max(greatest(${part.startedAt}, ${part.progressAt}, latest.read_at)) as at
-        from ${runs} ${part}
-          left join lateral (
-            select ${page.readAt}
-            from ${pages} ${page}
-            where ${page.runId} = ${runs.runId}
-              and ${page.companyId} = coalesce(${part.companyId}, ${noCompany}::uuid)
-              and ${page.resource} = ${part.resource}
-            order by ${page.pass} desc, ${page.asked} desc
-            limit 1
-          ) latest on true
-        where ${part.runId} = ${runs.runId}
-          and ${part.resource} is not null
-          and ${part.finishedAt} is null
-      ) under_way
-      cross join lateral (
-        select max(${part.finishedAt}) as at
-        from ${runs} ${part}
-        where ${part.runId} = ${runs.runId}
-          and ${part.resource} is not null
-      ) ended
-      cross join lateral (
-        select greatest(${runs.startedAt}, under_way.at, ended.at) as at
-      ) progress
-    where ${isOfKind(kind)}
-      and ${runs.finishedAt} is null
-    order by progress.at
-    limit 1`);
-  const [first] = result.rows;
-  if (first === undefined) return { running: 0, underWay: null };
-  const { running, ...underWay } = first;
-  return { running, underWay };
+  const ofRun = and(eq(part.runId, runs.runId), isNotNull(part.resource));
+  const latest = db
+    .select({ readAt: pages.readAt })
+    .from(pages)
+    .where(
+      and(
+        eq(pages.runId, runs.runId),
+        eq(pages.companyId, sql`coalesce(${part.companyId}, ${noCompany}::uuid)`),
+        eq(pages.resource, part.resource),
+      ),
+    )
+    .orderBy(desc(pages.pass), desc(pages.asked))
+    .limit(1)
+    .as('latest');
+  const begun = db
+    .select({
+      at: sql`max(greatest(${part.startedAt}, ${part.progressAt}, ${latest.readAt}))`.as(
+        'begun_at',
+      ),
+    })
+    .from(part)
+    .leftJoinLateral(latest, sql`true`)
+    .where(and(ofRun, isNull(part.finishedAt)))
+    .as('begun');
+  const ended = db
+    .select({ at: max(part.finishedAt).as('ended_at') })
+    .from(part)
+    .where(ofRun)
+    .as('ended');
+  const progressAt = sql<string>`greatest(${runs.startedAt}, ${begun.at}, ${ended.at})`;
+  const [first] = await db
+    .select({
+      running: sql<number>`count(*) over ()::int`,
+      underWay: {
+        runId: runs.runId,
+        startedAt: runs.startedAt,
+        progressAt,
+        progressSecondsAgo: age(progressAt),
+      },
+    })
+    .from(runs)
+    .crossJoinLateral(begun)
+    .crossJoinLateral(ended)
+    .where(and(isOfKind(kind), isNull(runs.finishedAt)))
+    .orderBy(progressAt)
+    .limit(1);
+  return first ?? { running: 0, underWay: null };
 }
 
 async function readLast(
@@ -128,8 +133,8 @@ async function readLast(
     .select({
       runId,
       state,
-      startedAt: sql<string>`${startedAt}::text`,
-      finishedAt: sql<string>`${finishedAt}::text`,
+      startedAt,
+      finishedAt: sql<string>`${finishedAt}`,
       error,
       missedRows: rowsMissed,
     })
@@ -149,8 +154,8 @@ async function readLastComplete(
 ): Promise<Pick<KindOfRuns, 'lastCompleteAt' | 'lastCompleteSecondsAgo'>> {
   const [last] = await db
     .select({
-      lastCompleteAt: sql<string>`${runs.finishedAt}::text`,
-      lastCompleteSecondsAgo: sql<number>`${age(sql`${runs.finishedAt}`)}`,
+      lastCompleteAt: sql<string>`${runs.finishedAt}`,
+      lastCompleteSecondsAgo: age(sql`${runs.finishedAt}`),
     })
     .from(runs)
     .where(

@@ -1,5 +1,5 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../connection/arrays.ts';
+import { eq, type SQL, sql } from 'drizzle-orm';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { idOf, type RecordResource, resources } from '../resources.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
@@ -27,28 +27,27 @@ export async function namesOfRecords(
   db: Executor,
   records: readonly RecordKey[],
 ): Promise<(record: RecordKey) => string | null> {
-  const ids = array([...new Set(records.map(({ id }) => id))], 'text');
-  const named = (Object.keys(names) as (keyof typeof names)[]).map((resource) => {
-    const { table } = resources[resource];
-    // Each is looked up separately. For all together, Postgres before 17 would rather read a small table.
-    return sql`
-    select ${resource} as resource, found.id, found.name
-    from unnest(${ids}) as given (id)
-      cross join lateral (
-        select ${table.id}::text as id, ${names[resource]} as name
-        from ${table}
-        where ${table.id} = ${idOf(resource, sql`given.id`)}
-        offset 0
-      ) found`;
-  });
-  const { rows } = await db.execute<RecordKey & { name: string | null } & Record<string, unknown>>(
-    sql.join(
-      named,
-      sql`
-    union all`,
-    ),
-  );
   const keyOf = ({ resource, id }: RecordKey): string => `${resource}/${id}`;
-  const found = new Map(rows.map((row) => [keyOf(row), row.name]));
+  const found = new Map<string, string | null>();
+  for (const resource of Object.keys(names) as (keyof typeof names)[]) {
+    const ids = records.flatMap((record) => (record.resource === resource ? record.id : []));
+    if (ids.length === 0) continue;
+    const { table } = resources[resource];
+    // Looked up one by one: for all together, Postgres before 17 would rather read a small table.
+    const named = db
+      .select({
+        id: sql<string>`${sql`${table.id}`}::text`.as('record_id'),
+        name: sql<string | null>`${names[resource]}`.as('record_name'),
+      })
+      .from(table)
+      .where(eq(table.id, idOf(resource, sql`given.id`)))
+      .offset(literal(0))
+      .as('named');
+    const rows = await db
+      .select({ id: named.id, name: named.name })
+      .from(sql`unnest(${array([...new Set(ids)], 'text')}) as given (id)`)
+      .crossJoinLateral(named);
+    for (const { id, name } of rows) found.set(keyOf({ resource, id }), name);
+  }
   return (record) => found.get(keyOf(record)) || null;
 }

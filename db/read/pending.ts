@@ -1,88 +1,80 @@
-import { sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, eq, gt, lte, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import { parkingCodes } from '../../contract/failures.ts';
 import type { PendingEvents } from '../../health/measured.ts';
-import { array } from '../connection/arrays.ts';
+import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { staleRecords } from '../schema/metersync.ts';
-import { cut } from './counted.ts';
-
-const stale = alias(staleRecords, 'stale');
+import { countUpTo, cut } from './counted.ts';
 
 /** Due records that are read where there are too many to count their events. */
 const dueRead = 1_000;
 
+/** A limit that the planner does not see: without statistics it would expect fewer rows, and sort all. */
+const unseen = (limit: number): number => sql`(select ${limit}::bigint)` as unknown as number;
+
 /**
- * Counts pending events by kind. Due records are counted first, using only the index: as many records as the
+ * Counts pending events of a kind. Due records are counted first, using only the index: as many records as the
  * limit have at least as many events. Of the other records only so many are read that either their two states
  * are exact, or one of them is above the limit.
  */
+async function readKind(db: Executor, kind: RecordEventKind, most: number): Promise<PendingEvents> {
+  const { dueAt, since, events, errorCode } = staleRecords;
+  const now = sql`now()`;
+  const ofKind = eq(staleRecords.kind, kind);
+  const isDue = and(ofKind, lte(dueAt, now));
+  const records = await countUpTo(db, staleRecords, most, isDue, dueAt);
+  const firstOf = (which: SQL | undefined, limit: number) =>
+    db
+      .select({
+        events,
+        dueAt,
+        since,
+        parked: sql<boolean>`coalesce(${isAmong(errorCode, parkingCodes)}, false)`.as('parked'),
+      })
+      .from(staleRecords)
+      .where(which)
+      .orderBy(dueAt)
+      .limit(unseen(limit))
+      .as('first');
+  const first = firstOf(isDue, records < most ? most : dueRead);
+  const [due] = await db
+    .select({
+      events: cut(sql`coalesce(sum(${first.events}), 0)`, most),
+      secondsDue: ageOf(first.dueAt),
+      seconds: ageOf(first.since),
+    })
+    .from(first);
+  const next = firstOf(and(ofKind, gt(dueAt, now)), 2 * most);
+  const sumOf = (which: SQL) =>
+    cut(sql`coalesce(sum(${next.events}) filter (where ${which}), 0)`, most);
+  const [later] = await db
+    .select({
+      waiting: sumOf(sql`not ${next.parked}`),
+      parked: sumOf(sql`${next.parked}`),
+      seconds: ageOf(next.since),
+    })
+    .from(next);
+  const ages = [due?.seconds ?? null, later?.seconds ?? null].filter((age) => age !== null);
+  return {
+    due: Math.max(records, due?.events ?? 0),
+    waiting: later?.waiting ?? 0,
+    parked: later?.parked ?? 0,
+    oldestDueSeconds: due?.secondsDue ?? null,
+    oldestSeconds: ages.length === 0 ? null : Math.max(...ages),
+  };
+}
+
+/** Seconds since the first of some times; null without one. */
+const ageOf = (times: SQLWrapper) =>
+  sql<number | null>`extract(epoch from clock_timestamp() - min(${times}))::float8`;
+
+/** Counts pending events by kind. */
 export async function readPending(
   db: Executor,
   most: number,
 ): Promise<Readonly<Record<RecordEventKind, PendingEvents>>> {
-  const { rows } = await db.execute<
-    PendingEvents & { kind: RecordEventKind } & Record<string, unknown>
-  >(
-    sql`
-    select
-      kinds.kind,
-      ${cut(sql`greatest(many.records, due.events)`, most)} as due,
-      ${cut(sql`later.waiting`, most)} as waiting,
-      ${cut(sql`later.parked`, most)} as parked,
-      extract(epoch from clock_timestamp() - due.at)::float8 as "oldestDueSeconds",
-      extract(
-        epoch from clock_timestamp() - least(due.since, later.since)
-      )::float8 as "oldestSeconds"
-    from unnest(${array(recordEventKinds, 'text')}) as kinds (kind)
-      cross join lateral (
-        select count(*) as records
-        from (
-          select
-          from ${staleRecords} ${stale}
-          where ${stale.kind} = kinds.kind
-            and ${stale.dueAt} <= now()
-          order by ${stale.dueAt}
-          limit ${most}
-        ) counted
-      ) many
-      cross join lateral (
-        select
-          coalesce(sum(first.events), 0) as events,
-          min(first.due_at) as at,
-          min(first.since) as since
-        from (
-          select
-            ${stale.events},
-            ${stale.dueAt},
-            ${stale.since}
-          from ${staleRecords} ${stale}
-          where ${stale.kind} = kinds.kind
-            and ${stale.dueAt} <= now()
-          order by ${stale.dueAt}
-          limit case when many.records < ${most} then ${most}::bigint else ${dueRead} end
-        ) first
-      ) due
-      cross join lateral (
-        select
-          coalesce(sum(next.events) filter (where not next.parked), 0) as waiting,
-          coalesce(sum(next.events) filter (where next.parked), 0) as parked,
-          min(next.since) as since
-        from (
-          select
-            ${stale.events},
-            ${stale.since},
-            coalesce(${stale.errorCode} = any(${array(parkingCodes, 'text')}), false) as parked
-          from ${staleRecords} ${stale}
-          where ${stale.kind} = kinds.kind
-            and ${stale.dueAt} > now()
-          order by ${stale.dueAt}
-          limit ${2 * most}
-        ) next
-      ) later`,
-  );
-  return Object.fromEntries<PendingEvents>(
-    rows.map(({ kind, ...events }) => [kind, events]),
-  ) as Record<RecordEventKind, PendingEvents>;
+  const pending: Partial<Record<RecordEventKind, PendingEvents>> = {};
+  for (const kind of recordEventKinds) pending[kind] = await readKind(db, kind, most);
+  return pending as Record<RecordEventKind, PendingEvents>;
 }

@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 
 /** Schemas that can be read; those made for questions come first. */
@@ -19,43 +20,33 @@ export interface Relation {
   readonly columns: readonly RelationColumn[];
 }
 
-const names = (of: readonly string[]): SQL =>
-  sql.join(
-    of.map((name) => sql`${name}::text`),
-    sql`, `,
-  );
-
-/**
- * Lists tables and views of the schemas for reading, by schema; partitions belong to their table.
- */
+/** Lists tables and views of the schemas for reading, by schema; partitions belong to their table. */
 export async function listRelations(db: Executor): Promise<Omit<Relation, 'columns'>[]> {
-  const { rows } = await db.execute<{ schema: string; name: string }>(sql`
-    select
-      n.nspname as schema,
-      c.relname as name
-    from pg_class c
-      join pg_namespace n on n.oid = c.relnamespace
-    where c.relkind in ('r', 'v', 'm', 'p', 'f')
+  const schemas = array(readSchemas, 'text');
+  return await db
+    .select({ schema: sql<string>`n.nspname`, name: sql<string>`c.relname` })
+    .from(sql`pg_class c`)
+    .innerJoin(sql`pg_namespace n`, sql`n.oid = c.relnamespace`)
+    .where(sql`c.relkind in ('r', 'v', 'm', 'p', 'f')
       and not c.relispartition
-      and n.nspname in (${names(readSchemas)})
-    order by array_position(array[${names(readSchemas)}], n.nspname::text), c.relname`);
-  return rows;
+      and n.nspname = any(${schemas})`)
+    .orderBy(sql`array_position(${schemas}, n.nspname::text), c.relname`);
 }
 
 export async function readColumns(
   db: Executor,
   { schema, name }: Omit<Relation, 'columns'>,
 ): Promise<RelationColumn[]> {
-  const { rows } = await db.execute<{ name: string; type: string }>(sql`
-    select
-      a.attname as name,
-      format_type(a.atttypid, null) as type
-    from pg_attribute a
-    where a.attrelid = format('%I.%I', ${schema}::text, ${name}::text)::regclass
+  return await db
+    .select({
+      name: sql<string>`a.attname`,
+      type: sql<string>`format_type(a.atttypid, null)`,
+    })
+    .from(sql`pg_attribute a`)
+    .where(sql`a.attrelid = format('%I.%I', ${schema}::text, ${name}::text)::regclass
       and a.attnum > 0
-      and not a.attisdropped
-    order by a.attnum`);
-  return rows as RelationColumn[];
+      and not a.attisdropped`)
+    .orderBy(sql`a.attnum`);
 }
 
 export const relationName = ({ schema, name }: Omit<Relation, 'columns'>): SQL =>

@@ -2,45 +2,34 @@ import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 
 /** Another session that uses relations of the warehouse in an open transaction. */
-export interface Session {
-  readonly pid: number;
-  readonly login: string;
-  readonly application: string;
-  /** When its transaction began; null if this login may not see that. */
-  readonly since: string | null;
-  readonly relations: readonly string[];
-}
+type Session = Awaited<ReturnType<typeof sessionsAtWork>>[number];
 
 /** Lists sessions that use relations of the warehouse, the oldest transactions first. */
-export async function sessionsAtWork(db: Executor): Promise<Session[]> {
-  const { rows } = await db.execute<Session & Record<string, unknown>>(sql`
-    with used as (
-      select
-        l.pid,
-        n.nspname || '.' || c.relname as name
-      from pg_locks l
-        join pg_class c on c.oid = l.relation
-        join pg_namespace n on n.oid = c.relnamespace
-      where l.granted
-        and l.locktype = 'relation'
-        and l.pid <> pg_backend_pid()
-        and c.relkind in ('r', 'p', 'v')
-        and l.database = (select oid from pg_database where datname = current_database())
-        and n.nspname in (
-          'utility', 'history', 'analytics', 'fields', 'ops', 'metersync', 'metersync_migrations'
-        )
-    )
-    select
-      a.pid,
-      a.usename as login,
-      coalesce(a.application_name, '') as application,
-      a.xact_start::text as since,
-      array_agg(distinct used.name order by used.name) as relations
-    from used
-      join pg_stat_activity a on a.pid = used.pid
-    group by a.pid, a.usename, a.application_name, a.xact_start
-    order by a.xact_start nulls last, a.pid`);
-  return rows;
+export async function sessionsAtWork(db: Executor) {
+  const relation = sql`n.nspname || '.' || c.relname`;
+  return await db
+    .select({
+      pid: sql<number>`a.pid`,
+      login: sql<string>`a.usename`,
+      application: sql<string>`coalesce(a.application_name, '')`,
+      /** When its transaction began; null if this login may not see that. */
+      since: sql<string | null>`a.xact_start`,
+      relations: sql<string[]>`array_agg(distinct ${relation} order by ${relation})`,
+    })
+    .from(sql`pg_locks l`)
+    .innerJoin(sql`pg_class c`, sql`c.oid = l.relation`)
+    .innerJoin(sql`pg_namespace n`, sql`n.oid = c.relnamespace`)
+    .innerJoin(sql`pg_stat_activity a`, sql`a.pid = l.pid`)
+    .where(sql`l.granted
+      and l.locktype = 'relation'
+      and l.pid <> pg_backend_pid()
+      and c.relkind in ('r', 'p', 'v')
+      and l.database = (select oid from pg_database where datname = current_database())
+      and n.nspname in (
+        'utility', 'history', 'analytics', 'fields', 'ops', 'metersync', 'metersync_migrations'
+      )`)
+    .groupBy(sql`a.pid, a.usename, a.application_name, a.xact_start`)
+    .orderBy(sql`a.xact_start nulls last, a.pid`);
 }
 
 const [sessionsMax, relationsMax] = [5, 3];

@@ -1,9 +1,10 @@
-import { and, countDistinct, desc, gte, isNotNull, sql } from 'drizzle-orm';
+import { and, countDistinct, desc, gte, isNotNull, max, min, ne, sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
 import type { Silence } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { mostCounted } from './counted.ts';
+import { isRunRow } from './runs.ts';
 
 /** Measures whether events arrive. Probes are not events of the service. */
 export async function readSilence(db: Executor, most: number = mostCounted): Promise<Silence> {
@@ -18,36 +19,28 @@ export async function readSilence(db: Executor, most: number = mostCounted): Pro
   };
 }
 
-interface Quiet extends Record<string, unknown> {
-  readonly last: string | null;
-  readonly seconds: number | null;
-}
-
 /**
  * Reads when the last event was received, and the seconds since then or since the first run began.
  */
-async function readQuiet(db: Executor): Promise<Quiet | undefined> {
-  const result = await db.execute<Quiet>(sql`
-    with last as (
-      select max(${journal.receivedAt}) as at
-      from ${journal}
-      where ${journal.type} <> ${probeEventType}
-    )
-    select
-      last.at::text as last,
-      extract(
-        epoch from clock_timestamp() - coalesce(
-          last.at,
-          (
-            select min(${runs.startedAt})
-            from ${runs}
-            where ${runs.companyId} is null
-              and ${runs.resource} is null
-          )
-        )
-      )::float8 as seconds
-    from last`);
-  return result.rows[0];
+async function readQuiet(db: Executor) {
+  const last = db
+    .select({ at: max(journal.receivedAt).as('last_at') })
+    .from(journal)
+    .where(ne(journal.type, probeEventType))
+    .as('last');
+  const first = db
+    .select({ at: min(runs.startedAt) })
+    .from(runs)
+    .where(isRunRow);
+  const [quiet] = await db
+    .select({
+      last: last.at,
+      seconds: sql<
+        number | null
+      >`extract(epoch from clock_timestamp() - coalesce(${last.at}, ${first}))::float8`,
+    })
+    .from(last);
+  return quiet;
 }
 
 /** Counts changes that runs found since the last event, and at least in the last day. */

@@ -1,70 +1,22 @@
-import { count, type SQL, sql } from 'drizzle-orm';
+import { count, isNull, sql } from 'drizzle-orm';
 import { failureTypes } from '../../contract/failures.ts';
 import { type EventOutcome, eventOutcomes, type Severity } from '../../contract/names.ts';
-import type {
-  KindOfRuns,
-  LastRun,
-  ParkedWork,
-  Silence,
-  WarehouseHealth,
-} from '../../health/measured.ts';
+import type { KindOfRuns, WarehouseHealth } from '../../health/measured.ts';
 import type { Database, Executor } from '../connection/connect.ts';
-import { type FieldName, fieldsWithoutColumn } from '../fields/typed-views.ts';
-import { recordResources, resources, tableName, tableOf } from '../resources.ts';
+import { fieldsWithoutColumn } from '../fields/typed-views.ts';
+import { recordResources, resources, tableName } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
-import { aboutCount, allCounted, countOf, mostCounted } from './counted.ts';
+import { aboutCount, allCounted, countUpTo, mostCounted } from './counted.ts';
 import { measure, withinTime } from './health.ts';
 import { countUnreadable } from './unreadable-values.ts';
-import { readWaiting, type WaitingEvents } from './waiting.ts';
-
-/** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
-export interface RunsStatus {
-  readonly running: number;
-  readonly last: Pick<LastRun, 'runId' | 'state' | 'finishedAt' | 'error'> | null;
-}
+import { readWaiting } from './waiting.ts';
 
 /** The output of `metersync status`. Ages are seconds. */
-export interface WarehouseStatus {
-  readonly events: Readonly<
-    Record<'pending' | 'applied' | 'superseded' | 'ignored' | 'dead' | 'missing', number>
-  >;
-  readonly oldestPendingSeconds: number;
-  readonly lastEventSecondsAgo: number | null;
-  /** Signs that the service's events may not arrive. */
-  readonly silence: Silence;
-  readonly backfills: RunsStatus;
-  readonly reconciles: RunsStatus;
-  /** Why events wait for their next attempt, by failure, most events first. */
-  readonly waiting: readonly WaitingEvents[];
-  /** Work that the service refused, by failure. */
-  readonly parked: readonly ParkedStatus[];
-  /**
-   * Interval events whose ranges have fewer readings than they reported, and how many readings are
-   * lacking.
-   */
-  readonly intervalShortfall: { readonly events: number; readonly readings: number };
-  readonly rejectedRecords: number;
-  /** Values of live records that no column holds. */
-  readonly unreadableValues: number;
-  /** Quarantined rows, and readings of ranges, that wait for `metersync deletes`. */
-  readonly quarantinedDeletes: number;
-  /** Rows that somebody decided to keep, and that the service has no more. */
-  readonly keptDeletes: number;
-  /** Fields that no typed view shows with all of their values yet. */
-  readonly fieldsWithoutColumn: readonly FieldName[];
-  /** Open issues of the data: by severity, and acknowledged ones. */
-  readonly issues: Readonly<Record<Severity | 'acknowledged', number>>;
-  readonly rows: Readonly<Record<string, number>>;
-}
+export type WarehouseStatus = Awaited<ReturnType<typeof statusOf>>;
 
 /** Work that waits until an operator acts. */
-export interface ParkedStatus extends Omit<ParkedWork, 'parts'> {
-  /** What the operator does. */
-  readonly operator: string;
-  /** Parts of backfills that failed for it and that no later run read. */
-  readonly backfillParts: number;
-}
+export type ParkedStatus = WarehouseStatus['parked'][number];
 
 /** Reads the status with every count exact: the cost grows with the tables. */
 export async function readStatus(db: Database): Promise<WarehouseStatus> {
@@ -84,11 +36,7 @@ export async function readStatusAbout(
   return await withinTime(db, async (tx) => await statusOf(tx, health, mostCounted));
 }
 
-async function statusOf(
-  db: Executor,
-  health: WarehouseHealth,
-  most: number,
-): Promise<WarehouseStatus> {
+async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
   const events = await aboutOutcomes(db, health.pending, most);
   const pending = events.pending === 0 ? [] : Object.values(health.pending);
   const { lastEventAt, quietSeconds } = health.silence;
@@ -96,37 +44,43 @@ async function statusOf(
     events,
     oldestPendingSeconds: Math.max(0, ...pending.map(({ oldestSeconds }) => oldestSeconds ?? 0)),
     lastEventSecondsAgo: lastEventAt === null ? null : quietSeconds,
+    /** Signs that the service's events may not arrive. */
     silence: health.silence,
     backfills: statusOfRuns(health.runs.full),
     reconciles: statusOfRuns(health.runs.reconcile),
+    /** Why events wait for their next attempt, by failure, most events first. */
     waiting: await readWaiting(db, most),
-    parked: statusOfParked(health.parked),
+    /** Work that the service refused, by failure, what the operator does, and parts that no later run read. */
+    parked: health.parked.map(({ parts, ...row }) => ({
+      ...row,
+      operator: failureTypes[row.code].operator,
+      backfillParts: parts,
+    })),
+    /** Interval events whose ranges have fewer readings than they reported, and how many are lacking. */
     intervalShortfall: health.intervalShortfall,
     rejectedRecords: health.rejectedRecords,
+    /** Values of live records that no column holds. */
     unreadableValues: await countUnreadable(db, most),
+    /** Quarantined rows, and readings of ranges, that wait for `metersync deletes`. */
     quarantinedDeletes: health.undecidedDeletes,
+    /** Rows that somebody decided to keep, and that the service has no more. */
     keptDeletes: health.keptDeletes,
+    /** Fields that no typed view shows with all of their values yet. */
     fieldsWithoutColumn: await fieldsWithoutColumn(db),
     issues: issuesOf(health),
     rows: await countRows(db, most),
   };
 }
 
-const statusOfRuns = ({ running, last }: KindOfRuns): RunsStatus => {
+/** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
+function statusOfRuns({ running, last }: KindOfRuns) {
   if (last === null) return { running, last };
   const { runId, state, finishedAt, error } = last;
   return { running, last: { runId, state, finishedAt, error } };
-};
-
-const statusOfParked = (work: readonly ParkedWork[]): ParkedStatus[] =>
-  work.map(({ parts, ...row }) => ({
-    ...row,
-    operator: failureTypes[row.code].operator,
-    backfillParts: parts,
-  }));
+}
 
 /** Adds up a health's counts of open issues. */
-function issuesOf({ issues, acknowledgedIssues }: WarehouseHealth): WarehouseStatus['issues'] {
+function issuesOf({ issues, acknowledgedIssues }: WarehouseHealth) {
   const of = (severity: Severity): number =>
     issues.filter((issue) => issue.severity === severity).reduce((sum, { open }) => sum + open, 0);
   return {
@@ -138,7 +92,7 @@ function issuesOf({ issues, acknowledgedIssues }: WarehouseHealth): WarehouseSta
 }
 
 /** Counts events by outcome. */
-export async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
+export async function countOutcomes(db: Executor) {
   const rows = await db
     .select({ outcome: journal.outcome, events: count() })
     .from(journal)
@@ -153,29 +107,16 @@ export async function countOutcomes(db: Executor): Promise<WarehouseStatus['even
  * Counts events by outcome, exactly while the journal is shorter than `most`. Else the applied ones
  * are an estimate: what the others leave of the journal.
  */
-async function aboutOutcomes(
-  db: Executor,
-  pending: WarehouseHealth['pending'],
-  most: number,
-): Promise<WarehouseStatus['events']> {
-  const all = await aboutCount(db, sql`from ${journal}`, most);
+async function aboutOutcomes(db: Executor, pending: WarehouseHealth['pending'], most: number) {
+  const all = await aboutCount(db, journal, most);
   if (all < most) return await countOutcomes(db);
   // No parameter, so that a partial index serves it.
-  const aside = (outcome: EventOutcome): SQL =>
-    countOf(
-      sql`from ${journal}
-          where ${journal.aside} = ${sql.raw(`'${outcome}'`)}`,
-      most,
-    );
-  const { rows } = await db.execute<
-    Record<'superseded' | 'ignored' | 'dead' | 'missing', number>
-  >(sql`
-    select
-      ${aside('superseded')} as superseded,
-      ${aside('ignored')} as ignored,
-      ${aside('dead')} as dead,
-      ${aside('missing')} as missing`);
-  const { superseded = 0, ignored = 0, dead = 0, missing = 0 } = rows[0] ?? {};
+  const aside = (outcome: EventOutcome) =>
+    countUpTo(db, journal, most, sql`${journal.aside} = ${sql.raw(`'${outcome}'`)}`);
+  const superseded = await aside('superseded');
+  const ignored = await aside('ignored');
+  const dead = await aside('dead');
+  const missing = await aside('missing');
   const waits = Object.values(pending).reduce(
     (sum, { due, waiting, parked }) => sum + due + waiting + parked,
     0,
@@ -184,20 +125,12 @@ async function aboutOutcomes(
   return { pending: waits, applied, superseded, ignored, dead, missing };
 }
 
-/** The resources whose rows are counted, by the name of their table. */
-const counted = [
-  ...recordResources.map((resource) => ({
-    name: tableName(resource),
-    rows: sql`${tableOf(resource)}
-    where ${resources[resource].table.deletedAt} is null`,
-  })),
-  { name: 'intervals', rows: sql`${intervals}` },
-];
-
 /** Counts live rows of every resource; of those with `most` and more about. */
-async function countRows(db: Executor, most: number): Promise<Record<string, number>> {
-  const counts: [string, number][] = [];
-  for (const { name, rows } of counted)
-    counts.push([name, await aboutCount(db, sql`from ${rows}`, most)]);
-  return Object.fromEntries(counts);
+async function countRows(db: Executor, most: number) {
+  const counts: Record<string, number> = {};
+  for (const resource of recordResources) {
+    const { table } = resources[resource];
+    counts[tableName(resource)] = await aboutCount(db, table, most, isNull(table.deletedAt));
+  }
+  return { ...counts, intervals: await aboutCount(db, intervals, most) };
 }

@@ -1,5 +1,6 @@
 import { bigint, boolean, date, integer, numeric, pgSchema, text, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../schema/columns.ts';
+import { metersync } from '../schema/metersync.ts';
 
 /** The columns that code reads of the views for analysts: see analytics/views. */
 const analytics = pgSchema('analytics');
@@ -59,6 +60,15 @@ export const connectionsNeedingAttention = analytics
   })
   .existing();
 
+/** The same without what depends on bills, for finding them. */
+export const unwellConnections = metersync
+  .view('unwell_connections', {
+    connectionId: uuid('connection_id').notNull(),
+    since: time('since'),
+    customerMustAct: boolean('customer_must_act').notNull(),
+  })
+  .existing();
+
 export const freshness = analytics
   .view('freshness', {
     companyId: uuid('company_id').notNull(),
@@ -80,6 +90,22 @@ export const siteTimeZones = analytics
   })
   .existing();
 
+export const listedSites = analytics
+  .view('sites', {
+    site_id: uuid('site_id').notNull(),
+    site: text('site'),
+    company_id: uuid('company_id'),
+    company: text('company'),
+    address: text('address'),
+    time_zone: text('time_zone'),
+    time_zone_source: text('time_zone_source', { enum: ['site', 'company', 'default'] }).notNull(),
+    proposed_time_zone: text('proposed_time_zone'),
+    emission_region: text('emission_region'),
+    floor_area: numeric('floor_area'),
+    floor_area_units: text('floor_area_units'),
+  })
+  .existing();
+
 export const openIssues = pgSchema('ops')
   .view('open_issues', {
     issueId: bigint('issue_id', { mode: 'number' }).notNull(),
@@ -88,5 +114,18 @@ export const openIssues = pgSchema('ops')
     account: text('account'),
     provider: text('provider'),
     invoice: text('invoice_id'),
+  })
+  .existing();
+
+export const statementAvailability = analytics
+  .view('statement_availability', {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    site: text('site'),
+    month: date('month').notNull(),
+    superseded: integer('excluded_superseded').notNull(),
+    corrected: integer('included_corrected').notNull(),
+    metersExpected: integer('meters_expected').notNull(),
+    metersBilled: integer('meters_billed').notNull(),
   })
   .existing();

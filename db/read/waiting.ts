@@ -1,121 +1,139 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { count, desc, eq, lte, min, type SQL, type SQLWrapper, sql, sum } from 'drizzle-orm';
+import { unionAll } from 'drizzle-orm/pg-core';
 import { recordEventKinds } from '../../contract/event.ts';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { batches } from '../../contract/limits.ts';
 import type { LateWork } from '../../health/measured.ts';
-import { array } from '../connection/arrays.ts';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
 import { cut } from './counted.ts';
 
-/** Events that were postponed for the same failure. */
-export interface WaitingEvents {
-  readonly code: FailureCode;
-  /** One of its error messages. */
-  readonly reason: string;
-  readonly events: number;
-  /** Companies, and for intervals meters, of the events. */
-  readonly owners: number;
-  /** When the first of them are tried again. */
-  readonly nextAttemptAt: string | null;
-}
+/** Events, owners and parts of backfills that a failure holds up. */
+export const heldUp = (
+  of: Readonly<
+    Record<
+      'code' | 'reason' | 'events' | 'owners' | 'parts' | 'since' | 'nextAttemptAt',
+      SQLWrapper
+    >
+  >,
+) => ({
+  code: sql<FailureCode>`${of.code}`.as('code'),
+  reason: sql<string>`${of.reason}`.as('reason'),
+  events: sql<number>`${of.events}`.as('events'),
+  owners: sql<number>`${of.owners}`.as('owners'),
+  parts: sql<number>`${of.parts}`.as('parts'),
+  since: sql<string>`${of.since}`.as('since'),
+  nextAttemptAt: sql<string | null>`${of.nextAttemptAt}`.as('next_attempt_at'),
+});
 
 /**
  * Adds up events that wait for failures, by failure, in at most so many records of each. They are added
  * up by owner first: that can be hashed, where a count of distinct owners sorts all.
  */
-export const eventsThatFailed = (codes: readonly string[], most: number): SQL => sql`
-      select
-        codes.code,
-        min(owned.error) as reason,
-        sum(owned.events) as events,
-        count(*) as owners,
-        0 as parts,
-        min(owned.since) as since,
-        min(owned.due_at) as next_attempt_at
-      from unnest(${array(codes, 'text')}) as codes (code)
-        cross join lateral (
-          select
-            min(waiting.error) as error,
-            sum(waiting.events) as events,
-            min(waiting.since) as since,
-            min(waiting.due_at) as due_at
-          from (
-            select
-              ${staleRecords.error},
-              ${staleRecords.events},
-              ${staleRecords.owner},
-              ${staleRecords.since},
-              ${staleRecords.dueAt}
-            from ${staleRecords}
-            where ${staleRecords.errorCode} = codes.code
-            order by ${staleRecords.dueAt}
-            limit ${most}
-          ) waiting
-          group by waiting.owner
-        ) owned
-      group by codes.code`;
+export function eventsThatFailed(db: Executor, codes: readonly string[], most: number) {
+  const { error, errorCode, events, owner, since, dueAt } = staleRecords;
+  const waiting = db
+    .select({ error, events, owner, since, dueAt })
+    .from(staleRecords)
+    .where(eq(errorCode, sql`codes.code`))
+    .orderBy(dueAt)
+    .limit(most)
+    .as('waiting');
+  const owned = db
+    .select({
+      error: min(waiting.error).as('owned_error'),
+      events: sum(waiting.events).as('owned_events'),
+      since: min(waiting.since).as('owned_since'),
+      dueAt: min(waiting.dueAt).as('owned_due_at'),
+    })
+    .from(waiting)
+    .groupBy(waiting.owner)
+    .as('owned');
+  return db
+    .select(
+      heldUp({
+        code: sql`codes.code`,
+        reason: min(owned.error),
+        events: sum(owned.events),
+        owners: count(),
+        parts: sql`0`,
+        since: min(owned.since),
+        nextAttemptAt: min(owned.dueAt),
+      }),
+    )
+    .from(sql`unnest(${array(codes, 'text')}) as codes (code)`)
+    .crossJoinLateral(owned)
+    .groupBy(sql`codes.code`);
+}
+
+/** Events that were postponed for the same failure. */
+export type WaitingEvents = Awaited<ReturnType<typeof readWaiting>>[number];
 
 /** Counts pending events that failed, by failure, most first. */
-export async function readWaiting(db: Executor, most: number): Promise<WaitingEvents[]> {
-  const result = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
-    select
-      code,
-      reason,
-      ${cut(sql`events`, most)} as events,
-      owners::int as owners,
-      next_attempt_at::text as "nextAttemptAt"
-    from (${eventsThatFailed(Object.keys(failureTypes), most)}
-    ) failed
-    order by 3 desc, code`);
-  return result.rows;
+export async function readWaiting(db: Executor, most: number) {
+  const failed = eventsThatFailed(db, Object.keys(failureTypes), most).as('failed');
+  return await db
+    .select({
+      code: failed.code,
+      /** One of its error messages. */
+      reason: failed.reason,
+      events: cut(failed.events, most),
+      /** Companies, and for intervals meters, of the events. */
+      owners: sql<number>`${failed.owners}::int`,
+      /** When the first of them are tried again. */
+      nextAttemptAt: failed.nextAttemptAt,
+    })
+    .from(failed)
+    .orderBy(sql`3 desc`, failed.code);
 }
 
 /**
  * Reads whether reads still settle events, and why most of the pending ones wait. An event that was
- * settled lately is looked for among those received last, those received before the longest due record of
- * each kind, as that is where catch-ups work, and those that had waited for over a day.
+ * settled recently is looked for among the events received last, those received before the longest due record
+ * of each kind, as that is where catch-ups work, and those that had waited for over a day.
  */
 export async function readLateWork(db: Executor, most: number): Promise<LateWork> {
-  const looked = sql.raw(String(batches.settledSearched));
-  const { rows } = await db.execute<{ seconds: number | null }>(sql`
-    select extract(epoch from clock_timestamp() - max(settled_at))::float8 as seconds
-    from (
-      (
-        select ${journal.settledAt}
-        from ${journal}
-        order by ${journal.receivedAt} desc
-        limit ${looked}
-      )
-      union all
-      (
-        select ${journal.asideAt}
-        from ${journal}
-        where ${journal.aside} = 'late'
-        order by ${journal.asideAt} desc
-        limit 1
-      )
-      union all
-      select earlier.settled_at
-      from unnest(${array(recordEventKinds, 'text')}) as kinds (kind)
-        cross join lateral (
-          select ${staleRecords.since}
-          from ${staleRecords}
-          where ${staleRecords.kind} = kinds.kind
-          order by ${staleRecords.dueAt}
-          limit 1
-        ) due
-        cross join lateral (
-          select ${journal.settledAt}
-          from ${journal}
-          where ${journal.receivedAt} <= due.since
-          order by ${journal.receivedAt} desc
-          limit ${looked}
-        ) earlier
-    ) settled`);
+  const settledAt = sql<string | null>`settled_at`.as('settled_at');
+  const lastOf = (before?: SQL) =>
+    db
+      .select({ settledAt })
+      .from(journal)
+      .where(before)
+      .orderBy(desc(journal.receivedAt))
+      .limit(literal(batches.settledSearched));
+  const due = db
+    .select({ since: staleRecords.since })
+    .from(staleRecords)
+    .where(eq(staleRecords.kind, sql`kinds.kind`))
+    .orderBy(staleRecords.dueAt)
+    .limit(1)
+    .as('due');
+  const earlier = lastOf(lte(journal.receivedAt, due.since)).as('earlier');
+  const settled = unionAll(
+    lastOf(),
+    db
+      .select({ settledAt: sql<string | null>`aside_at`.as('settled_at') })
+      .from(journal)
+      .where(sql`${journal.aside} = 'late'`)
+      .orderBy(desc(journal.asideAt))
+      .limit(1),
+    db
+      .select({ settledAt: earlier.settledAt })
+      .from(sql`unnest(${array(recordEventKinds, 'text')}) as kinds (kind)`)
+      .crossJoinLateral(due)
+      .crossJoinLateral(earlier),
+  ).as('settled');
+  const [last] = await db
+    .select({
+      seconds: sql<
+        number | null
+      >`extract(epoch from clock_timestamp() - max(${settled.settledAt}))::float8`,
+    })
+    .from(settled);
   const [first] = await readWaiting(db, most);
   return {
-    settledSecondsAgo: rows[0]?.seconds ?? null,
+    settledSecondsAgo: last?.seconds ?? null,
     reason: first === undefined ? null : { code: first.code, events: first.events },
   };
 }

@@ -21,9 +21,6 @@ const company = (more: Partial<CompanyProgress> = {}): CompanyProgress => ({
   done: 250,
   of: 1_000,
   unit: 'records',
-  rows: 900,
-  seconds: 5,
-  companySeconds: 9,
   ...more,
 });
 const lines = (progress: RunProgress) => describeRun(progress);
