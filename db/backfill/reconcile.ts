@@ -88,15 +88,13 @@ export async function changedUntimed(
         ne(runs.state, 'running'),
       ),
     );
-  const isCompany = eq(companies.id, companyId);
-  const isSite = eq(sites.companyId, companyId);
   const changed: UntimedListing[] = [];
-  if (
-    listRead.length === 0 &&
-    ((await hasChanged(db, companies, earlierCompanies, isCompany, since)) ||
-      (await hasChanged(db, sites, earlierSites, isSite, since)))
-  )
-    changed.push('companies');
+  if (listRead.length === 0) {
+    const isCompany = eq(companies.id, companyId);
+    const company = await hasChanged(db, companies, earlierCompanies, isCompany, since);
+    const site = await hasChanged(db, sites, earlierSites, eq(sites.companyId, companyId), since);
+    if (company || site) changed.push('companies');
+  }
   if (await hasChanged(db, meters, earlierMeters, eq(meters.companyId, companyId), since))
     changed.push('meters');
   return changed;
