@@ -1,6 +1,6 @@
 import { analyseYoung } from '../../db/connection/analyse-young.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import type { Cte, RecordPage } from '../../db/records/page.ts';
+import type { RecordPage } from '../../db/records/page.ts';
 import { type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
@@ -22,6 +22,8 @@ export interface PageWrite {
   readonly existingOnly?: boolean | undefined;
   /** See `RecordPage`. */
   readonly confirms?: boolean;
+  /** See `RecordPage`. */
+  readonly noted?: RecordPage['noted'];
 }
 
 /**
@@ -34,14 +36,10 @@ export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite
   return { usage: service.has('documentUsage') ? 'all' : 'alone' };
 };
 
-/** Writes a page and notes its fields in the catalogue. `noted`: see `writePage`. */
-export async function write(
-  deps: ActivityDependencies,
-  given: PageWrite,
-  noted?: Cte,
-): Promise<PageWrittenAt> {
+/** Writes a page and notes its fields in the catalogue. */
+export async function write(deps: ActivityDependencies, given: PageWrite): Promise<PageWrittenAt> {
   const withUsage = { ...given, ...usageSource(deps.service) };
-  const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, noted);
+  const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage);
   noteWritten(deps, given.listing, written);
   await noteFields(deps, given.listing, given.page.items);
   await analyseYoung(deps.warehouse, given.listing, written.inserted);
@@ -73,18 +71,16 @@ export async function rewrite(
     usage = 'corrected',
     existingOnly,
     confirms = false,
+    noted,
   }: Omit<PageWrite, 'page'> & {
     readonly page: Omit<PageWrite['page'], 'items'>;
   },
-  noted?: Cte,
 ): Promise<PageWrittenAt> {
   const { body, itemsKey, joined = false } = page;
   const source = { companyId, byId, readAt, usage, apiVersion, existingOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...source };
-  const isOfCompanies = listing === 'companies';
-  const step = isOfCompanies ? undefined : noted;
-  const written = await writePage(warehouse.db, listing, record, page.ids, step);
-  if (!isOfCompanies) return written;
-  const sites = await writePage(warehouse.db, 'sites', record, page.ids, noted);
+  if (listing !== 'companies') return await writePage(warehouse.db, listing, { ...record, noted }, page.ids);
+  const written = await writePage(warehouse.db, listing, record, page.ids);
+  const sites = await writePage(warehouse.db, 'sites', { ...record, noted }, page.ids);
   return { ...sum(written, sites), now: sites.now };
 }

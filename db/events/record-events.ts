@@ -52,43 +52,39 @@ export async function recordEvents(
     withTransaction(db, (tx) => recordTogether(tx, part, recording));
   try {
     const refused: JournalEntry[] = [];
-    const parts = await splitOnRefusal(entries, recordInOne, (only, error) => {
-      if (only.error !== null) throw error;
-      refused.push(asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error)));
-      return nothingRecorded;
-    });
+    const parts = await splitOnRefusal<JournalEntry, Recorded | undefined>(
+      entries,
+      recordInOne,
+      (only, error) => {
+        if (only.error !== null) throw error;
+        refused.push(asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error)));
+        return undefined;
+      },
+    );
     if (refused.length > 0) parts.push(await recordInOne(refused));
-    return parts.reduce(together);
+    return sumOf(parts.filter((part) => part !== undefined));
   } catch (error) {
     throw warehouseFailure(error);
   }
 }
 
-const together = (one: Recorded, other: Recorded): Recorded => ({
-  fresh: one.fresh + other.fresh,
-  duplicates: one.duplicates + other.duplicates,
-  dead: one.dead + other.dead,
-  wake: [...new Set([...one.wake, ...other.wake])],
-  written: {
-    connections: sumOf(one.written.connections, other.written.connections),
-    documents: sumOf(one.written.documents, other.written.documents),
-  },
-});
-
-const sumOf = (one: WrittenRows, other: WrittenRows): WrittenRows => ({
-  inserted: one.inserted + other.inserted,
-  changed: one.changed + other.changed,
-});
+function sumOf(parts: readonly Recorded[]): Recorded {
+  const total = (count: (part: Recorded) => number): number =>
+    parts.reduce((sum, part) => sum + count(part), 0);
+  const rows = (resource: keyof Recorded['written']): WrittenRows => ({
+    inserted: total(({ written }) => written[resource].inserted),
+    changed: total(({ written }) => written[resource].changed),
+  });
+  return {
+    fresh: total(({ fresh }) => fresh),
+    duplicates: total(({ duplicates }) => duplicates),
+    dead: total(({ dead }) => dead),
+    wake: [...new Set(parts.flatMap(({ wake }) => wake))],
+    written: { connections: rows('connections'), documents: rows('documents') },
+  };
+}
 
 const noRows: WrittenRows = { inserted: 0, changed: 0 };
-
-const nothingRecorded: Recorded = {
-  fresh: 0,
-  duplicates: 0,
-  dead: 0,
-  wake: [],
-  written: { connections: noRows, documents: noRows },
-};
 
 async function recordTogether(
   tx: Transaction,
@@ -124,7 +120,7 @@ async function recordTogether(
     fresh: fresh.size,
     duplicates: existing.length,
     dead: entries.filter(({ id, error }) => fresh.has(id) && error !== null).length,
-    wake: [...new Set(wake)],
+    wake,
     written,
   };
 }

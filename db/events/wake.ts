@@ -42,7 +42,7 @@ export async function trySleep(
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
   await lock(tx, 'catchUps', 'alone');
   const resumesAt = tx.select({ at: max(parked.nextAttemptAt) }).from(parked);
-  const dueAt = sql`greatest(${staleRecords.dueAt}, (${resumesAt}))`;
+  const dueAt = sql`greatest(${staleRecords.dueAt}, ${resumesAt})`;
   const [first] = await tx
     .select({
       inMs: sql<number>`(extract(epoch from ${dueAt} - clock_timestamp()) * 1000)::float8`,

@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import type { Cte, RecordPage } from '../records/page.ts';
+import type { RecordPage } from '../records/page.ts';
 import { refusedId } from '../records/rejected-records.ts';
 import { listsUsage, sourceOf } from '../records/sources.ts';
 import { upsertRecords } from '../records/upsert.ts';
@@ -67,15 +67,13 @@ function documentsWritten(page: RecordPage): SQL {
 
 /**
  * Writes the rows of a page, and returns the rows that it inserted or changed; of documents
- * `WrittenDocument`s. The records were read without error, so earlier refusals of them are deleted. `noted` is
- * a further step of the statement. It runs for each page, and its columns are those of the resource.
+ * `WrittenDocument`s. The records were read without error, so earlier refusals of them are deleted. It runs for each page, and its columns are those of the resource.
  */
 export async function writeRecords(
   tx: Executor,
   resource: RecordResource,
   page: RecordPage,
   ids: readonly (string | null)[],
-  noted?: Cte,
 ): Promise<WrittenRow[]> {
   const refusedAs = resource === 'sites' ? 'companies' : resource;
   const refusedIds = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
@@ -86,7 +84,7 @@ export async function writeRecords(
         -- A subquery counts as ten ids: before 17 Postgres would rather read the table than seek many.
         and ${rejectedRecords.recordId} = any(array(select unnest(${array(refusedIds, 'text')})))
         and ${rejectedRecords.rejectedAt} < ${page.readAt}::timestamptz
-    )${noted === undefined ? sql`` : sql`, ${noted}`}
+    )${page.noted === undefined ? sql`` : sql`, ${page.noted}`}
     ${
       resource === 'documents'
         ? documentsWritten(page)

@@ -39,6 +39,8 @@ export interface RecordPage {
   readonly documentOf?: Readonly<Record<string, string>>;
   /** Digests of the items in hex, in their order: see unchanged.ts. */
   readonly digests?: readonly string[] | undefined;
+  /** A step `noted as (…)` to run in the transaction that writes the page. */
+  readonly noted?: Cte | undefined;
 }
 
 export interface WrittenRows {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, between, eq, lt, sql } from 'drizzle-orm';
+import { and, between, lt, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
@@ -91,14 +91,15 @@ export async function clearRejectedReadings(
   const { resource, recordId, rejectedAt } = rejectedRecords;
   const day = sql`substr(${recordId}, ${prefix.length + 1}::int, 10)`;
   // The index serves a prefix only if the plan knows it.
-  await db
-    .delete(rejectedRecords)
-    .where(
-      and(
-        eq(resource, 'intervals'),
-        sql`starts_with(${recordId}, ${prefix})`,
-        lt(rejectedAt, readAt),
-        start && end ? between(day, start.slice(0, 10), end.slice(0, 10)) : undefined,
-      ),
-    );
+  await db.delete(rejectedRecords).where(
+    and(
+      // Not a parameter: the plan for any value would read the whole table.
+      sql`${resource} = 'intervals'`,
+      sql`starts_with(${recordId}, ${prefix})`,
+      lt(rejectedAt, readAt),
+      start !== undefined && end !== undefined
+        ? between(day, start.slice(0, 10), end.slice(0, 10))
+        : undefined,
+    ),
+  );
 }

@@ -8,19 +8,17 @@ import type { RecordPage } from './page.ts';
  */
 const decoding = 3;
 
-/** Whether the rows of a resource have a digest of their record, as the rows of large tables do. */
-export const keepsDigests = (resource: RecordResource): boolean =>
-  resources[resource].table.digest !== undefined;
-
 /**
  * Returns digests of a page's records in hex: of their text and of everything else that decides their rows.
- * The company that lists them is left out, because several may list them. Undefined if no company lists them.
+ * The company that lists them is left out, because several may list them. Undefined if no company lists them,
+ * or if the table keeps no digests, which only large tables do.
  */
 export function digestsOf(
+  resource: RecordResource,
   { companyId, apiVersion }: RecordPage,
   texts: readonly string[],
 ): string[] | undefined {
-  if (companyId === null) return undefined;
+  if (companyId === null || resources[resource].table.digest === undefined) return undefined;
   const context = JSON.stringify([decoding, apiVersion]);
   return texts.map((text) => createHash('sha256').update(context).update(text).digest('hex'));
 }

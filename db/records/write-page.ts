@@ -14,7 +14,7 @@ import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
 import type { Cte, RecordPage, WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected-records.ts';
-import { digestsOf, keepsDigests } from './unchanged.ts';
+import { digestsOf } from './unchanged.ts';
 import { moveUsage, reviveUsage } from './usage-data.ts';
 
 export interface PageWritten extends WrittenRows {
@@ -41,10 +41,10 @@ type Ids = readonly (string | null)[];
 
 /**
  * Writes a page in one transaction, or as part of the given one; as `sites`, the sites that a page of companies
- * embeds. `noted` is a step `noted as (…)` of a statement, run in that transaction. Unchanged records are left
- * out before any parsing. If Postgres refuses a record, the page is split to find it. The record goes to
- * `metersync.rejected_records` with its text until a later read succeeds, the others are written, and `noted`
- * runs after them. `ids` are the ids of the page's items, in order, null for items without one.
+ * embeds. Unchanged records are left out before any parsing. If Postgres refuses a record, the page is split to
+ * find it. The record goes to `metersync.rejected_records` with its text until a later read succeeds, the others
+ * are written, and the page is noted after them. `ids` are the ids of the page's items, in order, null for items
+ * without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -52,20 +52,18 @@ export async function writePage(
   resource: RecordResource,
   page: RecordPage,
   ids: Ids,
-  noted?: Cte,
 ): Promise<PageWrittenAt> {
+  const { companyId, noted } = page;
   try {
     const records = await changedRecords(db, resource, page, ids);
     if (records.length === 0) return await noteAlone(db, nothingWritten, noted);
     const parts = await splitOnRefusal(
       records,
       (some) => {
-        const part = pageOf(page, some, ids.length);
-        const step = some === records ? noted : undefined;
-        return withTransaction(db, (tx) => writeChanged(tx, resource, part, idsOf(some), step));
+        const part = pageOf(page, some, ids.length, some === records ? noted : undefined);
+        return withTransaction(db, (tx) => writeChanged(tx, resource, part, idsOf(some)));
       },
       async ({ id, text }, error) => {
-        const { companyId } = page;
         const listing = resource === 'sites' ? 'companies' : resource;
         await rejectRecords(db, [
           { resource: listing, companyId, id, text, error: sqlMessage(error) },
@@ -92,11 +90,10 @@ async function changedRecords(
 ): Promise<readonly PageRecord[]> {
   if (ids.length === 0) return [];
   const texts = itemTexts(page);
-  const digests = keepsDigests(resource) ? digestsOf(page, texts) : undefined;
-  // A usage row may belong to another document now.
-  const namesDocuments = page.documentOf !== undefined;
+  const digests = digestsOf(resource, page, texts);
+  // With `documentOf`, a usage row may belong to another document now.
   const unchanged =
-    digests === undefined || namesDocuments
+    digests === undefined || page.documentOf !== undefined
       ? new Set<number>()
       : await unchangedPlaces(db, resource, page, ids, digests);
   return texts.flatMap((text, at) =>
@@ -108,12 +105,17 @@ async function changedRecords(
  * Builds the page with these of its records, of which there are `all`. If these are all, the page keeps its own
  * text, unless that joins several, which costs Postgres a copy.
  */
-function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
+function pageOf(
+  page: RecordPage,
+  records: readonly PageRecord[],
+  all: number,
+  noted: Cte | undefined,
+): RecordPage {
   const known = records.flatMap(({ digest }) => digest ?? []);
   const digests = known.length === records.length ? known : undefined;
-  if (records.length === all && page.joined !== true) return { ...page, digests };
+  if (records.length === all && page.joined !== true) return { ...page, digests, noted };
   const texts = records.map(({ text }) => text);
-  return pageOfTexts(page, texts, digests);
+  return pageOfTexts({ ...page, noted }, texts, digests);
 }
 
 /** Writes a page of changed records, and notes who else lists them. */
@@ -122,10 +124,9 @@ async function writeChanged(
   resource: RecordResource,
   page: RecordPage,
   ids: Ids,
-  noted: Cte | undefined,
 ): Promise<PageWrittenAt> {
   const { companyId, byId = false } = page;
-  const rows = await writeRows(tx, resource, page, ids, noted);
+  const rows = await writeRows(tx, resource, page, ids);
   const inserted = rows.filter((row) => row.inserted).length;
   const own = rows.filter((row) => row.own).length;
   if (isListedByCompany(resource) && companyId !== null && !byId && own < ids.length) {
@@ -146,10 +147,9 @@ export async function writeRows(
   resource: RecordResource,
   page: RecordPage,
   ids: Ids,
-  noted?: Cte,
 ): Promise<WrittenRow[]> {
   if (resource === 'usageData') await lockDocuments(tx, page);
-  const rows = await writeRecords(tx, resource, page, ids, noted);
+  const rows = await writeRecords(tx, resource, page, ids);
   if (resource === 'connections') {
     const changed = rows.flatMap(({ id, inserted }) => (inserted ? [] : [id]));
     const requeued = await writeConnectionSites(tx, page, changed);

@@ -59,10 +59,6 @@ const stillRaw: readonly string[] = [
   'db/read/compare-readings.ts',
   'db/read/compare-records.ts',
   'db/read/report.ts',
-  'db/records/interval-months.ts',
-  'db/records/interval-span.ts',
-  'db/records/intervals.ts',
-  'db/records/listed-readings.ts',
 ];
 
 test('only hot statements are raw, all others use the query builder', () => {

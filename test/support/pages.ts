@@ -35,7 +35,7 @@ export function pageOfRecords(
   };
 }
 
-/** Writes records as one page of their listing; `usage` as in `RecordPage`, `noted` as in `writePage`. */
+/** Writes records as one page of their listing; `usage` and `noted` as in `RecordPage`. */
 export async function writeRecords(
   warehouse: Warehouse,
   listing: Listing,
@@ -48,8 +48,8 @@ export async function writeRecords(
     const { id } = (typeof record === 'string' ? JSON.parse(record) : record) as { id?: unknown };
     return typeof id === 'string' ? id : null;
   });
-  const page = { ...pageOfRecords(records, read), usage };
-  const written = await writePage(warehouse.db, listing, page, ids, noted);
+  const page = { ...pageOfRecords(records, read), usage, noted };
+  const written = await writePage(warehouse.db, listing, page, ids);
   return sum(nothingWritten, written);
 }
 

@@ -222,8 +222,8 @@ export const pages: readonly Work[] = [
         const records = numbers(1, Math.min(5, existing[listing])).map((n) => make[listing](plot, n));
         const page = { ...pageOfRecords([], { readAt, companyId: idOf('company', plot) }), itemsKey: null };
         const ids = records.map(({ id }) => id);
-        const bare = { ...page, body: JSON.stringify(records) };
-        return writePage(db, listing, bare, ids, noted(plot, listing));
+        const bare = { ...page, body: JSON.stringify(records), noted: noted(plot, listing) };
+        return writePage(db, listing, bare, ids);
       },
     }),
   ),
