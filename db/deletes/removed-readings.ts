@@ -1,6 +1,7 @@
 import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { lockReadings, noteRemoved } from '../catch-up/interval-ledger.ts';
 import type { Executor } from '../connection/connect.ts';
+import { makeMonths } from '../records/interval-months.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { changeOf } from './tombstone.ts';
@@ -68,14 +69,9 @@ export async function approveReadings(
 export async function reviveReadings(tx: Executor, runId: string): Promise<number> {
   const ofRun = eq(removedReadings.runId, runId);
   const { runId: _, ...reading } = getTableColumns(removedReadings);
-  // Their partitions may have been dropped. A statement does not see partitions that it makes.
-  const months = tx
-    .selectDistinct({ month: sql`date_trunc('month', ${reading.startAt}, 'UTC')`.as('month') })
-    .from(removedReadings)
-    .where(ofRun)
-    .orderBy(sql`month`)
-    .as('months');
-  await tx.select({ made: sql`metersync.ensure_interval_month(${months.month})` }).from(months);
+  // Their partitions may have been dropped.
+  const starts = tx.select({ startAt: reading.startAt }).from(removedReadings).where(ofRun);
+  await makeMonths(tx, sql`${starts.as('starts')}`);
   const changed = tx
     .selectDistinct({ companyId: meters.companyId })
     .from(removedReadings)
