@@ -14,7 +14,7 @@ import {
   retireListed,
   type UntimedListing,
 } from '../db/backfill/reconcile.ts';
-import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
+import { finishRun, type RunCounts, type RunKey, startRun } from '../db/backfill/runs.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
 import { countTombstoned } from '../db/deletes/absent.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../db/records/write-page.ts';
@@ -28,16 +28,11 @@ import { write } from './reading/page-write.ts';
 import { walkListing } from './reading/walk-listing.ts';
 import { noteRunStart } from './runs.ts';
 
+/** What a company's part of a reconcile reads. */
 export interface CompanyReconcile {
   readonly runId: string;
   readonly companyId: string;
   readonly resources: readonly ReconciledResource[];
-}
-
-interface ListingReconcile {
-  readonly runId: string;
-  readonly companyId: string;
-  readonly resource: ReconciledResource;
 }
 
 /** The resources that other companies can skip; `vain` in the results of version 0.1.0. */
@@ -88,6 +83,10 @@ async function orFail(
     await read();
     return undefined;
   } catch (error) {
+    if (error instanceof TooManyPages) {
+      await finishRun(db, part, 'partial', { error: error.message });
+      return undefined;
+    }
     const failure = await refusal(deps, error);
     const { companyId, resource } = part;
     deps.log.warn({ companyId, resource, code: failure.code, err: failure }, 'not reconciled');
@@ -95,6 +94,8 @@ async function orFail(
     return failure;
   }
 }
+
+class TooManyPages extends Error {}
 
 /**
  * Reads a listing again whose rows an older page may have overwritten: records carry no time, and this read
@@ -112,93 +113,73 @@ async function reread(
   await orFail(deps, key, async () => {
     const walk = { listing, companyId: ofCompany, params, lane: 'backfill', existingOnly: true } as const;
     const { report, written } = await walkListing(deps, walk);
-    const { stable, reasons, distinct, total } = judgePass(report.manifest);
-    const unchanged = unchangedOf(distinct, written);
-    const pages = report.manifest.length;
-    const counts = { ...written, pages, passes: 1, reportedTotal: total, distinctIds: distinct, unchanged };
-    await finishRun(db, key, stable ? 'complete' : 'suspect', {
-      counts: { ...counts, tombstoned: 0 },
-      ...(stable ? {} : { error: `not stable: ${reasons.join('; ')}` }),
-    });
+    const error = whyUnstable(report);
+    await finishRun(db, key, stateOf(error), { error, counts: countsOf(report, written) });
   });
 }
 
-/** Why a resource was not read, or not to its end; and the state of its part of the run. */
-class NotRead extends Error {
-  readonly state: RunState;
-  constructor(state: RunState, message: string) {
-    super(message);
-    this.state = state;
+/** Why a pass proves nothing about its listing; undefined if it does. */
+function whyUnstable({ manifest }: Pick<Read, 'manifest'>): string | undefined {
+  const { stable, reasons } = judgePass(manifest);
+  return stable ? undefined : `not stable: ${reasons.join('; ')}`;
+}
+
+const stateOf = (error: string | undefined): RunState => (error === undefined ? 'complete' : 'suspect');
+
+/** What a part counts whose last pass this is. */
+function countsOf({ manifest }: Pick<Read, 'manifest'>, written: PageWritten): RunCounts {
+  const { total, distinct } = judgePass(manifest);
+  const unchanged = unchangedOf(distinct, written);
+  const pages = manifest.length;
+  return { ...written, pages, passes: 1, reportedTotal: total, distinctIds: distinct, unchanged };
+}
+
+type ListingReconcile = Omit<CompanyReconcile, 'resources'> & { readonly resource: ReconciledResource };
+
+async function reconcileListing(deps: ActivityDependencies, part: ListingReconcile): Promise<void> {
+  const { service, warehouse } = deps;
+  const { db } = warehouse;
+  const { runId, companyId, resource } = part;
+  if (!service.has(resource, 'updatedSince')) {
+    const lacks = service.has(resource) ? 'filter for recent updates' : 'such endpoint';
+    await finishRun(db, part, 'complete', { error: `the endpoint catalogue has no ${lacks}` });
+    return;
   }
+  const since = await reconciledSince(db, recordPolicy.reconciledDays);
+  const listing = { ...part, since };
+  const deletable = resource === 'documents' && service.has(resource, 'withDeleted');
+  // Read before the live listing, so that a document which is live now is also in the live listing.
+  const withDeleted = deletable ? await readUpdated(deps, listing, { deleted: true }) : undefined;
+  const live = await readLive(deps, listing);
+  const gone = withDeleted && (await tombstoneDeleted(deps, listing, withDeleted, live));
+  const error = gone?.unsure ?? whyUnstable(live);
+  const counts = {
+    ...countsOf(live, live.written),
+    passes: live.passes,
+    tombstoned: await countTombstoned(db, runId, { resource, companyId }),
+    missed: await countMissed(db, runId, { resource, companyId }, attemptPolicy.eventOnItsWaySeconds),
+    requests: live.requests + (withDeleted?.manifest.length ?? 0) + (gone?.pages ?? 0),
+  };
+  await finishRun(db, part, stateOf(error), { error, counts });
 }
 
-async function reconcileListing(deps: ActivityDependencies, input: ListingReconcile): Promise<void> {
-  const { db } = deps.warehouse;
-  const { runId, companyId, resource } = input;
-  try {
-    if (!deps.service.has(resource)) {
-      throw new NotRead('complete', 'the endpoint catalogue has no such endpoint');
-    }
-    if (!deps.service.has(resource, 'updatedSince')) {
-      throw new NotRead('complete', 'the endpoint catalogue has no filter for recent updates');
-    }
-    const since = await reconciledSince(db, recordPolicy.reconciledDays);
-    const deletable = resource === 'documents' && deps.service.has(resource, 'withDeleted');
-    // Read before the live listing, so that a document which is live now is also in the live listing.
-    const withDeleted = deletable
-      ? await readUpdated(deps, { ...input, since, filters: ['updatedSince', 'withDeleted'], keep: false })
-      : undefined;
-    const live = await readLive(deps, { ...input, since, filters: ['updatedSince'], keep: true });
-    const judgement = judgePass(live.manifest);
-    const gone =
-      withDeleted === undefined ? noneDeleted : await tombstoneDeleted(deps, input, since, withDeleted, live);
-    const unstable = judgement.stable ? undefined : `not stable: ${judgement.reasons.join('; ')}`;
-    const error = gone.unsure ?? unstable;
-    await finishRun(db, input, error === undefined ? 'complete' : 'suspect', {
-      ...(error === undefined ? {} : { error }),
-      counts: {
-        ...live.written,
-        pages: live.manifest.length,
-        passes: live.passes,
-        reportedTotal: judgement.total,
-        distinctIds: judgement.distinct,
-        unchanged: unchangedOf(judgement.distinct, live.written),
-        tombstoned: await countTombstoned(db, runId, { resource, companyId }),
-        missed: await countMissed(db, runId, { resource, companyId }, attemptPolicy.eventOnItsWaySeconds),
-        requests: live.requests + (withDeleted?.manifest.length ?? 0) + gone.pages,
-      },
-    });
-  } catch (error) {
-    if (!(error instanceof NotRead)) throw error;
-    await finishRun(db, input, error.state, { error: error.message });
-  }
-}
-
-interface UpdatedListing extends ListingReconcile {
-  readonly since: string;
-  readonly filters: readonly ListingFilter[];
-  /** Whether to write the records. Deleted records are not written. */
-  readonly keep: boolean;
-}
-
-/** The last pass over the live listing, with the counts of all passes. */
-interface LiveRead extends Read {
-  readonly passes: number;
-  readonly requests: number;
-}
+type UpdatedListing = ListingReconcile & { readonly since: string };
 
 /** Reads the live listing; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. */
-async function readLive(deps: ActivityDependencies, listing: UpdatedListing): Promise<LiveRead> {
+async function readLive(
+  deps: ActivityDependencies,
+  listing: UpdatedListing,
+): Promise<Read & { readonly passes: number; readonly requests: number }> {
   let read = await readUpdated(deps, listing);
+  let { written } = read;
   let requests = read.manifest.length;
   let passes = 1;
-  while (passes < attemptPolicy.passesMax && !judgePass(read.manifest).stable) {
-    const again = await readUpdated(deps, listing);
-    read = { ...again, written: sum(read.written, again.written) };
-    requests += again.manifest.length;
-    passes += 1;
+  for (; passes < attemptPolicy.passesMax && whyUnstable(read) !== undefined; passes += 1) {
+    read = await readUpdated(deps, listing);
+    written = sum(written, read.written);
+    requests += read.manifest.length;
   }
-  return { ...read, passes, requests };
+  return { ...read, written, passes, requests };
 }
 
 interface Read {
@@ -208,15 +189,20 @@ interface Read {
   readonly written: PageWritten;
 }
 
-/** Reads a filtered listing to its end. */
-async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing): Promise<Read> {
+/** Reads what was updated to its end, and writes it. With deleted records it writes nothing. */
+async function readUpdated(
+  deps: ActivityDependencies,
+  listing: UpdatedListing,
+  { deleted = false } = {},
+): Promise<Read> {
   const { db } = deps.warehouse;
-  const { companyId, resource, since, filters, keep } = listing;
+  const { companyId, resource, since } = listing;
+  const deletedToo: readonly ListingFilter[] = deleted ? ['withDeleted'] : [];
   const walk = walkPages({
     client: deps.service,
     endpoint: resource,
     params: { companyId, since },
-    filters,
+    filters: ['updatedSince', ...deletedToo],
     lane: 'backfill',
     signal: Context.current().cancellationSignal,
   });
@@ -226,15 +212,12 @@ async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing):
   let trusted = false;
   const documents: ListedDocument[] = [];
   for await (const page of walk) {
-    if (page.totalPages !== null && page.totalPages > batches.pagesOfReconcile) {
-      const updated = `${page.totalPages} pages were updated since ${since}`;
-      throw new NotRead(
-        'partial',
-        `${updated}: more than ${batches.pagesOfReconcile} are left to the full backfill`,
+    if (page.totalPages !== null && page.totalPages > batches.pagesOfReconcile)
+      throw new TooManyPages(
+        `${page.totalPages} pages were updated since ${since}: more than ${batches.pagesOfReconcile} are left to the full backfill`,
       );
-    }
-    if (!trusted) trusted = await filterHolds(deps, listing, page);
-    if (keep) written = sum(written, await write(deps, { listing: resource, companyId, readAt, page }));
+    if (!trusted) trusted = await filterHolds(deps, listing, page, deletedToo);
+    if (!deleted) written = sum(written, await write(deps, { listing: resource, companyId, readAt, page }));
     for (const [at, id] of page.ids.entries()) {
       if (id !== null) documents.push({ id, updated: updatedOf(page.items[at]) ?? null });
     }
@@ -251,8 +234,9 @@ async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing):
  */
 async function filterHolds(
   deps: ActivityDependencies,
-  { companyId, resource, since, filters }: UpdatedListing,
+  { companyId, resource, since }: UpdatedListing,
   page: Page,
+  otherFilters: readonly ListingFilter[],
 ): Promise<boolean> {
   // One day of tolerance, as a record's time may be in another zone.
   const oldest = new Date(Date.parse(since) - 86_400_000).toISOString().slice(0, 10);
@@ -263,7 +247,7 @@ async function filterHolds(
     params: { companyId },
     page: 1,
     lane: 'backfill',
-    filters: filters.filter((filter) => filter !== 'updatedSince'),
+    filters: otherFilters,
     signal: Context.current().cancellationSignal,
   });
   if (page.total !== null && unfiltered.total !== null && page.total < unfiltered.total) return true;
@@ -278,42 +262,33 @@ function updatedOf(item: unknown): string | undefined {
   return typeof updated === 'string' && /^\d{4}-\d{2}-\d{2}/.test(updated) ? updated : undefined;
 }
 
-const idsOf = (manifest: readonly PageManifest[]): string[] =>
-  manifest.flatMap((page) => page.ids.filter((id) => id !== null));
-
-interface DeletedRead {
-  /** Pages that were read to be sure. */
-  readonly pages: number;
-  /** Why not all documents listed as deleted were tombstoned. */
-  readonly unsure?: string;
-}
-const noneDeleted: DeletedRead = { pages: 0 };
+const idsOf = (...passes: readonly Read[]): Set<string> =>
+  new Set(passes.flatMap(({ manifest }) => manifest.flatMap(({ ids }) => ids.filter((id) => id !== null))));
 
 /**
  * Tombstones documents that are in the listing with deleted documents and not in the live listing. It makes
  * no difference whether the former has only deleted documents or all. The live listing may change while it is
  * read, so a second pass has to confirm it.
+ * @returns the pages read to be sure, and why not all documents listed as deleted were tombstoned
  */
 async function tombstoneDeleted(
   deps: ActivityDependencies,
-  { runId, companyId, resource }: ListingReconcile,
-  since: string,
+  listing: UpdatedListing,
   withDeleted: Read,
   live: Read,
-): Promise<DeletedRead> {
+): Promise<{ readonly pages: number; readonly unsure?: string }> {
   const { db } = deps.warehouse;
-  const alive = new Set(idsOf(live.manifest));
+  const { runId, companyId } = listing;
+  const alive = idsOf(live);
   await clearListed(db, companyId, [...alive]);
   const suspects = withDeleted.documents.filter(({ id }) => !alive.has(id));
-  if (suspects.length === 0) return noneDeleted;
-  const again = judgePass(live.manifest).stable
-    ? await readUpdated(deps, { runId, companyId, resource, since, filters: ['updatedSince'], keep: true })
-    : undefined;
+  if (suspects.length === 0) return { pages: 0 };
+  const again = whyUnstable(live) === undefined ? await readUpdated(deps, listing) : undefined;
   const pages = again?.manifest.length ?? 0;
   if (again === undefined || !confirmsPass(live.manifest, again.manifest)) {
     return { pages, unsure: 'the listing moved while it was read: no document was tombstoned' };
   }
-  const stillAlive = new Set(idsOf(again.manifest));
+  const stillAlive = idsOf(again);
   const gone = suspects.filter(({ id }) => !stillAlive.has(id));
   const { beganAt } = withDeleted;
   const retired = await retireListed(db, runId, companyId, gone, beganAt, deps.deletesCap);

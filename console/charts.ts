@@ -2,7 +2,7 @@ import { html, raw } from 'hono/html';
 import { type EventOutcome, eventOutcomes } from '../contract/names.ts';
 import { nameInWords } from '../contract/words.ts';
 import type { HourOfEvents } from '../db/read/arrivals.ts';
-import type { CompanyMonths } from '../db/read/company-months.ts';
+import type { CompanyMonths, MonthMark } from '../db/read/company-months.ts';
 import type { ListedRun } from '../db/read/runs.ts';
 import { amount } from '../operations/report/amounts.ts';
 import { bars, categories, drawChart, grid, legend, seriesColours, values } from '../web/chart.ts';
@@ -232,31 +232,27 @@ export function monthCharts({ months, cost, usage }: CompanyMonths): Markup {
   return html`<div class="charts">${[...costs, ...uses].map(({ title, rows }, at) => chartOf(text(title), rows, at))}</div>`;
 }
 
-const marks = {
+const marks: Readonly<Record<MonthMark, { readonly sign: string; readonly words: string }>> = {
   billed: { sign: '●', words: 'billed' },
+  corrected: { sign: '◉', words: 'billed, and corrected later' },
   part: { sign: '◐', words: 'partly billed' },
+  late: { sign: '!', words: 'the bill is late' },
   missing: { sign: '○', words: 'no bill' },
-} as const;
+};
 
-/** A calendar of months by site: which are billed, in part or not. It is a table, so it needs no other. */
-export function billCalendar({ months, billed }: CompanyMonths): Markup {
-  const bySite = [...Map.groupBy(billed, ({ siteId }) => siteId ?? '')];
-  const markOf = (rows: typeof billed, month: string): keyof typeof marks => {
-    const row = rows.find((one) => one.month === month);
-    if (row === undefined || row.covered === 0) return 'missing';
-    return row.covered >= row.days ? 'billed' : 'part';
-  };
+/** A calendar of months by site that says what is known of their bills. It is a table, so it needs no other. */
+export function billCalendar({ calendar: { months, sites } }: CompanyMonths): Markup {
   return html`<div class="card"><p class="muted">${Object.values(marks)
     .map(({ sign, words }) => `${sign} ${words}`)
     .join(', ')}. A month that is not over can only be partly billed.</p>
 <div class="scrolls" tabindex="0" role="region" aria-label="Bills by site and month"><table class="calendar">
-<caption class="unseen">Which months of each site are billed</caption>
+<caption class="unseen">What is known of the bills of each site and month</caption>
 <thead><tr><th scope="col">Site</th>${months.map((month) => html`<th scope="col">${month.slice(0, 4)}<br>${month.slice(5, 7)}</th>`)}</tr></thead>
-<tbody>${bySite.map(
-    ([, rows]) =>
-      html`<tr><th scope="row">${text(rows[0]?.site ?? 'without a site')}</th>${months.map((month) => {
-        const mark = markOf(rows, month);
-        return html`<td class="${mark}" title="${`${month.slice(0, 7)}: ${marks[mark].words}`}"><span aria-hidden="true">${marks[mark].sign}</span><span class="unseen">${marks[mark].words}</span></td>`;
+<tbody>${sites.map(
+    ({ site, marks: ofSite }) =>
+      html`<tr><th scope="row">${text(site ?? 'without a site')}</th>${ofSite.map((mark, at) => {
+        const { sign, words } = marks[mark];
+        return html`<td class="${mark}" title="${`${months[at]?.slice(0, 7)}: ${words}`}"><span aria-hidden="true">${sign}</span><span class="unseen">${words}</span></td>`;
       })}</tr>`,
   )}</tbody></table></div></div>`;
 }

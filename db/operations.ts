@@ -1,7 +1,6 @@
-import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, lt, sql } from 'drizzle-orm';
 import { batches } from '../contract/limits.ts';
 import type { OperationAction, OperationOutcome, OperatorRole } from '../contract/names.ts';
-import { array } from './connection/arrays.ts';
 import type { Executor } from './connection/connect.ts';
 import { operations } from './schema/metersync.ts';
 
@@ -68,6 +67,9 @@ export async function listOperations(
     .limit(page.limit);
 }
 
+const latestOperations = (db: Executor) =>
+  db.select(columns).from(operations).orderBy(desc(id)).limit(batches.operationsSearched);
+
 /** The last audits that ended: of everything, and of a part if that was later. */
 export interface LastAudits {
   readonly whole: LoggedOperation | undefined;
@@ -76,12 +78,7 @@ export interface LastAudits {
 
 /** Reads the last audits among the newest 1,000 operations. */
 export async function lastAudits(db: Executor): Promise<LastAudits> {
-  const latest = db
-    .select(columns)
-    .from(operations)
-    .orderBy(desc(id))
-    .limit(batches.operationsSearched)
-    .as('latest');
+  const latest = latestOperations(db).as('latest');
   const audits = await db
     .select()
     .from(latest)
@@ -109,43 +106,15 @@ export async function operationsAbout(
   names: readonly string[],
   ids: readonly number[],
 ): Promise<OperationAbout[]> {
-  const words = (text: SQL): SQL => sql`string_to_array(${text}, ' ')`;
-  const result = await db.execute<OperationAbout & Record<string, unknown>>(sql`
-    with latest as (
-      select
-        ${operations.id},
-        ${operations.at}::text,
-        ${operations.actor},
-        ${operations.role},
-        ${operations.source},
-        ${operations.action},
-        ${operations.target},
-        ${operations.outcome},
-        ${operations.finishedAt}::text as "finishedAt",
-        ${operations.detail}
-      from ${operations}
-      order by ${operations.id} desc
-      limit ${batches.operationsSearched}
-    )
-    select
-      latest.*,
-      named.about
-    from latest
-      cross join lateral (
-        select array(
-          select name
-          from unnest(${array(names, 'text')}) as name
-          where name = any(${words(sql`latest.detail`)})
-            or exists (
-              select from jsonb_each_text(latest.target) part
-              where name = any(${words(sql`part.value`)})
-            )
-        ) as about
-      ) named
-    where latest.outcome is distinct from 'refused'
-      and (latest.id = any(${array(ids, 'bigint')}) or named.about <> '{}')
-    order by latest.id`);
-  return result.rows.map((row) => ({ ...row, id: Number(row.id) }));
+  const latest = await latestOperations(db);
+  const found = latest.flatMap((operation) => {
+    const texts = [operation.detail ?? '', ...Object.values(operation.target)];
+    const words = new Set(texts.flatMap((text) => text.split(' ')));
+    const about = names.filter((name) => words.has(name));
+    const isMeant = about.length > 0 || ids.includes(operation.id);
+    return isMeant && operation.outcome !== 'refused' ? [{ ...operation, about }] : [];
+  });
+  return found.reverse();
 }
 
 export async function readOperation(

@@ -1,6 +1,7 @@
-import { and, type SQL, sql } from 'drizzle-orm';
-import { array } from './connection/arrays.ts';
+import { and, count, eq, getTableColumns, sql } from 'drizzle-orm';
+import { array, excluded, isAmong } from './connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from './connection/connect.ts';
+import { listedSites } from './read/views.ts';
 import { siteOverrides } from './schema/ops.ts';
 
 /** What people set for a site, as the service does not send it; columns of `analytics.sites`. */
@@ -13,21 +14,16 @@ export const siteAttributes = [
 export type SiteAttribute = (typeof siteAttributes)[number];
 export type SiteAttributes = Readonly<Record<SiteAttribute, string | null>>;
 
-export interface ListedSite extends SiteAttributes {
-  readonly site_id: string;
-  readonly site: string | null;
-  readonly company_id: string | null;
-  readonly company: string | null;
-  readonly address: string | null;
-  readonly time_zone_source: 'site' | 'company' | 'default';
-  readonly proposed_time_zone: string | null;
-}
+export type ListedSite = typeof listedSites.$inferSelect;
 
 /** New values of a site; an attribute that is absent stays, and null unsets it. */
 export interface SiteValues {
   readonly siteId: string;
   readonly values: Partial<SiteAttributes>;
 }
+
+/** Sites whose values one statement sets. */
+const rowsAtOnce = 1_000;
 
 /** Values of sites that cannot be set; the message names the first. */
 export class UnusableSiteValues extends Error {}
@@ -37,38 +33,26 @@ export interface SiteFilter {
   readonly siteIds?: readonly string[] | undefined;
 }
 
-const matching = ({ companyId, siteIds }: SiteFilter): SQL =>
-  and(
-    sql`true`,
-    companyId === undefined ? undefined : sql`company_id = ${companyId}::uuid`,
-    siteIds === undefined ? undefined : sql`site_id = any(${array(siteIds, 'uuid')})`,
-  ) as SQL;
-
 /** Lists live sites, those without a time zone first, then by company and name. */
 export async function listSites(
   db: Executor,
-  filter: SiteFilter,
+  { companyId, siteIds }: SiteFilter,
   page: { readonly limit?: number; readonly offset?: number } = {},
 ): Promise<ListedSite[]> {
-  const { rows } = await db.execute<ListedSite & Record<string, unknown>>(sql`
-    select
-      site_id,
-      site,
-      company_id,
-      company,
-      address,
-      time_zone,
-      time_zone_source,
-      proposed_time_zone,
-      emission_region,
-      floor_area,
-      floor_area_units
-    from analytics.sites
-    where ${matching(filter)}
-    order by time_zone_source <> 'default', company, site, site_id
-    limit ${page.limit ?? null}
-    offset ${page.offset ?? 0}`);
-  return rows;
+  const { company_id, site_id, company, site, time_zone_source } = listedSites;
+  const listed = db
+    .select()
+    .from(listedSites)
+    .where(
+      and(
+        companyId === undefined ? undefined : eq(company_id, companyId),
+        siteIds === undefined ? undefined : isAmong(site_id, siteIds, 'uuid'),
+      ),
+    )
+    .orderBy(sql`${time_zone_source} <> 'default'`, company, site, site_id)
+    .offset(page.offset ?? 0)
+    .$dynamic();
+  return await (page.limit === undefined ? listed : listed.limit(page.limit));
 }
 
 /**
@@ -85,7 +69,7 @@ export async function setSites(db: Database, given: readonly SiteValues[]): Prom
     const own = await tx
       .select()
       .from(siteOverrides)
-      .where(sql`${siteOverrides.siteId} = any(${array(ids, 'uuid')})`);
+      .where(isAmong(siteOverrides.siteId, ids, 'uuid'));
     const changed = given.flatMap(({ siteId, values }) => {
       const site = known.get(siteId) as ListedSite;
       const before = own.find((row) => row.siteId === siteId);
@@ -94,36 +78,24 @@ export async function setSites(db: Database, given: readonly SiteValues[]): Prom
         return value === undefined || value === site[attribute] ? (ownValue ?? null) : value;
       };
       const row = {
-        site_id: siteId,
-        time_zone: stored('time_zone', before?.timeZone),
-        emission_region: stored('emission_region', before?.emissionRegion),
-        floor_area: stored('floor_area', before?.floorArea),
-        floor_area_units: stored('floor_area_units', before?.floorAreaUnits),
+        siteId,
+        timeZone: stored('time_zone', before?.timeZone),
+        emissionRegion: stored('emission_region', before?.emissionRegion),
+        floorArea: stored('floor_area', before?.floorArea),
+        floorAreaUnits: stored('floor_area_units', before?.floorAreaUnits),
       };
       const isSame = siteAttributes.every(
         (name) => values[name] === undefined || values[name] === site[name],
       );
       return isSame ? [] : [row];
     });
-    // A statement has everything checked anew, also one that changes no row.
-    if (changed.length === 0) return 0;
-    // As one parameter: there may be more sites than a statement has parameters.
-    await tx.execute(sql`
-      insert into ${siteOverrides} (site_id, time_zone, emission_region, floor_area, floor_area_units)
-      select *
-      from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as given (
-        site_id uuid,
-        time_zone text,
-        emission_region text,
-        floor_area numeric,
-        floor_area_units text
-      )
-      on conflict (site_id) do update
-      set
-        time_zone = excluded.time_zone,
-        emission_region = excluded.emission_region,
-        floor_area = excluded.floor_area,
-        floor_area_units = excluded.floor_area_units`);
+    const { siteId, ...others } = getTableColumns(siteOverrides);
+    // There may be more sites than a statement has parameters.
+    for (let at = 0; at < changed.length; at += rowsAtOnce)
+      await tx
+        .insert(siteOverrides)
+        .values(changed.slice(at, at + rowsAtOnce))
+        .onConflictDoUpdate({ target: siteId, set: excluded(others) });
     return changed.length;
   });
 }
@@ -134,11 +106,11 @@ async function requireUsable(
   known: ReadonlyMap<string, ListedSite>,
 ): Promise<void> {
   const zones = given.flatMap(({ values }) => values.time_zone ?? []);
-  const { rows } = await tx.execute<{ zone: string }>(sql`
-    select zone
-    from unnest(${array(zones, 'text')}) as given (zone)
-    where lower(zone) not in (select lower(name) from pg_timezone_names)`);
-  const unknownZones = new Set(rows.map(({ zone }) => zone));
+  const unknown = await tx
+    .select({ zone: sql<string>`zone` })
+    .from(sql`unnest(${array(zones, 'text')}) as given (zone)`)
+    .where(sql`lower(zone) not in (select lower(name) from pg_timezone_names)`);
+  const unknownZones = new Set(unknown.map(({ zone }) => zone));
   const seen = new Set<string>();
   for (const { siteId, values } of given) {
     const name = known.get(siteId)?.site ?? siteId;
@@ -169,11 +141,13 @@ export async function acceptProposedZones(db: Database, companyId?: string): Pro
 export async function countZones(
   db: Executor,
 ): Promise<{ readonly sites: number; readonly unset: number; readonly proposed: number }> {
-  const { rows } = await db.execute<{ sites: number; unset: number; proposed: number }>(sql`
-    select
-      count(*)::int as sites,
-      count(*) filter (where time_zone_source = 'default')::int as unset,
-      count(proposed_time_zone)::int as proposed
-    from analytics.sites`);
-  return rows[0] ?? { sites: 0, unset: 0, proposed: 0 };
+  const isUnset = eq(listedSites.time_zone_source, 'default');
+  const [found] = await db
+    .select({
+      sites: count(),
+      unset: sql`count(*) filter (where ${isUnset})`.mapWith(Number),
+      proposed: count(listedSites.proposed_time_zone),
+    })
+    .from(listedSites);
+  return found ?? { sites: 0, unset: 0, proposed: 0 };
 }

@@ -1,10 +1,12 @@
 import type { RunState } from '../../contract/names.ts';
 import { untilDecided } from '../../contract/words.ts';
-import { countAbsent, onlyExplained, retireAbsent, type Seen } from '../../db/deletes/absent.ts';
-import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../db/deletes/absent-sites.ts';
+import { clearQuarantine, onlyExplained, retireAbsent } from '../../db/deletes/absent.ts';
+import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
-import { unlistRecords } from '../../db/records/owner.ts';
-import type { ListedResource } from '../../db/resources.ts';
+import type { Listing, Seen } from '../../db/deletes/listing.ts';
+import { countAbsent } from '../../db/hot/count-absent.ts';
+import { unlistRecords } from '../../db/records/unlist.ts';
+import type { ListedResource, RecordResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
@@ -59,39 +61,62 @@ export async function judgeListing(
   };
 }
 
-/** `agreedSince` is when the pass began with which a stable one agrees; undefined without such a pass. */
-async function judgeAbsent(
+/** What came of the rows of a listing that a pass lacks. */
+interface Judged {
+  readonly live: number;
+  readonly absent: number;
+  readonly quarantined: number;
+}
+
+/**
+ * Tombstones the rows of a listing that two passes lack. `agreedSince` is when the pass began with which a stable
+ * one agrees; without such a pass nothing is tombstoned.
+ */
+async function judgeRows(
   deps: ActivityDependencies,
-  input: ListingBackfill,
+  runId: string,
+  listing: Listing,
   { ids, beganAt }: Seen,
   agreedSince: string | undefined,
-): Promise<PassResult> {
+): Promise<Judged> {
   const { db } = deps.warehouse;
-  const listing = { ...input, configured: deps.companies };
-  const { companyId, resource } = input;
+  const { resource, companyId } = listing;
   const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
   if (shared && companyId !== null && (ids.length > 0 || live === 0))
     await unlistRecords(db, resource, companyId, ids);
+  if (absent === 0 || agreedSince === undefined) return { live, absent, quarantined: 0 };
+  const seen = { ids, beganAt: agreedSince };
+  // An empty listing where rows live is likelier a fault.
+  const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
+  const { quarantined, awaited } = await retireAbsent(db, runId, listing, seen, cap);
+  if (awaited > 0) await wakeFor(deps, resource);
+  return { live, absent, quarantined };
+}
+
+async function judgeAbsent(
+  deps: ActivityDependencies,
+  { runId, ...listing }: ListingBackfill,
+  seen: Seen,
+  agreedSince: string | undefined,
+): Promise<PassResult> {
+  const configured = deps.companies;
+  const judged = await judgeRows(deps, runId, { ...listing, configured }, seen, agreedSince);
+  const { live, absent, quarantined } = judged;
   if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
-  if (agreedSince !== undefined) {
-    const seen = { ids, beganAt: agreedSince };
-    // An empty listing where rows live is likelier a fault.
-    const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
-    const { quarantined, awaited } = await retireAbsent(db, input.runId, listing, seen, cap);
-    if (awaited > 0) await wakeFor(deps, input.resource);
-    if (quarantined === 0) return { done: true, state: 'complete' };
-    const lack =
-      ids.length === 0
-        ? `the service lists nothing where ${live} rows live`
-        : `${quarantined} of ${live} rows are missing from the service`;
-    return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
+  if (agreedSince === undefined) {
+    const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
+    return { done: false, state: 'suspect', reason };
   }
-  const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
-  return { done: false, state: 'suspect', reason };
+  if (quarantined === 0) return { done: true, state: 'complete' };
+  const lack =
+    seen.ids.length === 0
+      ? `the service lists nothing where ${live} rows live`
+      : `${quarantined} of ${live} rows are missing from the service`;
+  return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
 }
 
 /** Wakes the catch-up of events that wait for records which are now tombstoned. */
-async function wakeFor(deps: ActivityDependencies, resource: ListedResource): Promise<void> {
+async function wakeFor(deps: ActivityDependencies, resource: RecordResource): Promise<void> {
   if (resource === 'connections' || resource === 'documents') await deps.wake(resource);
 }
 
@@ -107,25 +132,15 @@ async function judgeSites(
   agreedSince: string | undefined,
 ): Promise<PassResult> {
   const { db } = deps.warehouse;
-  await endSiteDecisions(db, companyIds);
-  const companies = await absentSites(db, companyIds, beganAt);
-  await clearSiteQuarantine(
-    db,
-    companyIds,
-    companies.map(({ companyId }) => companyId),
-  );
-  if (companies.length === 0) return { done: true, state: 'complete' };
   let quarantined = 0;
   let doubtful = 0;
-  for (const { companyId, named, absent, confirmed } of companies) {
-    if (agreedSince === undefined || !confirmed) {
-      doubtful += absent;
-      continue;
-    }
-    const seen = { ids: named, beganAt: agreedSince };
-    const cap = named.length === 0 ? onlyExplained : deps.deletesCap;
-    const retired = await retireAbsent(db, runId, { resource: 'sites', companyId }, seen, cap);
-    quarantined += retired.quarantined;
+  for (const { companyId, named, confirmed } of await sitesInDoubt(db, companyIds, beganAt)) {
+    const listing = { resource: 'sites', companyId } as const;
+    const since = confirmed ? agreedSince : undefined;
+    const judged = await judgeRows(deps, runId, listing, { ids: named, beganAt }, since);
+    if (judged.absent === 0) await clearQuarantine(db, listing);
+    if (since === undefined) doubtful += judged.absent;
+    quarantined += judged.quarantined;
   }
   return resultOf('sites', 'the records of one pass', doubtful, quarantined);
 }
@@ -148,14 +163,9 @@ async function judgeGone(
   const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {
     await unlistRecords(db, listing.resource, listing.companyId, []);
-    if (agreedSince === undefined) {
-      doubtful += (await countAbsent(db, listing, { ids: [], beganAt })).absent;
-      continue;
-    }
-    const seen = { ids: [], beganAt: agreedSince };
-    const retired = await retireAbsent(db, runId, listing, seen, deps.deletesCap);
-    quarantined += retired.quarantined;
-    if (retired.awaited > 0) await wakeFor(deps, listing.resource);
+    const judged = await judgeRows(deps, runId, listing, { ids: [], beganAt }, agreedSince);
+    if (agreedSince === undefined) doubtful += judged.absent;
+    quarantined += judged.quarantined;
   }
   return resultOf('records of companies that are gone', 'one pass', doubtful, quarantined);
 }

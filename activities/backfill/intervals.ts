@@ -10,7 +10,6 @@ import {
   noteProgress,
   type RunCounts,
   type RunKey,
-  type Started,
   startRun,
 } from '../../db/backfill/runs.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
@@ -88,7 +87,12 @@ export async function backfillIntervals(
 
 async function backfillMeter(
   deps: ActivityDependencies,
-  { key, meterId, now, readBefore }: Started & { readonly key: IntervalsPart; readonly meterId: string },
+  {
+    key,
+    meterId,
+    now,
+    readBefore,
+  }: Awaited<ReturnType<typeof startRun>> & { readonly key: IntervalsPart; readonly meterId: string },
   { within, ...done }: IntervalCursor,
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {

@@ -1,9 +1,9 @@
 import { batches } from '../../contract/limits.ts';
 import { admitCompany, admitSites, tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { dueRecords } from '../../db/catch-up/due.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
-import { type Surroundings, surroundings } from '../../db/catch-up/surroundings.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
+import { dueRecords } from '../../db/hot/due-records.ts';
+import { type Surroundings, surroundings } from '../../db/hot/surroundings.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { walkListing } from '../reading/walk-listing.ts';
@@ -51,9 +51,9 @@ async function admit(
   companyId: string,
   recordIds: readonly string[],
 ): Promise<boolean> {
-  const { admitted, neverRead } = await admitCompany(db, companyId);
-  if (!admitted) return false;
-  if (neverRead) await backfillFirst(companyId);
+  const company = await admitCompany(db, companyId);
+  if (company === undefined) return false;
+  if (company.neverRead) await backfillFirst(companyId);
   await admitSites(db, kind, recordIds);
   return true;
 }

@@ -1,10 +1,13 @@
 import { batches } from '../../contract/limits.ts';
 import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { dueRecords, liveUsage, usageListedByRecords, type WantedRecord } from '../../db/catch-up/due.ts';
+import { liveUsage, type WantedRecord } from '../../db/catch-up/due.ts';
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
-import { holdDocuments, retireUsage } from '../../db/records/usage-data.ts';
+import { dueRecords } from '../../db/hot/due-records.ts';
+import { retireUsage } from '../../db/hot/retire-usage.ts';
+import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';
+import { holdDocuments } from '../../db/records/usage-data.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { admitAndRefresh } from './connections.ts';

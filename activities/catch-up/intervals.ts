@@ -1,17 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
-import {
-  companyOfMeter,
-  type DueRange,
-  dueRanges,
-  type Granularity,
-  nextPiece,
-  nextWidth,
-  type RangeProgress,
-} from '../../db/catch-up/due-ranges.ts';
-import { settleRanges } from '../../db/catch-up/interval-ledger.ts';
+import { companyOfMeter, nextPiece, nextWidth, type RangeProgress } from '../../db/catch-up/due-ranges.ts';
 import { parkOwner } from '../../db/catch-up/postpone.ts';
+import type { Granularity } from '../../db/catch-up/time-range.ts';
+import { type DueRange, dueRanges } from '../../db/hot/due-ranges.ts';
+import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';

@@ -1,25 +1,12 @@
+import { analyseYoung } from '../../db/connection/analyse-young.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
-import { upsertConnections } from '../../db/records/connections.ts';
-import { upsertDocuments } from '../../db/records/documents.ts';
-import type { Cte, RecordPage, UpsertPage } from '../../db/records/page.ts';
-import { upsertPlain } from '../../db/records/plain.ts';
-import { upsertUsageData } from '../../db/records/usage-data.ts';
-import { nothingWritten, type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
-import { type ListedResource, resources } from '../../db/resources.ts';
-import { analyseYoung } from '../../db/schema/analyse-young.ts';
+import type { RecordPage } from '../../db/records/page.ts';
+import { type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
+import type { ListedResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteWritten } from './rows-written.ts';
-
-/** Writes of resources whose records have parts with tables of their own, or that depend on others. */
-const upserts: Readonly<Partial<Record<ListedResource, readonly UpsertPage[]>>> = {
-  companies: [upsertCompanies, upsertCompanySites],
-  connections: [upsertConnections],
-  documents: [upsertDocuments],
-  usageData: [upsertUsageData],
-};
 
 /** One page, or one record, to be written to its table. */
 export interface PageWrite {
@@ -35,6 +22,8 @@ export interface PageWrite {
   readonly existingOnly?: boolean | undefined;
   /** See `RecordPage`. */
   readonly confirms?: boolean;
+  /** See `RecordPage`. */
+  readonly noted?: RecordPage['noted'];
 }
 
 /**
@@ -47,14 +36,10 @@ export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite
   return { usage: service.has('documentUsage') ? 'all' : 'alone' };
 };
 
-/** Writes a page and notes its fields in the catalogue. `noted`: see `writePage`. */
-export async function write(
-  deps: ActivityDependencies,
-  given: PageWrite,
-  noted?: Cte,
-): Promise<PageWrittenAt> {
+/** Writes a page and notes its fields in the catalogue. */
+export async function write(deps: ActivityDependencies, given: PageWrite): Promise<PageWrittenAt> {
   const withUsage = { ...given, ...usageSource(deps.service) };
-  const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, noted);
+  const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage);
   noteWritten(deps, given.listing, written);
   await noteFields(deps, given.listing, given.page.items);
   await analyseYoung(deps.warehouse, given.listing, written.inserted);
@@ -86,21 +71,16 @@ export async function rewrite(
     usage = 'corrected',
     existingOnly,
     confirms = false,
+    noted,
   }: Omit<PageWrite, 'page'> & {
     readonly page: Omit<PageWrite['page'], 'items'>;
   },
-  noted?: Cte,
 ): Promise<PageWrittenAt> {
   const { body, itemsKey, joined = false } = page;
   const source = { companyId, byId, readAt, usage, apiVersion, existingOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...source };
-  let written: PageWrittenAt = nothingWritten;
-  const writes = upserts[listing] ?? [upsertPlain(resources[listing])];
-  const last = writes.at(-1);
-  for (const upsert of writes) {
-    const step = upsert === last ? noted : undefined;
-    const part = await writePage(warehouse.db, listing, upsert, record, page.ids, step);
-    written = { ...sum(written, part), now: part.now };
-  }
-  return written;
+  if (listing !== 'companies') return await writePage(warehouse.db, listing, { ...record, noted }, page.ids);
+  const written = await writePage(warehouse.db, listing, record, page.ids);
+  const sites = await writePage(warehouse.db, 'sites', { ...record, noted }, page.ids);
+  return { ...sum(written, sites), now: sites.now };
 }

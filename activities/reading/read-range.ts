@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
-import { clearHeldBack, endDecisionsWithin } from '../../db/deletes/absent-readings.ts';
+import { clearNotes } from '../../db/deletes/absent-readings.ts';
 import type { ReadRange, Span } from '../../db/records/interval-key.ts';
 import { sliceOf } from '../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../db/records/intervals.ts';
@@ -105,8 +105,7 @@ export async function readRange(
     const outside = { meterId, range, readAt };
     const isSame = !(await hasReadingsOutside(warehouse.db, outside, span));
     if (isSame && !(await noteFetched(warehouse.db, range, beganAt))) {
-      await clearHeldBack(warehouse.db, meterId, range);
-      await endDecisionsWithin(warehouse.db, meterId, range);
+      await clearNotes(warehouse.db, meterId, range);
       return { ...read, complete: true };
     }
   }

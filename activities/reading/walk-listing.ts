@@ -57,7 +57,7 @@ export async function walkListing(
     signal.throwIfAborted();
     let now: string | undefined;
     for (const group of groupByItemsKey(read)) {
-      const part = await write(deps, arrivalOf(walk, group), walk.noting?.(group));
+      const part = await write(deps, arrivalOf(walk, group));
       written = sum(written, part);
       now = part.now;
     }
@@ -82,7 +82,7 @@ function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
 
 /** Joins pages into one write, which counts as read when the first of them was. */
 function arrivalOf(
-  { listing, companyId, lane, existingOnly }: ListingWalk,
+  { listing, companyId, lane, existingOnly, noting }: ListingWalk,
   read: readonly PageRead[],
 ): PageWrite & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
@@ -90,7 +90,9 @@ function arrivalOf(
   // A backfill reads usage from its own listing next, and confirms no event.
   const confirms = lane === 'live';
   const usage = confirms ? 'all' : 'corrected';
-  const more = { listing, companyId, readAt: first.readAt, usage, existingOnly, confirms } as const;
+  const { readAt } = first;
+  const noted = noting?.(read);
+  const more = { listing, companyId, readAt, usage, existingOnly, confirms, noted } as const;
   if (read.length === 1) return { ...more, page: first.page };
   const pages = read.map(({ page }) => page);
   return {

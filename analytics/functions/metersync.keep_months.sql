@@ -44,7 +44,7 @@ begin
     from (
       select id as company_id from utility.companies
       union
-      select company_id from metersync.months_kept
+      select company_id from metersync.company_changes where is_kept
     ) companies;
   end if;
 
@@ -52,7 +52,8 @@ begin
     select company_id
     into changed
     from metersync.company_changes
-    where changed_at < now()
+    where not is_kept
+      and changed_at < now()
       and company_id is not null
     order by changed_at
     limit 1;
@@ -94,7 +95,7 @@ begin
       select array_agg(company_id)
       into concerned
       from group_of_changed;
-      delete from metersync.company_changes where company_id = any (concerned);
+      delete from metersync.company_changes where company_id = any (concerned) and not is_kept;
       exit when not found;
     end loop;
 
@@ -107,11 +108,8 @@ begin
       insert into metersync.monthly_cost
       select * from metersync.monthly_cost_now where company_id = company;
 
-      insert into metersync.months_kept (company_id, kept_at)
-      values (company, clock_timestamp())
-      on conflict (company_id) do update
-      set
-        kept_at = excluded.kept_at;
+      delete from metersync.company_changes where company_id = company and is_kept;
+      insert into metersync.company_changes (company_id, is_kept) values (company, true);
       kept := kept + 1;
     end loop;
     exit when clock_timestamp() > now() + budget;

@@ -5,6 +5,16 @@
 -- it are deleted or inactive.
 create or replace view analytics.statement_availability as
 with
+  corrected as (
+    select distinct
+      company_id,
+      id
+    from
+      history.documents
+    where
+      raw is not null
+      and valid_from < valid_to
+  ),
   meter_sites as (
     select
       u.company_id,
@@ -24,9 +34,12 @@ with
       date_trunc('month', coalesce(b.bill_date, b.period_end)::timestamp)::date as month,
       b.is_effective,
       b.reason,
-      b.is_flagged
+      b.is_flagged,
+      c.id is not null as is_corrected
     from
       analytics.bills_all b
+      left join corrected c on c.company_id = b.company_id
+      and c.id = b.bill_id
       left join meter_sites s on s.company_id = b.company_id
       and s.document_id = b.bill_id
   ),
@@ -156,6 +169,10 @@ with
         is_effective
         and coalesce(is_flagged, false)
       )::integer as flagged,
+      (
+        is_effective
+        and is_corrected
+      )::integer as corrected,
       null::integer as expected,
       null::integer as billed
     from
@@ -171,6 +188,7 @@ with
       null,
       null,
       null,
+      null,
       expected,
       billed
     from
@@ -180,6 +198,7 @@ with
       company_id,
       site_id,
       month,
+      null,
       null,
       null,
       null,
@@ -208,7 +227,8 @@ select
     when month + interval '1 month' <= current_date then round(sum(billed)::numeric / nullif(sum(expected), 0), 4)
   end as availability,
   c.name as company,
-  s.name as site
+  s.name as site,
+  coalesce(sum(corrected), 0)::integer as included_corrected
 from
   counted n
   left join utility.companies c on c.id = n.company_id
@@ -229,6 +249,7 @@ comment on column analytics.statement_availability.excluded_deleted is 'Bills th
 comment on column analytics.statement_availability.excluded_superseded is 'Bills that do not count because they were superseded.';
 comment on column analytics.statement_availability.not_read is 'Named by an event, not read yet.';
 comment on column analytics.statement_availability.included_flagged is 'Bills that count although the service doubts them.';
+comment on column analytics.statement_availability.included_corrected is 'Bills that count and that the service changed after they were first read.';
 comment on column analytics.statement_availability.site_id is 'Site that the document names, or else the site of its meters; one of them if there are several.';
 comment on column analytics.statement_availability.meters_expected is 'Meters billed in the month, before and after it, or late by now.';
 comment on column analytics.statement_availability.meters_billed is 'Meters with a billed day.';

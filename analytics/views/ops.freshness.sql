@@ -118,12 +118,13 @@ select
   coalesce(e.pending_events, 0)::integer as pending_events,
   e.oldest_pending_at,
   now() - e.oldest_pending_at as behind_by,
-  k.kept_at as months_kept_at
+  k.changed_at as months_kept_at
 from
   last_runs r
   left join events e on e.company_id = r.company_id
   and e.resource = r.resource
-  left join metersync.months_kept k on k.company_id = r.company_id;
+  left join metersync.company_changes k on k.company_id = r.company_id
+  and k.is_kept;
 comment on view ops.freshness is 'One row for each company and resource: the last run, the last event, and what is waiting.';
 comment on column ops.freshness.resource is 'connections, meters, documents, usageData or intervals.';
 comment on column ops.freshness.last_complete_at is 'End of the last complete backfill of it.';

@@ -1,6 +1,5 @@
 import type { Warehouse } from '../../db/connection/connect.ts';
 import type { FieldCatalogue } from '../../db/fields/field-catalogue.ts';
-import { upsertDocuments } from '../../db/records/documents.ts';
 import { writePage } from '../../db/records/write-page.ts';
 import type { Bench } from '../measure.ts';
 import { startSandbox } from '../service/sandbox.ts';
@@ -49,7 +48,7 @@ export async function writeDocumentPages(
   for (const { body, items } of pages) {
     const page = { body, itemsKey: 'documents', companyId: null, readAt, apiVersion };
     const ids = items.map(({ id }) => id);
-    const counts = await writePage(warehouse.db, 'documents', upsertDocuments, page, ids);
+    const counts = await writePage(warehouse.db, 'documents', page, ids);
     if (counts[written] !== items.length)
       throw new Error(`${counts[written]} of ${items.length} documents were ${written}`);
     await fields?.note('documents', apiVersion, items);

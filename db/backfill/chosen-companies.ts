@@ -1,5 +1,5 @@
 import { and, eq, gt, not, sql } from 'drizzle-orm';
-import { array } from '../connection/arrays.ts';
+import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runCompanies } from '../schema/metersync.ts';
 
@@ -12,11 +12,21 @@ export async function chooseCompanies(
   runId: string,
   ids: readonly string[],
 ): Promise<void> {
-  await db.execute(sql`
-    insert into ${runCompanies} (run_id, company_id)
-    select distinct ${runId}::uuid, id
-    from unnest(${array(ids, 'uuid')}) id
-    on conflict (run_id, company_id) do update set refused = false`);
+  await db
+    .insert(runCompanies)
+    .select(
+      db
+        .selectDistinct({
+          runId: sql`${runId}::uuid`.as('run_id'),
+          companyId: sql`id`.as('company_id'),
+          refused: sql`false`.as('refused'),
+        })
+        .from(sql`unnest(${array(ids, 'uuid')}) id`),
+    )
+    .onConflictDoUpdate({
+      target: [runCompanies.runId, runCompanies.companyId],
+      set: { refused: false },
+    });
 }
 
 /** Whether companies were chosen for a run; if not, it reads all. */
@@ -56,12 +66,7 @@ export async function refuseChosen(
   await db
     .update(runCompanies)
     .set({ refused: true })
-    .where(
-      and(
-        eq(runCompanies.runId, runId),
-        sql`${runCompanies.companyId} = any(${array(ids, 'uuid')})`,
-      ),
-    );
+    .where(and(eq(runCompanies.runId, runId), isAmong(runCompanies.companyId, ids, 'uuid')));
 }
 
 /** Lists the chosen companies that the service has, in order. */

@@ -1,19 +1,18 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
-import { array } from '../connection/arrays.ts';
+import { and, eq, isNotNull, isNull } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
 import { companies } from '../schema/utility.ts';
 
 /** Inserts or restores companies that have to be read although no listing contains them. */
 export async function noteCompanies(db: Executor, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await hot(db, 'noteCompanies').execute(sql`
-    insert into ${companies} as held (id)
-    select distinct id
-    from unnest(${array(ids, 'uuid')}) id
-    order by id
-    on conflict (id) do update set deleted_at = null, deleted_reason = null
-    where held.deleted_at is not null`);
+  await db
+    .insert(companies)
+    .values([...new Set(ids)].sort().map((id) => ({ id })))
+    .onConflictDoUpdate({
+      target: companies.id,
+      set: { deletedAt: null, deletedReason: null },
+      setWhere: isNotNull(companies.deletedAt),
+    });
 }
 
 /** Whether the warehouse has a row of a company, live or tombstoned. */

@@ -1,16 +1,14 @@
-import { and, eq, type SQL, sql } from 'drizzle-orm';
-import { codeOfReason } from '../../contract/failures.ts';
+import { and, count, eq, type SQL, sql } from 'drizzle-orm';
 import type { RunState } from '../../contract/names.ts';
 import { warehouseNow } from '../catch-up/due.ts';
 import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
-import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
+import { isHeld, isTombstonedBy } from '../deletes/absent.ts';
 import type { Cte } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
-import { pages, runs } from '../schema/metersync.ts';
+import { deletes, pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
-import { isRun, type RunCounts, type RunKey, unreadableOfPart } from './runs.ts';
+import { ended, isRun, type RunCounts, type RunKey } from './runs.ts';
 
 /** What a page of a listing contained. */
 export interface ManifestPage {
@@ -129,39 +127,26 @@ export async function finishListing(
   key: RunKey & { readonly resource: ListedResource },
   { state, error, counts, graceSeconds, lacksNothing, mayHaveMissed }: ListingEnd,
 ): Promise<void> {
-  const { pages: pagesRead, passes, reportedTotal, distinctIds } = counts;
-  const { inserted, changed, unchanged, rejected } = counts;
-  await hot(db, 'finishListing').execute(sql`
-    with page as (
-      delete from ${pages}
-      where ${isOfListing(key)}
-      returning pass, asked, current_page, total
-    ), judged as (
-      select
-        current_page <> asked
-          or total is distinct from first_value(total) over (partition by pass order by asked)
-          as moved
-      from page
-    ), cleared as (${clearingQuarantine(key)}
-        and ${lacksNothing}
-    )
-    update ${runs} set
-      state = ${state},
-      finished_at = clock_timestamp(),
-      error = ${error ?? null},
-      error_code = ${error === undefined ? null : codeOfReason(error)},
-      pages = ${pagesRead},
-      passes = ${passes},
-      total_said = ${reportedTotal}::bigint,
-      distinct_ids = ${distinctIds}::bigint,
-      rows_inserted = ${inserted},
-      rows_changed = ${changed},
-      rows_unchanged = ${unchanged},
-      rows_rejected = ${rejected},
-      values_unreadable = ${unreadableOfPart(key) ?? 0},
-      rows_tombstoned = (${tombstonedBy(key.runId, key)}),
-      rows_missed = (${mayHaveMissed ? missedBy(key.runId, key, graceSeconds) : sql`0`}),
-      drift = (select count(*) from judged where moved),
-      requests = (select count(*) from judged)
-    where ${isRun(key)}`);
+  const { pass, asked, currentPage, total } = pages;
+  const page = db
+    .$with('page')
+    .as(db.delete(pages).where(isOfListing(key)).returning({ pass, asked, currentPage, total }));
+  const firstTotal = sql`first_value(${page.total}) over (partition by ${page.pass} order by ${page.asked})`;
+  const hasMoved = sql`${page.currentPage} <> ${page.asked} or ${page.total} is distinct from ${firstTotal}`;
+  const judged = db.$with('judged').as(db.select({ moved: hasMoved.as('moved') }).from(page));
+  const missed = mayHaveMissed ? missedBy(db, key.runId, key, graceSeconds) : undefined;
+  const cleared = db
+    .$with('cleared')
+    .as(db.delete(deletes).where(isHeld(key)).returning({ recordId: deletes.recordId }));
+  await db
+    .with(page, judged, ...(lacksNothing ? [cleared] : []))
+    .update(runs)
+    .set({
+      ...ended(key, state, error, counts),
+      rowsTombstoned: db.$count(deletes, isTombstonedBy(key.runId, key)),
+      rowsMissed: missed === undefined ? 0 : sql`${missed}`,
+      drift: sql`${db.select({ pages: count() }).from(judged).where(sql`${judged.moved}`)}`,
+      requests: sql`${db.select({ pages: count() }).from(judged)}`,
+    })
+    .where(isRun(key));
 }

@@ -1,16 +1,35 @@
-import { type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  count,
+  eq,
+  gte,
+  inArray,
+  isNotNull,
+  max,
+  min,
+  ne,
+  notExists,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
-import type { Listing } from '../deletes/absent.ts';
-import { row, usage } from '../deletes/tombstone.ts';
-import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { fence } from '../connection/fence.ts';
+import type { Listing } from '../deletes/listing.ts';
 import { journal, runs } from '../schema/metersync.ts';
-import { intervals, meters } from '../schema/utility.ts';
+import { connections, documents, intervals, meters, usageData } from '../schema/utility.ts';
 
-const event = alias(journal, 'event');
 const part = alias(runs, 'part');
+
+/** A run that reads a part of a company. */
+interface Read {
+  readonly runId: string;
+  readonly companyId: string;
+  /** How long an event may be under way before its change counts as missed. */
+  readonly graceSeconds: number;
+}
 
 /**
  * Counts rows that a run changed or found gone without the event that should report it. They
@@ -24,70 +43,98 @@ export async function countMissed(
   listing: Listing,
   graceSeconds: number,
 ): Promise<number> {
-  return await only(db, missedBy(runId, listing, graceSeconds));
+  const [missed] = (await missedBy(db, runId, listing, graceSeconds)) ?? [];
+  return missed?.rows ?? 0;
 }
 
-/** Builds the query that counts missed rows; it returns one number. */
-export function missedBy(runId: string, listing: Listing, graceSeconds: number): SQL {
-  const { resource } = listing;
-  if (resource === 'usageData') return missedUsage(runId, listing, graceSeconds);
-  // Meters are counted with their usage, because none of their fields says when they changed.
-  return resources[resource].eventKind === null
-    ? sql`0`
-    : missedRecords(runId, listing, graceSeconds);
+/**
+ * Builds the query that counts missed rows; undefined for a listing that no events report. Meters are
+ * counted with their usage, because none of their fields says when they changed.
+ */
+export function missedBy(
+  db: Executor,
+  runId: string,
+  { resource, companyId }: Listing,
+  graceSeconds: number,
+) {
+  if (companyId === null) return undefined;
+  const read = { runId, companyId, graceSeconds };
+  if (resource === 'usageData') return missedUsage(db, read);
+  if (resource !== 'documents' && resource !== 'connections') return undefined;
+  return missedRecords(db, read, resource);
 }
 
-async function only(db: Executor, missed: SQL): Promise<number> {
-  const result = await hot(db, 'countMissed').execute<{ missed: number }>(
-    sql`select (${missed})::int as missed`,
+/**
+ * When a run began to read a company, and when the last other run that completed the part did, as tables of
+ * one row.
+ * @param since the part that the run began with; null for the first of the company
+ */
+function periodOf(
+  db: Executor,
+  { runId, companyId, graceSeconds }: Read,
+  resource: CompanyResource,
+  since: CompanyResource | null = resource,
+) {
+  const ofCompany = eq(part.companyId, companyId);
+  const own = db
+    .select({ at: min(part.startedAt).as('began_at') })
+    .from(part)
+    .where(
+      and(eq(part.runId, runId), ofCompany, since === null ? undefined : eq(part.resource, since)),
+    )
+    .as('own');
+  const before = db
+    .select({ at: max(part.startedAt).as('before_at') })
+    .from(part)
+    .where(
+      and(
+        ne(part.runId, runId),
+        ofCompany,
+        eq(part.resource, resource),
+        eq(part.state, 'complete'),
+      ),
+    )
+    .as('before');
+  const grace = sql`make_interval(secs => ${graceSeconds})`;
+  /** Whether the run wrote a row that changed at the service between the two. */
+  const changed = (syncedAt: SQLWrapper, updated: SQLWrapper) =>
+    and(
+      sql`${syncedAt} >= ${own.at}`,
+      sql`${updated} >= ${before.at}`,
+      sql`${updated} < ${own.at} - ${grace}`,
+    );
+  return { own, before, changed };
+}
+
+function missedRecords(db: Executor, read: Read, resource: 'documents' | 'connections') {
+  const { own, before, changed } = periodOf(db, read, resource);
+  const row = resource === 'documents' ? documents : connections;
+  const withoutEvent = notExists(
+    db
+      .select({})
+      .from(journal)
+      .where(
+        and(eq(journal.recordId, sql`${row.id}::text`), gte(journal.occurredAt, row.rawUpdated)),
+      )
+      .offset(fence),
   );
-  return result.rows[0]?.missed ?? 0;
-}
-
-/** When this run began to read the parts of the condition, as `this`. */
-const thisRun = (runId: string, which: SQL): SQL => sql`(
-        select min(${part.startedAt}) as at
-        from ${runs} ${part}
-        where ${part.runId} = ${runId}::uuid
-          and ${which}
-      ) this`;
-
-/** When the last other run that completed these parts began, as `before`. */
-const runBefore = (runId: string, which: SQL): SQL => sql`(
-        select max(${part.startedAt}) as at
-        from ${runs} ${part}
-        where ${part.runId} <> ${runId}::uuid
-          and ${which}
-          and ${part.state} = 'complete'
-      ) before`;
-
-const ofCompany = (companyId: string | null): SQL => sql`${part.companyId} = ${companyId}::uuid`;
-const ofPart = (companyId: string | null, resource: CompanyResource | RecordResource): SQL =>
-  sql`${ofCompany(companyId)} and ${part.resource} = ${resource}`;
-
-function missedRecords(runId: string, { resource, companyId }: Listing, graceSeconds: number): SQL {
-  const ofListing = ofPart(companyId, resource);
-  return sql`
-    select count(*)
-    from ${tableOf(resource)} ${row}
-      cross join ${thisRun(runId, ofListing)}
-      cross join ${runBefore(runId, ofListing)}
-    where ${row.companyId} = ${companyId}::uuid
-      and before.at is not null
-      and case
-        when ${row.deletedAt} is null
-          then ${row.syncedAt} >= this.at
-            and ${row.rawUpdated} >= before.at
-            and ${row.rawUpdated} < this.at - make_interval(secs => ${graceSeconds})
-            and not exists (
-              select
-              from ${journal} ${event}
-              where ${event.recordId} = ${row.id}::text
-                and ${event.occurredAt} >= ${row.rawUpdated}
-              offset 0
-            )
-        else ${row.deletedReason} in ('absent', 'listed') and ${row.deletedAt} >= this.at
-      end`;
+  const isChanged = and(changed(row.syncedAt, row.rawUpdated), withoutEvent);
+  const isGone = and(
+    inArray(row.deletedReason, ['absent', 'listed']),
+    sql`${row.deletedAt} >= ${own.at}`,
+  );
+  return db
+    .select({ rows: count() })
+    .from(sql`${row}`)
+    .crossJoin(own)
+    .crossJoin(before)
+    .where(
+      and(
+        eq(row.companyId, read.companyId),
+        isNotNull(before.at),
+        sql`case when ${row.deletedAt} is null then ${isChanged} else ${isGone} end`,
+      ),
+    );
 }
 
 /**
@@ -95,39 +142,48 @@ function missedRecords(runId: string, { resource, companyId }: Listing, graceSec
  * meters that the usage names and the run changed: the same events report new meters, and meters
  * that usage moved to.
  */
-function missedUsage(runId: string, { companyId }: Listing, graceSeconds: number): SQL {
-  const noEventSince = (moment: SQL): SQL => sql`not exists (
-            select
-            from ${journal} ${event}
-            where ${event.recordId} = ${usage.documentId}::text
-              and ${event.recordedAt} >= ${moment}
-            offset 0
-          )`;
-  return sql`
-    select count(*) + count(distinct changed.id)
-    from ${tableOf('usageData')} ${usage}
-      cross join ${thisRun(runId, ofCompany(companyId))}
-      cross join ${runBefore(runId, ofPart(companyId, 'usageData'))}
-      left join lateral (
-        select ${meters.id}
-        from ${meters}
-        where ${meters.id} = ${usage.meterId}
-          and ${meters.syncedAt} >= this.at
-        offset 0
-      ) changed on true
-    where ${usage.companyId} = ${companyId}::uuid
-      and ${usage.documentId} is not null
-      and before.at is not null
-      and case
-        when ${usage.deletedAt} is null
-          then ${usage.syncedAt} >= this.at
-            and ${usage.updated} >= before.at
-            and ${usage.updated} < this.at - make_interval(secs => ${graceSeconds})
-            and ${noEventSince(sql`${usage.updated}`)}
-        else ${usage.deletedReason} = 'absent'
-          and ${usage.deletedAt} >= this.at
-          and ${noEventSince(sql`before.at`)}
-      end`;
+function missedUsage(db: Executor, read: Read) {
+  const { own, before, changed } = periodOf(db, read, 'usageData', null);
+  const { documentId, meterId, syncedAt, updated, deletedAt, deletedReason } = usageData;
+  const noEventSince = (moment: SQLWrapper): SQL =>
+    notExists(
+      db
+        .select({})
+        .from(journal)
+        .where(
+          and(
+            eq(journal.recordId, sql`${documentId}::text`),
+            sql`${journal.recordedAt} >= ${moment}`,
+          ),
+        )
+        .offset(fence),
+    );
+  const meter = db
+    .select({ id: meters.id })
+    .from(meters)
+    .where(and(eq(meters.id, meterId), sql`${meters.syncedAt} >= ${own.at}`))
+    .offset(fence)
+    .as('meter');
+  const isChanged = and(changed(syncedAt, updated), noEventSince(updated));
+  const isGone = and(
+    eq(deletedReason, 'absent'),
+    sql`${deletedAt} >= ${own.at}`,
+    noEventSince(before.at),
+  );
+  return db
+    .select({ rows: sql<number>`count(*) + count(distinct ${meter.id})`.mapWith(Number) })
+    .from(usageData)
+    .crossJoin(own)
+    .crossJoin(before)
+    .leftJoinLateral(meter, sql`true`)
+    .where(
+      and(
+        eq(usageData.companyId, read.companyId),
+        isNotNull(documentId),
+        isNotNull(before.at),
+        sql`case when ${deletedAt} is null then ${isChanged} else ${isGone} end`,
+      ),
+    );
 }
 
 /** Counts missed readings of a meter, among those with `updated`. */
@@ -137,24 +193,33 @@ export async function countMissedReadings(
   { companyId, meterId }: { readonly companyId: string; readonly meterId: string },
   graceSeconds: number,
 ): Promise<number> {
-  const ofIntervals = ofPart(companyId, 'intervals');
-  const missed = sql`
-    select count(*)
-    from ${intervals}
-      cross join ${thisRun(runId, ofIntervals)}
-      cross join ${runBefore(runId, ofIntervals)}
-    where ${intervals.meterId} = ${meterId}
-      and before.at is not null
-      and ${intervals.syncedAt} >= this.at
-      and ${intervals.updated} >= before.at
-      and ${intervals.updated} < this.at - make_interval(secs => ${graceSeconds})
-      and not exists (
-        select
-        from ${journal} ${event}
-        where ${event.recordId} = ${intervals.meterId}
-          and ${event.recordedAt} >= ${intervals.updated}
-          and ${intervals.startAt} between ${event.rangeStart} and ${event.rangeEnd}
-        offset 0
-      )`;
-  return await only(db, missed);
+  const read = { runId, companyId, graceSeconds };
+  const { own, before, changed } = periodOf(db, read, 'intervals');
+  const withoutEvent = notExists(
+    db
+      .select({})
+      .from(journal)
+      .where(
+        and(
+          eq(journal.recordId, intervals.meterId),
+          gte(journal.recordedAt, intervals.updated),
+          sql`${intervals.startAt} between ${journal.rangeStart} and ${journal.rangeEnd}`,
+        ),
+      )
+      .offset(fence),
+  );
+  const [missed] = await db
+    .select({ rows: count() })
+    .from(intervals)
+    .crossJoin(own)
+    .crossJoin(before)
+    .where(
+      and(
+        eq(intervals.meterId, meterId),
+        isNotNull(before.at),
+        changed(intervals.syncedAt, intervals.updated),
+        withoutEvent,
+      ),
+    );
+  return missed?.rows ?? 0;
 }

@@ -1,7 +1,6 @@
-import { and, gt, isNull, sql } from 'drizzle-orm';
-import type { RowOf } from '../connection/arrays.ts';
+import { and, eq, gt, isNull } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
+import { fence } from '../connection/fence.ts';
 import { companies, meters } from '../schema/utility.ts';
 
 /** Lists ids of companies to backfill, in order, after the given one. */
@@ -26,19 +25,18 @@ export async function metersAfter(
   after: string | null,
   limit: number,
 ): Promise<string[]> {
-  const result = await hot(db, 'metersAfter').execute<RowOf<typeof meters.id>>(sql`
-    select id
-    from (
-      -- The company's meters first: ordered with a limit, the planner would scan all meters.
-      select ${meters.id}
-      from ${meters}
-      where ${meters.companyId} = ${companyId}::uuid
-        and ${meters.deletedAt} is null
-      offset 0
-    ) theirs
-    where ${after}::text is null
-      or id > ${after}
-    order by id
-    limit ${limit}`);
-  return result.rows.map(({ id }) => id);
+  // The company's meters first: ordered with a limit, the planner would scan all meters.
+  const theirs = db
+    .select({ id: meters.id })
+    .from(meters)
+    .where(and(eq(meters.companyId, companyId), isNull(meters.deletedAt)))
+    .offset(fence)
+    .as('theirs');
+  const next = await db
+    .select({ id: theirs.id })
+    .from(theirs)
+    .where(after === null ? undefined : gt(theirs.id, after))
+    .orderBy(theirs.id)
+    .limit(limit);
+  return next.map(({ id }) => id);
 }

@@ -1,9 +1,28 @@
-import { type SQL, sql } from 'drizzle-orm';
-import type { PgTable } from 'drizzle-orm/pg-core';
+import {
+  and,
+  count,
+  desc,
+  eq,
+  exists,
+  gte,
+  inArray,
+  isNull,
+  ne,
+  not,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { unseenFor } from '../checks/companies-to-check.ts';
-import { array, columnNames, printedUuids, setToExcluded, unnested } from '../connection/arrays.ts';
-import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
+import { isAmong, printedUuids, unnested } from '../connection/arrays.ts';
+import {
+  type Database,
+  type Executor,
+  type Transaction,
+  withTransaction,
+} from '../connection/connect.ts';
+import { fence } from '../connection/fence.ts';
 import { type DeletesCap, overCap } from '../deletes/absent.ts';
 import { untouchedSince } from '../deletes/explained.ts';
 import { note, row, tombstone } from '../deletes/tombstone.ts';
@@ -20,10 +39,11 @@ import {
 
 /** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
-  const result = await db.execute<{ since: string }>(
-    sql`select ((clock_timestamp() at time zone 'UTC')::date - ${days}::int)::text as since`,
-  );
-  return result.rows[0]?.since ?? '';
+  const today = sql`(clock_timestamp() at time zone 'UTC')::date`;
+  const [day] = await db
+    .select({ since: sql<string>`(${today} - ${days}::int)::text` })
+    .from(sql`(select) clock`);
+  return day?.since ?? '';
 }
 
 /**
@@ -42,60 +62,66 @@ export async function changedUntimed(
   runId: string,
   companyId: string,
 ): Promise<UntimedListing[]> {
-  const changed = (table: PgTable, earlier: PgTable, which: SQL): SQL => sql`exists (
-        select
-        from (
-            select id
-            from ${table}
-            where ${which}
-            offset 0
-          ) theirs
-          cross join lateral (
-            select
-            from ${earlier} h
-            where h.id = theirs.id
-              and h.valid_to >= since.at
-            offset 0
-          ) state
-      )`;
-  const ofCompany = sql`company_id = ${companyId}::uuid`;
-  const result = await db.execute<Record<UntimedListing, boolean>>(sql`
-    with since as materialized (
-      select coalesce(
-        (
-          select ${runs.startedAt}
-          from ${runs}
-          where ${runs.companyId} is null
-            and ${runs.resource} is null
-            and ${runs.kind} = 'reconcile'
-            and ${runs.state} = 'complete'
-            and ${runs.runId} <> ${runId}::uuid
-          order by ${runs.finishedAt} desc
-          limit 1
-        ) - ${unseenFor},
-        '-infinity'
-      ) as at
+  const [last] = await db
+    .select({ began: runs.startedAt })
+    .from(runs)
+    .where(
+      and(
+        isNull(runs.companyId),
+        isNull(runs.resource),
+        eq(runs.kind, 'reconcile'),
+        eq(runs.state, 'complete'),
+        ne(runs.runId, runId),
+      ),
     )
-    select
-      not exists (
-        select
-        from ${runs}
-        where ${runs.runId} = ${runId}::uuid
-          and ${runs.companyId} is null
-          and ${runs.resource} = 'companies'
-          and ${runs.state} <> 'running'
-      )
-      and (
-        ${changed(companies, earlierCompanies, sql`id = ${companyId}::uuid`)}
-        or ${changed(sites, earlierSites, ofCompany)}
-      ) as companies,
-      ${changed(meters, earlierMeters, ofCompany)} as meters
-    from since`);
-  const [found] = result.rows;
-  return untimedListings.filter((listing) => found?.[listing] === true);
+    .orderBy(desc(runs.finishedAt))
+    .limit(1);
+  const since = sql`${last?.began ?? '-infinity'}::timestamptz - ${unseenFor}`;
+  const listRead = await db
+    .select({ runId: runs.runId })
+    .from(runs)
+    .where(
+      and(
+        eq(runs.runId, runId),
+        isNull(runs.companyId),
+        eq(runs.resource, 'companies'),
+        ne(runs.state, 'running'),
+      ),
+    );
+  const isCompany = eq(companies.id, companyId);
+  const isSite = eq(sites.companyId, companyId);
+  const changed: UntimedListing[] = [];
+  if (
+    listRead.length === 0 &&
+    ((await hasChanged(db, companies, earlierCompanies, isCompany, since)) ||
+      (await hasChanged(db, sites, earlierSites, isSite, since)))
+  )
+    changed.push('companies');
+  if (await hasChanged(db, meters, earlierMeters, eq(meters.companyId, companyId), since))
+    changed.push('meters');
+  return changed;
 }
 
-const untimedListings: readonly UntimedListing[] = ['companies', 'meters'];
+/** Whether rows had another state since a moment. */
+async function hasChanged(
+  db: Executor,
+  table: typeof companies | typeof sites | typeof meters,
+  earlier: typeof earlierCompanies | typeof earlierSites | typeof earlierMeters,
+  which: SQL,
+  since: SQL,
+): Promise<boolean> {
+  const state = db
+    .select({})
+    .from(sql`${earlier}`)
+    .where(and(eq(earlier.id, table.id), gte(earlier.validTo, since)))
+    .offset(fence);
+  const changed = await db
+    .select({ id: sql`${table.id}` })
+    .from(sql`${table}`)
+    .where(and(which, exists(state)))
+    .limit(1);
+  return changed.length > 0;
+}
 
 /** A document as a listing contained it; `updated` is the service's own text. */
 export interface ListedDocument {
@@ -103,20 +129,12 @@ export interface ListedDocument {
   readonly updated: string | null;
 }
 
-/** Counts of documents that the service lists as deleted. */
-export interface ListedDeletes {
-  /** Live documents of the company before. */
-  readonly live: number;
-  readonly tombstoned: number;
-  /** Documents that live until an operator decides. */
-  readonly quarantined: number;
-}
-
 /**
  * Tombstones documents that the service lists as deleted, and their usage; a later read of them undoes this.
  * Does not change rows that were touched since `beganAt`, rows newer than the listing's state, rows that
  * somebody decided to keep while they were absent, and listed states about which somebody decided.
- * Quarantines documents beyond the cap, and a newer listed state of documents that are kept.
+ * Quarantines documents beyond the cap, and a newer listed state of documents that are kept: they live until
+ * an operator decides. `live` is the number of live documents of the company before.
  */
 export async function retireListed(
   db: Database,
@@ -125,166 +143,141 @@ export async function retireListed(
   listed: readonly ListedDocument[],
   beganAt: string,
   cap: DeletesCap,
-): Promise<ListedDeletes> {
-  const gone = goneBy(companyId, listed, beganAt);
+) {
   return await withTransaction(db, async (tx) => {
-    const { live, found } = await countLive(tx, gone, companyId);
-    if (found === 0) return { live, tombstoned: 0, quarantined: 0 };
-    await noteSeenAgain(tx, gone, beganAt);
-    await noteListed(tx, gone, { runId, companyId, beganAt, tooMany: overCap(cap, found, live) });
-    const quarantined = await countWaiting(tx, gone);
+    const isLive = and(eq(documents.companyId, companyId), isNull(documents.deletedAt));
+    const [counted] = await tx.select({ live: count() }).from(documents).where(isLive);
+    const live = counted?.live ?? 0;
+    const gone = await lockGone(tx, companyId, listed, beganAt);
+    if (gone.length === 0) return { live, tombstoned: 0, quarantined: 0 };
+    const [held, others] = [
+      gone.filter(({ isHeld }) => isHeld),
+      gone.filter(({ isHeld }) => !isHeld),
+    ];
+    await noteSeenAgain(tx, held, beganAt);
+    const tooMany = overCap(cap, gone.length, live);
+    const notes = others.map(({ id, updated, isKept }) => ({
+      runId,
+      companyId,
+      resource: 'documents',
+      recordId: id,
+      state: tooMany || isKept ? ('quarantined' as const) : ('applied' as const),
+      reason: 'listed' as const,
+      updated,
+      absentSince: beganAt,
+    }));
+    await noteListed(tx, notes);
+    const quarantined = held.length + notes.filter(({ state }) => state === 'quarantined').length;
     const which = sql`${note.state} = 'applied'
       and ${row.companyId} = ${companyId}::uuid
       and ${row.deletedAt} is null
       and ${untouchedSince('documents', sql`${note.absentSince}`)}`;
-    return { live, tombstoned: await tombstone(tx, runId, 'documents', which), quarantined };
+    const tombstoned = await tombstone(tx, runId, 'documents', which);
+    return { live, tombstoned: tombstoned.length, quarantined };
   });
 }
 
 /**
- * The documents as steps of a statement, the last one `gone (id, updated)`. Their rows are locked.
- * A listing that moves may contain one twice.
+ * Locks the rows of these documents that live. `isHeld` says whether one waits for a person, and `isKept`
+ * whether somebody decided to keep an earlier state of it. A listing that moves may contain one twice.
  */
-function goneBy(companyId: string, listed: readonly ListedDocument[], beganAt: string): SQL {
+async function lockGone(
+  tx: Transaction,
+  companyId: string,
+  listed: readonly ListedDocument[],
+  beganAt: string,
+) {
   // Documents with other ids are in no table.
   const withUuid = listed.filter(({ id }) => canonicalUuid(id) !== undefined);
   const incoming = unnested('page', withUuid, [
     ['id', 'uuid', ({ id }) => id],
     ['updated', 'text', ({ updated }) => updated],
   ]);
-  return sql`
-    listed as (
-      select distinct on (id) id, metersync.read_time(page.updated) as updated
-      from ${incoming}
-      order by id, 2 desc nulls last
-    ), gone as materialized (
-      select ${row.id}::text as id, listed.updated
-      from ${documents} ${row}
-        join listed on listed.id = ${row.id}
-      where ${row.companyId} = ${companyId}::uuid
-        and ${row.deletedAt} is null
-        and (
-          ${row.updated} is null
-          or listed.updated is null
-          or listed.updated >= ${row.updated}
-        )
-        and ${untouchedSince('documents', sql`${beganAt}::timestamptz`)}
-        and not exists (
-          select
-          from ${deletes} ${note}
-          where ${note.resource} = 'documents'
-            and ${note.recordId} = ${row.id}::text
-            and ${note.state} in ('rejected', 'undone')
-            and (
-              ${note.reason} = 'absent'
-              or ${note.updated} is not distinct from listed.updated
-            )
-          offset 0
-        )
-      order by ${row.id}
-      for update of ${row}
-    )`;
-}
-
-/** Whether a document in `gone` has a note in one of these states. */
-const notedAs = (states: SQL): SQL => sql`exists (
-  select
-  from ${deletes} ${note}
-  where ${note.resource} = 'documents'
-    and ${note.recordId} = gone.id
-    and ${note.state} in (${states})
-  offset 0
-)`;
-
-/** Counts live documents of the company, and how many of them are in `gone`. */
-async function countLive(
-  tx: Executor,
-  gone: SQL,
-  companyId: string,
-): Promise<{ live: number; found: number }> {
-  const counted = await tx.execute<{ live: number; found: number }>(sql`
-    with ${gone}
-    select
-      (
-        select count(*)::int
-        from ${documents}
-        where ${documents.companyId} = ${companyId}::uuid
-          and ${documents.deletedAt} is null
-      ) as live,
-      (select count(*)::int from gone) as found`);
-  return counted.rows[0] ?? { live: 0, found: 0 };
-}
-
-/** Counts quarantined documents in `gone`. */
-async function countWaiting(tx: Executor, gone: SQL): Promise<number> {
-  const counted = await tx.execute<{ waiting: number }>(sql`
-    with ${gone}
-    select count(*)::int as waiting
-    from gone
-    where ${notedAs(sql`'quarantined'`)}`);
-  return counted.rows[0]?.waiting ?? 0;
+  const page = tx
+    .selectDistinctOn([sql`id`], {
+      id: sql`id`.as('id'),
+      updated: sql`metersync.read_time(updated)`.as('updated'),
+    })
+    .from(incoming)
+    .orderBy(sql`id`, sql`2 desc nulls last`)
+    .as('listed');
+  const noted = (which: SQL | undefined): SQL =>
+    exists(
+      tx
+        .select({})
+        .from(note)
+        .where(and(eq(note.resource, 'documents'), eq(note.recordId, sql`${row.id}::text`), which))
+        .offset(fence),
+    );
+  const isDecided = inArray(note.state, ['rejected', 'undone']);
+  const sameState = sql`${note.updated} is not distinct from listed.updated`;
+  return await tx
+    .select({
+      id: sql<string>`${row.id}::text`,
+      updated: sql<string | null>`listed.updated`,
+      isHeld: sql<boolean>`${noted(eq(note.state, 'quarantined'))}`,
+      isKept: sql<boolean>`${noted(isDecided)}`,
+    })
+    .from(row)
+    .innerJoin(page, eq(sql`listed.id`, row.id))
+    .where(
+      and(
+        eq(row.companyId, companyId),
+        isNull(row.deletedAt),
+        sql`coalesce(listed.updated >= ${row.updated}, true)`,
+        untouchedSince('documents', sql`${beganAt}::timestamptz`),
+        not(noted(and(isDecided, or(eq(note.reason, 'absent'), sameState)))),
+      ),
+    )
+    .orderBy(row.id)
+    .for('update', { of: row });
 }
 
 /**
  * Updates quarantined notes, also of rows that a backfill found absent: that the service lists them
  * as deleted decides it for most people. They keep their run: an operator may be about to name it.
  */
-async function noteSeenAgain(tx: Executor, gone: SQL, beganAt: string): Promise<void> {
-  await tx.execute(sql`
-    with ${gone}
-    update ${deletes} ${note}
-    set absent_since = ${beganAt}::timestamptz,
-      updated = gone.updated,
-      reason = 'listed'
-    from gone
-    where ${note.resource} = 'documents'
-      and ${note.recordId} = gone.id
-      and ${note.state} = 'quarantined'`);
-}
-
-/** Notes the other documents: each is tombstoned now or quarantined. */
-async function noteListed(
-  tx: Executor,
-  gone: SQL,
-  by: {
-    readonly runId: string;
-    readonly companyId: string;
-    readonly beganAt: string;
-    readonly tooMany: boolean;
-  },
+async function noteSeenAgain(
+  tx: Transaction,
+  held: Awaited<ReturnType<typeof lockGone>>,
+  beganAt: string,
 ): Promise<void> {
-  await tx.execute(sql`
-    with ${gone}
-    insert into ${deletes} (${columnNames(notedColumns)})
-    select
-      ${by.runId}::uuid,
-      ${by.companyId}::uuid,
-      'documents',
-      id,
-      case
-        when ${by.tooMany} or ${notedAs(sql`'rejected', 'undone'`)} then 'quarantined'
-        else 'applied'
-      end,
-      'listed',
-      updated,
-      ${by.beganAt}::timestamptz
-    from gone
-    where not ${notedAs(sql`'quarantined'`)}
-    order by id
-    on conflict (run_id, resource, record_id) do update set
-        ${setToExcluded([deletes.state, deletes.updated, deletes.absentSince])}`);
+  const gone = unnested('gone', held, [
+    ['id', 'text', ({ id }) => id],
+    ['updated', 'timestamptz', ({ updated }) => updated],
+  ]);
+  await tx
+    .update(deletes)
+    .set({ absentSince: beganAt, updated: sql`gone.updated`, reason: 'listed' })
+    .from(gone)
+    .where(
+      and(
+        eq(deletes.resource, 'documents'),
+        eq(deletes.recordId, sql`gone.id`),
+        eq(deletes.state, 'quarantined'),
+      ),
+    );
 }
 
-const notedColumns = [
-  deletes.runId,
-  deletes.companyId,
-  deletes.resource,
-  deletes.recordId,
-  deletes.state,
-  deletes.reason,
-  deletes.updated,
-  deletes.absentSince,
-];
+/** Notes documents that are tombstoned now or quarantined. */
+async function noteListed(
+  tx: Transaction,
+  notes: readonly (typeof deletes.$inferInsert)[],
+): Promise<void> {
+  // The protocol counts parameters in 16 bits.
+  for (let at = 0; at < notes.length; at += 1_000)
+    await tx
+      .insert(deletes)
+      .values(notes.slice(at, at + 1_000))
+      .onConflictDoUpdate({
+        target: [deletes.runId, deletes.resource, deletes.recordId],
+        set: {
+          state: sql`excluded.state`,
+          updated: sql`excluded.updated`,
+          absentSince: sql`excluded.absent_since`,
+        },
+      });
+}
 
 /** Clears the quarantine of documents that a listing of live documents contains. */
 export async function clearListed(
@@ -292,11 +285,14 @@ export async function clearListed(
   companyId: string,
   liveIds: readonly string[],
 ): Promise<void> {
-  await db.execute(sql`
-    delete from ${deletes}
-    where ${deletes.state} = 'quarantined'
-      and ${deletes.reason} = 'listed'
-      and ${deletes.resource} = 'documents'
-      and ${deletes.companyId} = ${companyId}::uuid
-      and ${deletes.recordId} = any(${array(printedUuids(liveIds), 'text')})`);
+  await db.delete(deletes).where(
+    and(
+      // The index of what waits has the state as a literal.
+      sql`${deletes.state} = 'quarantined'`,
+      eq(deletes.reason, 'listed'),
+      eq(deletes.resource, 'documents'),
+      eq(deletes.companyId, companyId),
+      isAmong(deletes.recordId, printedUuids(liveIds)),
+    ),
+  );
 }

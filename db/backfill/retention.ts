@@ -1,15 +1,17 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNull, lt, notExists, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { runKinds } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { fence } from '../connection/fence.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
-const run = alias(runs, 'run');
 const part = alias(runs, 'part');
 const later = alias(runs, 'later');
+const kinds = sql`unnest(${array(runKinds, 'text')}) as kinds (kind)`;
+const listings = sql`unnest(${array(companyResources, 'text')}) as listing (resource)`;
 
 /**
  * Deletes parts of runs that ended more than `days` ago and that a later run of their kind read
@@ -20,64 +22,59 @@ export async function dropOldParts(
   db: Executor,
   { days, limit }: { days: number; limit: number },
 ): Promise<number> {
-  const result = await db.execute(sql`
-    delete from ${runs}
-    where ctid = any(array(
-      select old.ctid
-      from unnest(${array(runKinds, 'text')}) as kinds (kind)
-        cross join lateral (
-          ${oldParts({
-            listings: sql`${companies}
-            cross join unnest(${array(companyResources, 'text')}) as listing (resource)`,
-            isOf: (run) => sql`${run.companyId} = ${companies.id}
-              and ${run.resource} = listing.resource`,
-            days,
-          })}
-          union all
-          ${oldParts({
-            listings: sql`(values (1)) as one (listing)`,
-            isOf: (run) => sql`${run.companyId} is null
-              and ${run.resource} = 'companies'`,
-            days,
-          })}
-        ) old
-      limit ${limit}
-    ))`);
-  return result.rowCount ?? 0;
+  const place = sql`old.place`;
+  const ofCompanies = oldParts(db, days, (run) =>
+    and(eq(run.companyId, companies.id), eq(run.resource, sql`listing.resource`)),
+  );
+  const ofList = oldParts(db, days, (run) =>
+    and(isNull(run.companyId), eq(run.resource, 'companies')),
+  );
+  const old = db
+    .select({ place })
+    .from(kinds)
+    .crossJoin(companies)
+    .crossJoin(listings)
+    .crossJoinLateral(ofCompanies)
+    .unionAll(db.select({ place }).from(kinds).crossJoinLateral(ofList))
+    .limit(limit);
+  const { rowCount } = await db.delete(runs).where(sql`ctid = any(array${old})`);
+  return rowCount ?? 0;
 }
 
-/** Selects the old parts of listings; `isOf` says whether a part is one of the listing's. */
-const oldParts = ({
-  listings,
-  isOf,
-  days,
-}: {
-  listings: SQL;
-  isOf: (run: typeof part | typeof later) => SQL;
-  days: number;
-}): SQL => sql`
-          select old.ctid
-          from ${listings}
-            cross join lateral (
-              select ${later.finishedAt} as at
-              from ${runs} ${later}
-              where ${isOf(later)}
-                and ${later.kind} = kinds.kind
-                and ${later.state} = 'complete'
-              order by ${later.finishedAt} desc
-              limit 1
-            ) complete
-            cross join lateral (
-              select ${part}.ctid
-              from ${runs} ${part}
-              where ${isOf(part)}
-                and ${part.kind} = kinds.kind
-                and ${part.finishedAt} < least(
-                  complete.at,
-                  now() - make_interval(days => ${days}::int)
-                )
-              offset 0
-            ) old`;
+/** Selects the old parts of a listing; `isOf` says whether a part is one of the listing's. */
+function oldParts(
+  db: Executor,
+  days: number,
+  isOf: (run: typeof part | typeof later) => SQL | undefined,
+) {
+  const complete = db
+    .select({ at: later.finishedAt })
+    .from(later)
+    .where(and(isOf(later), sql`${later.kind} = kinds.kind`, eq(later.state, 'complete')))
+    .orderBy(desc(later.finishedAt))
+    .limit(1)
+    .as('complete');
+  const before = sql`least(${complete.at}, now() - make_interval(days => ${days}::int))`;
+  const theirs = db
+    .select({ place: sql`ctid`.as('place') })
+    .from(part)
+    .where(and(isOf(part), sql`${part.kind} = kinds.kind`, lt(part.finishedAt, before)))
+    .offset(fence)
+    .as('theirs');
+  return db.select({ place: theirs.place }).from(complete).crossJoinLateral(theirs).as('old');
+}
+
+/** The runs that have pages of manifests: looks up each run once, however many pages it has. */
+const withPages = sql`(
+  with recursive run as (
+    (select run_id from ${pages} order by run_id limit 1)
+    union all
+    select (select run_id from ${pages} where run_id > run.run_id order by run_id limit 1)
+    from run
+    where run.run_id is not null
+  )
+  select run_id from run where run_id is not null
+) as having_pages`;
 
 /**
  * Deletes pages of manifests whose run is not under way; returns how many. A listing that ends
@@ -87,46 +84,31 @@ export async function dropLeftPages(
   db: Executor,
   { limit }: { readonly limit: number },
 ): Promise<number> {
-  const result = await db.execute(sql`
-    delete from ${pages}
-    where ctid = any(array(
-      -- Looks up each run once, however many pages it has.
-      with recursive having_pages as (
-        (
-          select run_id
-          from ${pages}
-          order by run_id
-          limit 1
-        )
-        union all
-        select (
-          select run_id
-          from ${pages}
-          where run_id > before.run_id
-          order by run_id
-          limit 1
-        )
-        from having_pages before
-        where before.run_id is not null
-      )
-      select left_over.ctid
-      from having_pages
-        cross join lateral (
-          select ctid
-          from ${pages}
-          where run_id = having_pages.run_id
-          offset 0
-        ) left_over
-      where not exists (
-        select
-        from ${runs} ${run}
-        where ${run.runId} = having_pages.run_id
-          and ${run.companyId} is null
-          and ${run.resource} is null
-          and ${run.finishedAt} is null
-        offset 0
-      )
-      limit ${limit}
-    ))`);
-  return result.rowCount ?? 0;
+  const ofRun = sql`having_pages.run_id`;
+  const underWay = db
+    .select({})
+    .from(runs)
+    .where(
+      and(
+        eq(runs.runId, ofRun),
+        isNull(runs.companyId),
+        isNull(runs.resource),
+        isNull(runs.finishedAt),
+      ),
+    )
+    .offset(fence);
+  const theirs = db
+    .select({ place: sql`ctid`.as('place') })
+    .from(pages)
+    .where(eq(pages.runId, ofRun))
+    .offset(fence)
+    .as('theirs');
+  const left = db
+    .select({ place: theirs.place })
+    .from(withPages)
+    .crossJoinLateral(theirs)
+    .where(notExists(underWay))
+    .limit(limit);
+  const { rowCount } = await db.delete(pages).where(sql`ctid = any(array${left})`);
+  return rowCount ?? 0;
 }

@@ -1,10 +1,9 @@
-import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
-import { codeOfReason } from '../../contract/failures.ts';
+import { and, count, eq, exists, isNotNull, isNull, notExists, type SQL, sql } from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { RunState } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
-import type { RowOf } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { fence } from '../connection/fence.ts';
 import { deletes, runCompanies, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun } from './runs.ts';
 
@@ -31,22 +30,22 @@ export async function failRunAndParts(db: Executor, runId: string, error: string
 /** Fails running parts of ended runs: an activity may begin one before it hears of the end. */
 export async function failPartsLeft(db: Executor): Promise<void> {
   const run = alias(runs, 'run');
-  await db.execute(sql`
-    update ${runs} set
-      state = 'failed',
-      finished_at = clock_timestamp(),
-      error = 'its run has ended'
-    where ${runs.resource} is not null
-      and ${runs.finishedAt} is null
-      and exists (
-        select
-        from ${runs} ${run}
-        where ${run.runId} = ${runs.runId}
-          and ${run.companyId} is null
-          and ${run.resource} is null
-          and ${run.finishedAt} is not null
-        offset 0
-      )`);
+  const ended = db
+    .select({})
+    .from(run)
+    .where(
+      and(
+        eq(run.runId, runs.runId),
+        isNull(run.companyId),
+        isNull(run.resource),
+        isNotNull(run.finishedAt),
+      ),
+    )
+    .offset(fence);
+  await db
+    .update(runs)
+    .set({ state: 'failed', finishedAt: clock, error: 'its run has ended' })
+    .where(and(isNotNull(runs.resource), isNull(runs.finishedAt), exists(ended)));
 }
 
 /** Fails the running parts of a run. */
@@ -66,25 +65,28 @@ export async function concludeRun(db: Executor, runId: string): Promise<RunState
 
 /** Completes parts that were suspect only for rows that no longer wait for a person. */
 async function completeDecided(db: Executor, runId: string): Promise<void> {
-  await db.execute(sql`
-    update ${runs} set
-      state = 'complete',
-      error = null,
-      error_code = null
-    where ${runs.runId} = ${runId}::uuid
-      and ${runs.resource} is not null
-      and ${runs.state} = 'suspect'
-      and ${runs.error} ~ ${onlyUntilDecided}
-      and not exists (
-        select
-        from ${deletes}
-        where ${deletes.state} = 'quarantined'
-          and case
-            when ${runs.companyId} is null then ${deletes.runId} = ${runs.runId}
-            else ${deletes.companyId} = ${runs.companyId} and ${deletes.resource} = ${runs.resource}
-          end
-        offset 0
-      )`);
+  const ofPart = sql`case
+    when ${runs.companyId} is null then ${deletes.runId} = ${runs.runId}
+    else ${deletes.companyId} = ${runs.companyId} and ${deletes.resource} = ${runs.resource}
+  end`;
+  const waiting = db
+    .select({})
+    .from(deletes)
+    // The index of what waits has the state as a literal.
+    .where(and(sql`${deletes.state} = 'quarantined'`, ofPart))
+    .offset(fence);
+  await db
+    .update(runs)
+    .set({ state: 'complete', ...failure(undefined) })
+    .where(
+      and(
+        eq(runs.runId, runId),
+        isNotNull(runs.resource),
+        eq(runs.state, 'suspect'),
+        sql`${runs.error} ~ ${onlyUntilDecided}`,
+        notExists(waiting),
+      ),
+    );
 }
 
 /**
@@ -92,75 +94,84 @@ async function completeDecided(db: Executor, runId: string): Promise<void> {
  * `error`, a run that has not ended fails in any case.
  */
 async function sumUp(db: Executor, runId: string, error?: string): Promise<RunState> {
-  const result = await db.execute<RowOf<typeof runs.state>>(sql`
-    with part as (
-      select *
-      from ${runs}
-      where ${runs.runId} = ${runId}::uuid
-        and ${runs.resource} is not null
-    ), refused as (
-      select
-        count(*) as companies,
-        'SERVICE_NOT_FOUND: the service does not have '
-          || count(*)
-          || ' of the companies chosen: '
-          || array_to_string((array_agg(company_id order by company_id))[1:${refusedNamed}::int], ', ')
-          || case when count(*) > ${refusedNamed}::int then ', …' else '' end as words
-      from ${runCompanies}
-      where ${runCompanies.runId} = ${runId}::uuid
-        and ${runCompanies.refused}
-    ), summary as (
-      select
-        case
-          when bool_or(state in ('failed', 'partial'))
-            -- A run that read nothing failed: the list of companies, and parts without an endpoint,
-            -- do not make it partial.
-            then case
-              when bool_or(state <> 'failed' and company_id is not null and requests > 0)
-                then 'partial'
-              else 'failed'
-            end
-          when refused.companies > 0 and not bool_or(company_id is not null) then 'failed'
-          when bool_or(state = 'suspect') then 'suspect'
-          else 'complete'
-        end as state,
-        nullif(concat_ws('; ', refused.words, string_agg(distinct error, '; ')), '') as error,
-        coalesce(sum(pages), 0) as pages,
-        coalesce(sum(rows_inserted), 0) as inserted,
-        coalesce(sum(rows_changed), 0) as changed,
-        coalesce(sum(rows_unchanged), 0) as unchanged,
-        coalesce(sum(rows_tombstoned), 0) as tombstoned,
-        coalesce(sum(rows_rejected), 0) as rejected,
-        coalesce(sum(values_unreadable), 0) as unreadable,
-        coalesce(sum(rows_missed), 0) as missed,
-        coalesce(sum(drift), 0) as drift,
-        coalesce(sum(requests), 0) as requests,
-        coalesce(
-          mode() within group (order by error_code) filter (where state <> 'complete'),
-          case when refused.companies > 0 then 'SERVICE_NOT_FOUND' end
-        ) as error_code
-      from refused
-        left join part on true
-      group by refused.companies, refused.words
+  const { failed, partial, suspect, ofCompanies, errors, errorCode, ...totals } = await totalsOf(
+    db,
+    runId,
+  );
+  const refused = await whyChosenRefused(db, runId);
+  const stateOfParts = (): RunState => {
+    // A run that read nothing failed: the list of companies, and parts without an endpoint, do not
+    // make it partial.
+    if (failed) return partial ? 'partial' : 'failed';
+    if (refused !== undefined && !ofCompanies) return 'failed';
+    return suspect ? 'suspect' : 'complete';
+  };
+  const words = [refused, errors].filter((one) => one != null).join('; ');
+  const reason = failure(error ?? (words === '' ? undefined : words));
+  const [ended] = await db
+    .update(runs)
+    .set({
+      ...totals,
+      ...reason,
+      ...(error === undefined && { errorCode: errorCode ?? (refused && 'SERVICE_NOT_FOUND') }),
+      state: error === undefined ? stateOfParts() : 'failed',
+      finishedAt: clock,
+    })
+    .where(
+      and(
+        isRun({ runId, companyId: null, resource: null }),
+        error === undefined ? undefined : isNull(runs.finishedAt),
+      ),
     )
-    update ${runs} set
-      state = ${error === undefined ? sql`summary.state` : sql`'failed'`},
-      finished_at = clock_timestamp(),
-      error = ${error === undefined ? sql`summary.error` : error},
-      error_code = ${error === undefined ? sql`summary.error_code` : codeOfReason(error)},
-      pages = summary.pages,
-      rows_inserted = summary.inserted,
-      rows_changed = summary.changed,
-      rows_unchanged = summary.unchanged,
-      rows_tombstoned = summary.tombstoned,
-      rows_rejected = summary.rejected,
-      values_unreadable = summary.unreadable,
-      rows_missed = summary.missed,
-      drift = summary.drift,
-      requests = summary.requests
-    from summary
-    where ${isRun({ runId, companyId: null, resource: null })}
-      ${error === undefined ? sql`` : sql`and ${runs.finishedAt} is null`}
-    returning ${runs.state}`);
-  return result.rows[0]?.state ?? 'failed';
+    .returning({ state: runs.state });
+  return ended?.state ?? 'failed';
+}
+
+/** Adds up the parts of a run, and reads what decides how it ended. */
+async function totalsOf(db: Executor, runId: string) {
+  const { companyId, state, requests, error, errorCode } = runs;
+  const total = (column: PgColumn) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
+  const any = (condition: SQL) => sql<boolean>`coalesce(bool_or(${condition}), false)`;
+  const [totals] = await db
+    .select({
+      failed: any(sql`${state} in ('failed', 'partial')`),
+      partial: any(sql`${state} <> 'failed' and ${companyId} is not null and ${requests} > 0`),
+      suspect: any(sql`${state} = 'suspect'`),
+      ofCompanies: any(isNotNull(companyId)),
+      errors: sql<string | null>`string_agg(distinct ${error}, '; ')`,
+      errorCode: sql<string | null>`mode() within group (order by ${errorCode})
+        filter (where ${state} <> 'complete')`,
+      pages: total(runs.pages),
+      rowsInserted: total(runs.rowsInserted),
+      rowsChanged: total(runs.rowsChanged),
+      rowsUnchanged: total(runs.rowsUnchanged),
+      rowsTombstoned: total(runs.rowsTombstoned),
+      rowsRejected: total(runs.rowsRejected),
+      valuesUnreadable: total(runs.valuesUnreadable),
+      rowsMissed: total(runs.rowsMissed),
+      drift: total(runs.drift),
+      requests: total(requests),
+    })
+    .from(runs)
+    .where(and(eq(runs.runId, runId), isNotNull(runs.resource)));
+  if (totals === undefined) throw new Error('an aggregate without a row');
+  return totals;
+}
+
+/** Why the service refused chosen companies of a run; undefined if it has them all. */
+async function whyChosenRefused(db: Executor, runId: string): Promise<string | undefined> {
+  const { companyId, refused } = runCompanies;
+  const isRefused = and(eq(runCompanies.runId, runId), eq(refused, true));
+  const [found] = await db.select({ companies: count() }).from(runCompanies).where(isRefused);
+  const companies = found?.companies ?? 0;
+  if (companies === 0) return undefined;
+  const named = await db
+    .select({ companyId })
+    .from(runCompanies)
+    .where(isRefused)
+    .orderBy(companyId)
+    .limit(refusedNamed);
+  const ids = named.map((row) => row.companyId).join(', ');
+  const more = companies > refusedNamed ? ', …' : '';
+  return `SERVICE_NOT_FOUND: the service does not have ${companies} of the companies chosen: ${ids}${more}`;
 }

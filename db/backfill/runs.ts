@@ -1,11 +1,10 @@
-import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, exists, isNotNull, isNull, ne, not, notExists, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { livesCompany } from '../catch-up/parking.ts';
-import { array, columnNames, setToExcluded } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
+import { fence } from '../connection/fence.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
@@ -26,7 +25,7 @@ export interface RunCounts {
   readonly inserted: number;
   readonly changed: number;
   readonly unchanged: number;
-  readonly tombstoned: number;
+  readonly tombstoned?: number;
   readonly rejected: number;
   /** Values of the records read that no column holds. */
   readonly unreadable?: number | undefined;
@@ -50,124 +49,113 @@ export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =
 
 export const clock = sql`clock_timestamp()`;
 
-/** A run or a part that began. */
-export interface Started {
-  /** When, by the warehouse's clock. */
-  readonly now: string;
-  /** Whether another run already read the same part to its end. */
-  readonly readBefore: boolean;
-}
-
-/** Begins a run or a part, or begins it again; also notes the workflow of a run. */
+/**
+ * Begins a run or a part, or begins it again; also notes the workflow of a run. Returns when, by the
+ * warehouse's clock, and whether another run already read the same part to its end.
+ */
 export async function startRun(
   db: Executor,
   key: RunKey,
   {
     kind = 'full',
-    workflowId,
-  }: { readonly kind?: RunKind | undefined; readonly workflowId?: string | undefined } = {},
-): Promise<Started> {
+    workflowId = null,
+  }: { readonly kind?: RunKind | undefined; readonly workflowId?: string | null | undefined } = {},
+): Promise<{ readonly now: string; readonly readBefore: boolean }> {
   const { runId, companyId, resource } = runs;
-  const begun = [runId, companyId, resource, runs.kind, runs.workflowId, runs.state];
   const earlier = alias(runs, 'earlier');
-  const result = await hot(db, 'startRun').execute<{ now: string; readBefore: boolean }>(sql`
-    insert into ${runs} (${columnNames(begun)})
-    values (
-      ${key.runId}::uuid,
-      ${key.companyId}::uuid,
-      ${key.resource},
-      ${kind},
-      ${workflowId ?? null},
-      'running'
+  const completed = db
+    .select({})
+    .from(earlier)
+    .where(
+      and(
+        eq(earlier.companyId, companyId),
+        eq(earlier.resource, resource),
+        ne(earlier.runId, runId),
+        eq(earlier.state, 'complete'),
+      ),
     )
-    on conflict (run_id, company_id, resource) do update set
-      workflow_id = excluded.workflow_id,
-      state = 'running',
-      finished_at = null,
-      error = null,
-      error_code = null
-    returning
-      clock_timestamp()::text as now,
-      exists (
-        select
-        from ${runs} ${earlier}
-        where ${earlier.companyId} = ${runs.companyId}
-          and ${earlier.resource} = ${runs.resource}
-          and ${earlier.runId} <> ${runs.runId}
-          and ${earlier.state} = 'complete'
-        offset 0
-      ) as "readBefore"`);
-  return result.rows[0] ?? { now: '', readBefore: true };
+    .offset(fence);
+  const [started] = await db
+    .insert(runs)
+    .values({ ...key, kind, workflowId, state: 'running' })
+    .onConflictDoUpdate({
+      target: [runId, companyId, resource],
+      set: { workflowId, state: 'running', finishedAt: null, ...failure(undefined) },
+    })
+    .returning({
+      now: sql<string>`clock_timestamp()::text`,
+      readBefore: sql<boolean>`${exists(completed)}`,
+    });
+  return started ?? { now: '', readBefore: true };
 }
 
 /** Notes parts of a company as complete for which the service has no endpoint. */
 export async function notePartsMissing(
   db: Executor,
-  { runId, companyId }: Omit<RunKey, 'resource'>,
+  key: Omit<RunKey, 'resource'>,
   resources: readonly string[],
   error: string | null,
 ): Promise<void> {
-  const { resource, state, finishedAt } = runs;
-  const noted = [runs.runId, runs.companyId, resource, state, finishedAt, runs.error];
-  await db.execute(sql`
-    insert into ${runs} (${columnNames(noted)})
-    select ${runId}::uuid, ${companyId}::uuid, resource, 'complete', clock_timestamp(), ${error}
-    from unnest(${array(resources, 'text')}) resource
-    order by resource
-    on conflict (run_id, company_id, resource) do update set
-        ${setToExcluded([state, finishedAt, runs.error])},
-        error_code = null`);
+  if (resources.length === 0) return;
+  const ended = { state: 'complete', finishedAt: clock, error, errorCode: null } as const;
+  await db
+    .insert(runs)
+    .values(resources.toSorted().map((resource) => ({ ...key, resource, ...ended })))
+    .onConflictDoUpdate({ target: [runs.runId, runs.companyId, runs.resource], set: ended });
 }
 
-/** What a run has to know of a company before it reads it. */
-export interface CompanyInRun {
-  /** The resources whose part of the run has ended, in any state. */
-  readonly finished: readonly string[];
-  /** Whether another run under way is reading the company, and this one has not begun to. */
-  readonly busy: boolean;
-}
-
-/** Reads how far a run has come with a company, and whether another run is reading it. */
+/**
+ * Reads which resources' parts of a run have ended for a company, in any state. `busy` says whether another
+ * run under way is reading the company, and this one has not begun to.
+ */
 export async function readCompanyInRun(
   db: Executor,
   runId: string,
   companyId: string,
-): Promise<CompanyInRun> {
+): Promise<{ readonly finished: readonly string[]; readonly busy: boolean }> {
   const part = alias(runs, 'part');
   const run = alias(runs, 'run');
-  const isOwn = sql`${part.runId} = ${runId}::uuid and ${part.companyId} = ${companyId}::uuid`;
-  const result = await hot(db, 'readCompanyInRun').execute<CompanyInRun>(sql`
-    select
-      array(
-        select ${part.resource}
-        from ${runs} ${part}
-        where ${isOwn}
-          and ${part.finishedAt} is not null
-      ) as finished,
-      exists (
-        select
-        from ${runs} ${part}
-        where ${part.companyId} = ${companyId}::uuid
-          and ${part.state} = 'running'
-          and ${part.kind} = 'full'
-          and ${part.runId} <> ${runId}::uuid
-          and exists (
-            select
-            from ${runs} ${run}
-            where ${run.runId} = ${part.runId}
-              and ${run.companyId} is null
-              and ${run.resource} is null
-              and ${run.finishedAt} is null
-            offset 0
-          )
-      )
-      and not exists (
-        select
-        from ${runs} ${part}
-        where ${isOwn}
-          and ${part.finishedAt} is null
-      ) as busy`);
-  return result.rows[0] ?? { finished: [], busy: false };
+  const own = and(eq(part.runId, runId), eq(part.companyId, companyId));
+  const finished = db
+    .select({ resource: part.resource })
+    .from(part)
+    .where(and(own, isNotNull(part.finishedAt)));
+  const begun = db
+    .select({})
+    .from(part)
+    .where(and(own, isNull(part.finishedAt)));
+  const underWay = db
+    .select({})
+    .from(run)
+    .where(
+      and(
+        eq(run.runId, part.runId),
+        isNull(run.companyId),
+        isNull(run.resource),
+        isNull(run.finishedAt),
+      ),
+    )
+    .offset(fence);
+  const others = db
+    .select({})
+    .from(part)
+    .where(
+      and(
+        eq(part.companyId, companyId),
+        // The index of running parts has the state as a literal.
+        sql`${part.state} = 'running'`,
+        eq(part.kind, 'full'),
+        ne(part.runId, runId),
+        exists(underWay),
+      ),
+    );
+  const [read] = await db
+    .select({
+      finished: sql<string[]>`array${finished}`,
+      busy: sql<boolean>`${exists(others)} and ${notExists(begun)}`,
+    })
+    .from(sql`(select) one`);
+  return read ?? { finished: [], busy: false };
 }
 
 /** Deletes the unfinished parts of a company in a run: nobody reads it, until the run goes on. */
@@ -185,12 +173,16 @@ export async function deletePartsOfGone(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
 ): Promise<boolean> {
-  const result = await db.execute(sql`
-    delete from ${runs}
-    where ${runs.runId} = ${runId}::uuid
-      and ${runs.companyId} = ${companyId}::uuid
-      and not ${livesCompany(sql`${companyId}::uuid`)}`);
-  return (result.rowCount ?? 0) > 0;
+  const { rowCount } = await db
+    .delete(runs)
+    .where(
+      and(
+        eq(runs.runId, runId),
+        eq(runs.companyId, companyId),
+        not(livesCompany(sql`${companyId}::uuid`)),
+      ),
+    );
+  return (rowCount ?? 0) > 0;
 }
 
 /** Appends to the error of a run or a part, in any state. */
@@ -209,38 +201,43 @@ export async function finishRun(
   db: Executor,
   key: RunKey,
   state: RunState,
-  { counts, error }: { counts?: RunCounts; error?: string } = {},
+  { counts, error }: { counts?: RunCounts; error?: string | undefined } = {},
 ): Promise<void> {
-  const counted = counts && {
-    pages: counts.pages,
+  await db
+    .update(runs)
+    .set(ended(key, state, error, counts))
+    .where(isRun(key));
+}
+
+/** The columns of a run or a part that ended. */
+export const ended = (
+  key: RunKey,
+  state: RunState,
+  error: string | undefined,
+  counts: RunCounts | undefined,
+) => ({
+  state,
+  finishedAt: clock,
+  reportedTotal: null,
+  distinctIds: null,
+  ...failure(error),
+  ...(counts && {
+    ...progressColumns(counts),
     passes: counts.passes,
-    rowsInserted: counts.inserted,
-    rowsChanged: counts.changed,
-    rowsUnchanged: counts.unchanged,
-    rowsTombstoned: counts.tombstoned,
+    rowsTombstoned: counts.tombstoned ?? 0,
     rowsRejected: counts.rejected,
     valuesUnreadable: unreadableOfPart(key) ?? counts.unreadable ?? 0,
     rowsMissed: counts.missed ?? 0,
     drift: counts.drift ?? 0,
     requests: counts.requests ?? counts.pages,
-  };
-  const { reportedTotal = null, distinctIds = null } = counts ?? {};
-  const ended = {
-    state,
-    finishedAt: clock,
-    reportedTotal,
-    distinctIds,
-    ...failure(error),
-    ...counted,
-  };
-  await hot(db, 'finishRun').execute(db.update(runs).set(ended).where(isRun(key)));
-}
+  }),
+});
 
 /**
  * Values of the records of a part that no column holds, as its end finds them; undefined for a part
  * of none. The records of companies contain their sites.
  */
-export function unreadableOfPart({ resource, companyId }: RunKey): SQL<number> | undefined {
+function unreadableOfPart({ resource, companyId }: RunKey): SQL<number> | undefined {
   if (resource === 'companies')
     return sql`${unreadableIn('companies', null)} + ${unreadableIn('sites', null)}`;
   const ofRecords = recordResources.find((name) => name === resource);
@@ -255,6 +252,21 @@ export const failure = (
   errorCode: error === undefined ? null : codeOfReason(error),
 });
 
+/** What a part of a run counts while it goes on. */
+type Progress = Pick<
+  RunCounts,
+  'pages' | 'reportedTotal' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
+>;
+
+const progressColumns = (counts: Progress) => ({
+  pages: counts.pages,
+  reportedTotal: counts.reportedTotal,
+  distinctIds: counts.distinctIds,
+  rowsInserted: counts.inserted,
+  rowsChanged: counts.changed,
+  rowsUnchanged: counts.unchanged,
+});
+
 /**
  * Notes the progress of a part of a run. Returns the warehouse's clock, or undefined without such a
  * part. For intervals, ids and total are those of the meter being read.
@@ -262,24 +274,12 @@ export const failure = (
 export async function noteProgress(
   db: Executor,
   key: RunKey,
-  counts: Pick<
-    RunCounts,
-    'pages' | 'reportedTotal' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
-  >,
+  counts: Progress,
 ): Promise<string | undefined> {
-  const { pages, reportedTotal, distinctIds, inserted, changed, unchanged } = counts;
-  const noting = db
+  const [noted] = await db
     .update(runs)
-    .set({
-      pages,
-      reportedTotal,
-      distinctIds,
-      rowsInserted: inserted,
-      rowsChanged: changed,
-      rowsUnchanged: unchanged,
-      progressAt: clock,
-    })
+    .set({ ...progressColumns(counts), progressAt: clock })
     .where(isRun(key))
-    .returning({ now: sql`clock_timestamp()::text`.as('now') });
-  return (await hot(db, 'noteProgress').execute<{ now: string }>(noting)).rows[0]?.now;
+    .returning({ now: sql<string>`clock_timestamp()::text` });
+  return noted?.now;
 }

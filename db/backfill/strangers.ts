@@ -1,13 +1,28 @@
-import { and, eq, isNotNull, isNull, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import {
+  and,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  not,
+  notExists,
+  or,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { postpone } from '../catch-up/postpone.ts';
 import { eventKind, isStale, keyOf, staleOf } from '../catch-up/stale.ts';
-import { array, columnNames } from '../connection/arrays.ts';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
+import { fence } from '../connection/fence.ts';
 import { payloadOf } from '../events/items.ts';
 import { listedByCompanies, resources } from '../resources.ts';
 import { journal, runs, staleRecords } from '../schema/metersync.ts';
@@ -36,11 +51,8 @@ type OfCompanies = PgTable & { readonly companyId?: PgColumn };
  * Whether a table has a row of a company. For a plain `exists` the planner expects to meet one soon
  * when it reads all rows in order. `materialized` hides that one row is enough.
  */
-export const anyOf = (
-  table: OfCompanies,
-  companyId: SQLWrapper,
-  also = sql`true`,
-): SQL => sql`exists (
+export function anyOf(table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL {
+  return sql`exists (
   with theirs as materialized (
     select
     from ${table}
@@ -50,6 +62,7 @@ export const anyOf = (
   select
   from theirs
 )`;
+}
 
 /** Whether any record of a company was ever read from the service. */
 export const recordRead = (companyId: SQLWrapper): SQL => {
@@ -61,36 +74,31 @@ export const recordRead = (companyId: SQLWrapper): SQL => {
 
 /** Whether a company has a live row that the service confirmed. */
 export async function isConfirmedCompany(db: Executor, companyId: string): Promise<boolean> {
-  const isConfirmed = sql`(${companies.raw} is not null or ${recordRead(companies.id)})`;
+  const { id, raw, deletedAt } = companies;
   const live = await db
-    .select({ id: companies.id })
+    .select({ id })
     .from(companies)
-    .where(and(eq(companies.id, companyId), isNull(companies.deletedAt), isConfirmed));
+    .where(and(eq(id, companyId), isNull(deletedAt), or(isNotNull(raw), recordRead(id))));
   return live.length > 0;
 }
 
 /** Whether the service lists a meter; without a row of it, whether usage or readings name it. */
 async function meterExists(db: Executor, meterId: string): Promise<boolean> {
-  const result = await hot(db, 'meterExists').execute<{ exists: boolean }>(sql`
-    select coalesce(
-      (
-        select ${meters.deletedAt} is null
-        from ${meters}
-        where ${meters.id} = ${meterId}
-      ),
-      exists (
-        select
-        from ${usageData}
-        where ${usageData.meterId} = ${meterId}
-          and ${usageData.deletedAt} is null
-      )
-      or exists (
-        select
-        from ${intervals}
-        where ${intervals.meterId} = ${meterId}
-      )
-    ) as exists`);
-  return result.rows[0]?.exists ?? false;
+  const { id, deletedAt } = meters;
+  const [meter] = await db.select({ deletedAt }).from(meters).where(eq(id, meterId));
+  if (meter !== undefined) return meter.deletedAt === null;
+  const used = await db
+    .select({ id: usageData.id })
+    .from(usageData)
+    .where(and(eq(usageData.meterId, meterId), isNull(usageData.deletedAt)))
+    .limit(1);
+  if (used.length > 0) return true;
+  const read = await db
+    .select({ meterId: intervals.meterId })
+    .from(intervals)
+    .where(eq(intervals.meterId, meterId))
+    .limit(1);
+  return read.length > 0;
 }
 
 /** Whether an owner, a company or (for intervals) a meter, is only known from events. */
@@ -98,135 +106,125 @@ export async function isStranger(db: Executor, kind: CatchUpKind, owner: string)
   return !(await (kind === 'intervals' ? meterExists(db, owner) : isConfirmedCompany(db, owner)));
 }
 
-/** Whether a company `c` is only known from events, and no run has begun to read it. */
-const neverRead = sql`(
-  (c.synced_at is null or c.synced_at > c.first_synced_at)
-  and not ${anyOf(runs, sql`c.id`)}
-)`;
+/** Selects whether no run has begun to read a company that only events name; no row if it has none. */
+export function selectNeverRead(db: Executor, companyId: string) {
+  const { id, syncedAt, firstSyncedAt, deletedAt } = companies;
+  const unlisted = or(isNull(syncedAt), gt(syncedAt, firstSyncedAt));
+  return db
+    .select({ neverRead: sql<boolean>`${unlisted} and not ${anyOf(runs, id)}` })
+    .from(companies)
+    .where(and(eq(id, companyId), isNull(deletedAt)));
+}
 
 /**
- * Whether `admitCompany` would find the company's row, and a read of it: most companies have both.
- */
-export const isAdmitted = (companyId: string): SQL => sql`exists (
-  select
-  from ${companies} c
-  where c.id = ${companyId}::uuid
-    and c.deleted_at is null
-    and not ${neverRead}
-  offset 0
-)`;
-
-/**
- * Inserts the row of a company that was a stranger, once a record of it was read. Its header comes from the
- * newest waiting event. Returns whether it has a row now, and whether no run has begun to read it.
+ * Inserts the row of a company that was a stranger, once a record of it was read. Returns undefined if it has
+ * no row now, and else whether no run has begun to read it.
  */
 export async function admitCompany(
   db: Executor,
   companyId: string,
-): Promise<{ admitted: boolean; neverRead: boolean }> {
-  const made = [companies.id, companies.externalId, companies.publicId, companies.name];
-  const result = await hot(db, 'admitCompany').execute<{ never_read: boolean }>(sql`
-    with existing as materialized (
-      select ${companies.id}, ${companies.syncedAt}, ${companies.firstSyncedAt}
-      from ${companies}
-      where ${companies.id} = ${companyId}::uuid
-        and ${companies.deletedAt} is null
-    ), made as (
-      insert into ${companies} as held (${columnNames(made)})
-      select
-        ${companyId}::uuid,
-        company ->> 'externalId',
-        company ->> 'publicId',
-        company ->> 'name'
-      from (select) always
-        left join (${newestHeader(companyId)}
-        ) header on true
-      where not exists (select from existing)
-        and ${recordRead(sql`${companyId}::uuid`)}
-      on conflict (id) do update set
-        deleted_at = null,
-        deleted_reason = null
-      where held.deleted_at is not null
-        and held.raw is null
-      returning id, synced_at, first_synced_at
-    )
-    select ${neverRead} as never_read
-    from (
-      select * from existing
-      union all
-      select * from made
-    ) c`);
-  const [row] = result.rows;
-  return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
+): Promise<{ readonly neverRead: boolean } | undefined> {
+  const [existing] = await selectNeverRead(db, companyId);
+  if (existing !== undefined) return existing;
+  const header = await headerIfRead(db, companyId);
+  if (header === undefined) return undefined;
+  const row = { id: companyId, ...header };
+  await db.insert(companies).values(row).onConflictDoUpdate(revival(companies));
+  return (await selectNeverRead(db, companyId))[0];
 }
 
-/** The company object of the newest event that waits for a record of the company. */
-const newestHeader = (companyId: string): SQL => sql`
-  select e.payload -> 'company' as company
-  from unnest(array['connection', 'document']) as kinds (kind)
-    cross join lateral (
-      select ${staleRecords.kind}, ${staleRecords.recordId}, ${staleRecords.since}
-      from ${staleRecords}
-      where ${staleRecords.queue} = kinds.kind || ${`/${companyId}`}
-      offset 0
-    ) waiting
-    cross join lateral (
-      select ${journal.occurredAt}, said.payload
-      from ${journal}
-        cross join lateral ${payloadOf(journal.id)} said
-      where ${journal.recordId} = waiting.record_id
-        and ${journal.kind} = waiting.kind
-        and ${journal.recordedAt} >= waiting.since
-      offset 0
-    ) e
-  order by e.occurred_at desc nulls last, e.payload -> 'company'
-  limit 1`;
+/** Revives a row that only events wrote. */
+const revival = <Table extends typeof companies | typeof sites>({ id, raw, deletedAt }: Table) => ({
+  target: id,
+  set: { deletedAt: null, deletedReason: null },
+  setWhere: sql`${deletedAt} is not null and ${raw} is null`,
+});
+
+/** Reads what the newest event of a company says of it. Undefined unless a record of the company was read. */
+async function headerIfRead(db: Executor, companyId: string) {
+  const read = await db
+    .select({})
+    .from(sql`(select) one`)
+    .where(recordRead(sql`${companyId}::uuid`));
+  if (read.length === 0) return undefined;
+  const company = sql`said.payload -> 'company'`;
+  const [header] = await db
+    .select({
+      externalId: sql<string | null>`${company} ->> 'externalId'`,
+      publicId: sql<string | null>`${company} ->> 'publicId'`,
+      name: sql<string | null>`${company} ->> 'name'`,
+    })
+    .from(journal)
+    .crossJoinLateral(sql`${payloadOf(journal.id)} said`)
+    .where(eq(journal.companyId, companyId))
+    .orderBy(sql`${journal.occurredAt} desc nulls last`, company)
+    .limit(1);
+  return header ?? {};
+}
+
+type RecordKind = 'connections' | 'documents';
 
 /**
- * Sites without a row that waiting events of these records name. The record must have been read in
+ * Selects sites without a row that waiting events of these records name. The record must have been read in
  * the state that the event names, or a newer one.
  */
-export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: readonly string[]): SQL {
+export function sitesToAdmit(db: Executor, kind: RecordKind, recordIds: readonly string[]) {
   const record = kind === 'documents' ? documents : connections;
-  return sql`
-    from unnest(${array(recordIds, 'text')}) as asked (record_id)
-      cross join lateral (
-        select ${staleRecords.kind}, ${staleRecords.recordId}, ${staleRecords.since}
-        from ${staleRecords}
-        where ${staleRecords.key} = ${keyOf(eventKind[kind], sql`asked.record_id`)}
-        offset 0
-      ) waiting
-      cross join lateral (
-        select ${record.rawUpdated}
-        from ${record}
-        where ${record.id} = waiting.record_id::uuid
-          and ${record.raw} is not null
-        offset 0
-      ) r
-      cross join lateral (
-        select ${journal.companyId}, ${journal.occurredAt}, said.payload
-        from ${journal}
-          cross join lateral ${payloadOf(journal.id)} said
-        where ${journal.recordId} = waiting.record_id
-          and ${journal.kind} = waiting.kind
-          and ${journal.recordedAt} >= waiting.since
-          and ${journal.occurredAt} <= r.raw_updated
-        offset 0
-      ) e
-      cross join lateral (${sitesNamed[kind]}
-      ) named
-      cross join lateral (
-        select metersync.uuid_of(metersync.id_of(site)) as id
-      ) identified
-    where identified.id is not null
-      and not exists (
-        select
-        from ${sites} existing
-        where existing.id = identified.id
-          and (existing.deleted_at is null or existing.raw is not null)
-        offset 0
-      )`;
+  const waiting = db
+    .select({ since: staleRecords.since })
+    .from(staleRecords)
+    .where(eq(staleRecords.key, keyOf(eventKind[kind], sql`asked.record_id`)))
+    .offset(fence)
+    .as('waiting');
+  const read = db
+    .select({ rawUpdated: sql`${record.rawUpdated}`.as('read_until') })
+    .from(sql`${record}`)
+    .where(and(eq(record.id, sql`asked.record_id::uuid`), isNotNull(record.raw)))
+    .offset(fence)
+    .as('read');
+  const event = db
+    .select({ id: journal.id, companyId: journal.companyId, occurredAt: journal.occurredAt })
+    .from(journal)
+    .where(
+      and(
+        eq(journal.recordId, sql`asked.record_id`),
+        eq(journal.kind, eventKind[kind]),
+        gte(journal.recordedAt, waiting.since),
+        lte(journal.occurredAt, sql`read.read_until`),
+      ),
+    )
+    .offset(fence)
+    .as('event');
+  const siteId = sql<string>`metersync.uuid_of(metersync.id_of(named.site))`;
+  const existing = db
+    .select({})
+    .from(sites)
+    .where(and(eq(sites.id, siteId), or(isNull(sites.deletedAt), isNotNull(sites.raw))))
+    .offset(fence);
+  return db
+    .select({
+      id: siteId.as('site_id'),
+      companyId: event.companyId,
+      name: sql<string | null>`named.site ->> 'name'`.as('site_name'),
+      occurredAt: event.occurredAt,
+    })
+    .from(sql`unnest(${array(recordIds, 'text')}) as asked (record_id)`)
+    .crossJoinLateral(waiting)
+    .crossJoinLateral(read)
+    .crossJoinLateral(event)
+    .crossJoinLateral(sql`${payloadOf(event.id)} said`)
+    .crossJoinLateral(namedIn[kind])
+    .where(and(isNotNull(siteId), notExists(existing)));
 }
+
+/** The sites that the payload of an event names, as a table `named (site)`. */
+const namedIn: Readonly<Record<RecordKind, SQL>> = {
+  connections: sql`(
+    select relation -> 'site' as site
+    from jsonb_array_elements(metersync.elements(said.payload -> 'sitesRelations')) relation
+  ) named`,
+  documents: sql`(select said.payload -> 'site' as site) named`,
+};
 
 /**
  * Inserts the rows of such sites. Existing rows keep their values, because the API's record takes precedence
@@ -234,32 +232,21 @@ export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: reado
  */
 export async function admitSites(
   db: Executor,
-  kind: 'connections' | 'documents',
+  kind: RecordKind,
   recordIds: readonly string[],
 ): Promise<void> {
-  await hot(db, 'admitSites').execute(sql`
-    insert into ${sites} as held (${columnNames([sites.id, sites.companyId, sites.name])})
-    select distinct on (identified.id)
-      identified.id,
-      e.company_id,
-      site ->> 'name'
-    ${sitesToAdmit(kind, recordIds)}
-    order by identified.id, e.occurred_at desc nulls last, site
-    on conflict (id) do update set
-      deleted_at = null,
-      deleted_reason = null
-    where held.deleted_at is not null
-      and held.raw is null`);
+  const found = sitesToAdmit(db, kind, recordIds).as('found');
+  const newest = await db
+    .selectDistinctOn([found.id], {
+      id: sql<string>`${found.id}`,
+      companyId: found.companyId,
+      name: sql<string | null>`${found.name}`,
+    })
+    .from(found)
+    .orderBy(found.id, sql`${found.occurredAt} desc nulls last`, found.name);
+  if (newest.length === 0) return;
+  await db.insert(sites).values(newest).onConflictDoUpdate(revival(sites));
 }
-
-/** Sites that an event `e` names. */
-const sitesNamed: Readonly<Record<'connections' | 'documents', SQL>> = {
-  connections: sql`
-        select relation -> 'site' as site
-        from jsonb_array_elements(metersync.elements(e.payload -> 'sitesRelations')) relation`,
-  documents: sql`
-        select e.payload -> 'site' as site`,
-};
 
 /**
  * Backs off the due records of a stranger. After `olderStateAttemptsMax` attempts its events are `missing`,
@@ -283,41 +270,28 @@ export async function postponeStranger(
 
 /** Tombstones rows of a company that only events wrote, unless events wait or a record was read. */
 export async function tombstoneUnverified(db: Executor, companyId: string): Promise<void> {
+  const tombstone = async (table: WrittenByEvents, ofCompany: SQL, also: SQL | undefined) => {
+    await db
+      .update(table)
+      .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
+      .where(and(ofCompany, isNull(table.raw), isNull(table.deletedAt), also));
+  };
   // Records for which no event waits are tombstoned, even if events wait for other records of the company.
   for (const [table, kind] of [
     [documents, 'document'],
     [connections, 'connection'],
-  ] as const)
-    await tombstone(
-      db,
-      table,
-      table.companyId,
-      companyId,
-      not(isStale(kind, sql`${table.id}::text`)),
-    );
-  await tombstone(db, sites, sites.companyId, companyId, isAlone(companyId));
-  await tombstone(db, companies, companies.id, companyId, isAlone(companyId));
+  ] as const) {
+    const waits = isStale(kind, sql`${table.id}::text`);
+    await tombstone(table, eq(table.companyId, companyId), not(waits));
+  }
+  const waiting = db
+    .select({})
+    .from(staleRecords)
+    .where(inArray(staleRecords.queue, [`connection/${companyId}`, `document/${companyId}`]))
+    .offset(fence);
+  const isAlone = and(not(recordRead(sql`${companyId}::uuid`)), notExists(waiting));
+  await tombstone(sites, eq(sites.companyId, companyId), isAlone);
+  await tombstone(companies, eq(companies.id, companyId), isAlone);
 }
 
-async function tombstone(
-  db: Executor,
-  table: typeof documents | typeof connections | typeof sites | typeof companies,
-  company: PgColumn,
-  companyId: string,
-  also: SQL,
-): Promise<void> {
-  await db
-    .update(table)
-    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
-    .where(and(eq(company, companyId), isNull(table.raw), isNull(table.deletedAt), also));
-}
-
-/** Whether no record of a company was read, and no event waits for one. */
-const isAlone = (companyId: string): SQL => sql`
-  not ${recordRead(sql`${companyId}::uuid`)}
-  and not exists (
-    select
-    from ${staleRecords}
-    where ${staleRecords.queue} in (${`connection/${companyId}`}, ${`document/${companyId}`})
-    offset 0
-  )`;
+type WrittenByEvents = typeof documents | typeof connections | typeof sites | typeof companies;

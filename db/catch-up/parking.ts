@@ -1,16 +1,16 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, or, type SQL, sql, sum } from 'drizzle-orm';
 import { eventKinds } from '../../contract/event.ts';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array } from '../connection/arrays.ts';
+import { array, isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
-import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
+import { fence } from '../connection/fence.ts';
 import { journal, parked, runs, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import { backOff } from './postpone.ts';
-import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
+import { refreshEach } from './refresh-each.ts';
+import { eventKind, keyOf, type StaleKind, type StaleRecord } from './stale.ts';
 
 /** Whether the service is parked: it refused for a reason that holds for every request. */
 export const serviceParked: SQL = sql`exists (
@@ -72,29 +72,28 @@ export async function parkedCodes(
   kind: CatchUpKind,
   owners: readonly string[],
 ): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
-  const { rows } = await hot(db, 'parkedCodes').execute<{
-    owner: string | null;
-    codes: FailureCode[];
-  }>(sql`
-    select null as owner, array_agg(code) as codes
-    from ${parked}
-    having count(*) > 0
-    union all
-    select asked.owner, array_agg(distinct latest.error_code)
-    from unnest(${array(owners, 'text')}) as asked (owner)
-      cross join lateral (
-        -- Parked records are due last; records that came since are due now.
-        select error_code
-        from ${staleRecords}
-        where queue = ${keyOf(eventKind[kind], sql`asked.owner`)}
-        order by due_at desc
-        limit 20
-      ) latest
-    where latest.error_code = any(${array(parkingCodes, 'text')})
-    group by asked.owner`);
+  const service = await db.select({ code: parked.code }).from(parked);
+  const asked = sql`unnest(${array(owners, 'text')}) as asked (owner)`;
+  const latest = db
+    .select({ code: staleRecords.errorCode })
+    .from(staleRecords)
+    .where(eq(staleRecords.queue, keyOf(eventKind[kind], sql`asked.owner`)))
+    // Parked records are due last; records that came since are due now.
+    .orderBy(desc(staleRecords.dueAt))
+    .limit(20)
+    .as('latest');
+  const ofOwners = await db
+    .select({
+      owner: sql<string>`asked.owner`,
+      codes: sql<FailureCode[]>`array_agg(distinct ${latest.code})`,
+    })
+    .from(asked)
+    .crossJoinLateral(latest)
+    .where(isAmong(latest.code, parkingCodes))
+    .groupBy(sql`asked.owner`);
   return {
-    service: rows.flatMap(({ owner, codes }) => (owner === null ? codes : [])),
-    owners: new Map(rows.flatMap(({ owner, codes }) => (owner === null ? [] : [[owner, codes]]))),
+    service: service.map(({ code }) => code as FailureCode),
+    owners: new Map(ofOwners.map(({ owner, codes }) => [owner, codes])),
   };
 }
 
@@ -123,63 +122,69 @@ async function reviveTogether(
   codes: readonly FailureCode[],
   { over }: { over: boolean },
 ): Promise<Revived> {
-  const chosen = array(codes, 'text');
-  const isChosen = sql`${parked.code} = any(${chosen})`;
+  const isChosen = isAmong(parked.code, codes);
   if (over) await db.delete(parked).where(isChosen);
   else {
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };
     await db.update(parked).set(anew).where(isChosen);
   }
   // Missing events are tried again only when the cause is known to be gone.
-  const found = over ? [] : await reopenMissing(db, chosen);
+  const found = over ? [] : await reopenMissing(db, codes);
   await refreshEach(db, found);
-  const result = await db.execute<{ kind: StaleKind; events: number }>(sql`
-    with parked as materialized (
-      select s.key
-      from unnest(${chosen}) as asked (code)
-        cross join lateral (
-          select key, due_at
-          from ${staleRecords}
-          where error_code = asked.code
-          offset 0
-          for update skip locked
-        ) s
-      where s.due_at > clock_timestamp()
-    ), revived as (
-      update ${staleRecords} s set
-        due_at = clock_timestamp(),
-        attempts = 0,
-        tried_since = null
-      where s.key = any(array(select key from parked))
-      returning s.kind, s.events
-    )
-    select kind, sum(events)::int as events
-    from revived
-    group by kind`);
-  const events = new Map(result.rows.map((row) => [row.kind, row.events]));
-  for (const { kind } of found) events.set(kind, (events.get(kind) ?? 0) + 1);
+  const { key, kind, dueAt, errorCode, events } = staleRecords;
+  const ofCode = db
+    .select({ key, dueAt })
+    .from(staleRecords)
+    .where(eq(errorCode, sql`asked.code`))
+    .offset(fence)
+    .for('update', { skipLocked: true })
+    .as('of_code');
+  const waiting = db
+    .select({ key: ofCode.key })
+    .from(sql`unnest(${array(codes, 'text')}) as asked (code)`)
+    .crossJoinLateral(ofCode)
+    .where(gt(ofCode.dueAt, sql`clock_timestamp()`));
+  const revived = db
+    .$with('revived')
+    .as(
+      db
+        .update(staleRecords)
+        .set({ dueAt: sql`clock_timestamp()`, attempts: 0, triedSince: null })
+        .where(sql`${key} = any(array${waiting})`)
+        .returning({ kind, events }),
+    );
+  const counted = await db
+    .with(revived)
+    .select({ kind: revived.kind, events: sum(revived.events).mapWith(Number) })
+    .from(revived)
+    .groupBy(revived.kind);
+  const revivedEvents = new Map(counted.map((row) => [row.kind as StaleKind, row.events]));
+  for (const one of found) revivedEvents.set(one.kind, (revivedEvents.get(one.kind) ?? 0) + 1);
   return {
-    events: [...events.values()].reduce((sum, count) => sum + count, 0),
-    kinds: [...events.keys()].map((kind) => eventKinds[kind].plural),
+    events: [...revivedEvents.values()].reduce((all, count) => all + count, 0),
+    kinds: [...revivedEvents.keys()].map((one) => eventKinds[one].plural),
   };
 }
 
 /** Makes events pending again that are missing for one of these failures. Returns the record of each. */
-async function reopenMissing(db: Executor, codes: SQL): Promise<StaleRecord[]> {
-  const { rows } = await db.execute<StaleRecord>(sql`
-    with missing as materialized (
-      select id
-      from ${journal}
-      where aside = 'missing'
-        and error_code = any(${codes})
-      order by aside_at
-      ${unlessRecordedAnew}
-    )
-    update ${journal} set
-      ${waitingAgain}
-    where id = any(array(select id from missing))
-    returning kind, case kind when 'interval' then id else record_id end as record_id`);
-  return rows;
+async function reopenMissing(db: Executor, codes: readonly FailureCode[]): Promise<StaleRecord[]> {
+  const missing = db
+    .select({ id: journal.id })
+    .from(journal)
+    .where(and(sql`${journal.aside} = 'missing'`, isAmong(journal.errorCode, codes)))
+    .orderBy(journal.asideAt)
+    .for('no key update', { skipLocked: true });
+  return await db
+    .update(journal)
+    .set({ outcome: 'pending', settledAt: null, error: null, errorCode: null, attempts: 0 })
+    .where(sql`${journal.id} = any(array${missing})`)
+    .returning({
+      kind: sql<StaleKind>`${journal.kind}`,
+      record_id: sql<string>`case ${journal.kind}
+        when 'interval' then ${journal.id}
+        else ${journal.recordId}
+      end`,
+    });
 }
 
 /** Whether a company has a live row: failures of a company that is gone need no retry. */
@@ -199,18 +204,24 @@ export async function failedParts(
   db: Executor,
   codes: readonly FailureCode[],
 ): Promise<{ companies: string[]; everything: boolean }> {
-  const result = await db.execute<{ company_id: string | null }>(sql`
-    select distinct company_id
-    from (
-      select distinct on (company_id, resource) company_id, state, error_code
-      from ${runs}
-      where resource is not null
-      order by company_id, resource, started_at desc
-    ) last
-    where state in ('failed', 'partial')
-      and error_code = any(${array(codes, 'text')})
-      and (company_id is null or ${livesCompany(sql`company_id`)})
-    order by company_id`);
-  const companies = result.rows.flatMap(({ company_id }) => company_id ?? []);
-  return { companies, everything: companies.length < result.rows.length };
+  const { companyId, resource, state, errorCode, startedAt } = runs;
+  const last = db
+    .selectDistinctOn([companyId, resource], { companyId, state, errorCode })
+    .from(runs)
+    .where(isNotNull(resource))
+    .orderBy(companyId, resource, desc(startedAt))
+    .as('last');
+  const failed = await db
+    .selectDistinct({ companyId: last.companyId })
+    .from(last)
+    .where(
+      and(
+        inArray(last.state, ['failed', 'partial']),
+        isAmong(last.errorCode, codes),
+        or(isNull(last.companyId), livesCompany(sql`${last.companyId}`)),
+      ),
+    )
+    .orderBy(last.companyId);
+  const companies = failed.flatMap((row) => row.companyId ?? []);
+  return { companies, everything: companies.length < failed.length };
 }

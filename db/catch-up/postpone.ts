@@ -1,14 +1,14 @@
-import { and, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array } from '../connection/arrays.ts';
+import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
-import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
+import { fence } from '../connection/fence.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
-import { eventKind, isOf, refreshEach, type StaleRecord, staleOf } from './stale.ts';
+import { refreshEach } from './refresh-each.ts';
+import { eventKind, isOf, type StaleKind, staleOf } from './stale.ts';
 
 /** Why records wait: a failure of the catalogue, and its message. */
 export interface WaitingReason {
@@ -53,68 +53,119 @@ export async function postpone(
   { dueAt, since, owner, leastSeconds = 0, attemptsMax }: Postponement = {},
 ): Promise<{ waiting: number; givenUp: string[] }> {
   const triedAt = dueAt === undefined ? sql`clock_timestamp()` : sql`${dueAt}::timestamptz`;
-  const tooOften =
+  const again = sql`s.error_code = ${code}`;
+  const givenUp =
     attemptsMax === undefined
       ? sql`false`
-      : sql`coalesce(s.error_code = ${code} and s.attempts >= ${attemptsMax}, false)`;
-  const result = await hot(db, 'postpone').execute<StaleRecord & { given_up: boolean }>(sql`
-    with waiting as materialized (
-      select
-        s.*,
-        ${tooOften} as given_up,
-        case when s.error_code = ${code} then s.attempts else 0 end as tried,
-        case when s.error_code = ${code} then s.tried_since end as first_tried
-      from ${records}
-      where s.due_at <= ${triedAt}
-        ${since === undefined ? sql`` : sql`and s.since <= ${since}::timestamptz`}
-        ${owner === undefined ? sql`` : sql`and s.owner = ${owner}`}
-    ), lost as materialized (
-      select e.id, w.error, w.error_code, w.attempts
-      from waiting w
-        cross join lateral (
-          select id
-          from ${journal}
-          where ${isOf(eventKind[kind], sql`w.record_id`)}
-            and recorded_at between w.since and coalesce(w.first_tried, ${triedAt})
-            and outcome = 'pending'
-          offset 0
-          ${unlessRecordedAnew}
-        ) e
-      where w.given_up
-    ), missing as (
-      update ${journal} e set
-        ${settledAs(sql`'missing'`, {
-          error: sql`lost.error`,
-          errorCode: sql`lost.error_code`,
-          attempts: sql`lost.attempts`,
-        })}
-      from lost
-      where e.id = any(array(select id from lost))
-        and e.id = lost.id
-    ), later as (
-      update ${staleRecords} s set
-        -- What new events brought forward is no attempt more.
-        attempts = w.tried + case when w.tried > 0 and w.due_at <= w.last_event_at then 0 else 1 end,
-        tried_since = coalesce(w.first_tried, ${triedAt}),
-        error_code = ${code},
-        error = ${message},
-        due_at = case
-          -- Records named again during the read are due at once.
-          when s.last_event_at > ${triedAt} then s.last_event_at
-          else clock_timestamp()
-            + greatest(make_interval(secs => ${leastSeconds}::float8), ${backOff(sql`w.tried`)})
-        end
-      from waiting w
-      where s.key = any(array(select key from waiting where not given_up))
-        and w.key = s.key
+      : sql`coalesce(${again} and s.attempts >= ${attemptsMax}, false)`;
+  const waiting = db.$with('waiting').as(
+    db
+      .select({
+        kind: sql`s.kind`.as('kind'),
+        recordId: sql`s.record_id`.as('record_id'),
+        key: sql`s.key`.as('key'),
+        since: sql`s.since`.as('since'),
+        dueAt: sql`s.due_at`.as('due_at'),
+        error: sql`s.error`.as('error'),
+        errorCode: sql`s.error_code`.as('error_code'),
+        attempts: sql`s.attempts`.as('attempts'),
+        givenUp: givenUp.as('given_up'),
+        tried: sql`case when ${again} then s.attempts else 0 end`.as('tried'),
+        firstTried: sql`case when ${again} then s.tried_since end`.as('first_tried'),
+      })
+      .from(records)
+      .where(
+        and(
+          sql`s.due_at <= ${triedAt}`,
+          since === undefined ? undefined : sql`s.since <= ${since}::timestamptz`,
+          owner === undefined ? undefined : sql`s.owner = ${owner}`,
+        ),
+      ),
+  );
+  const event = db
+    .select({ id: journal.id })
+    .from(journal)
+    .where(
+      and(
+        isOf(eventKind[kind], sql`waiting.record_id`),
+        sql`${journal.recordedAt} between waiting.since and coalesce(waiting.first_tried, ${triedAt})`,
+        eq(journal.outcome, 'pending'),
+      ),
     )
-    select kind, record_id, given_up
-    from waiting`);
-  const givenUp = result.rows.filter((row) => row.given_up);
-  await refreshEach(db, givenUp);
+    .offset(fence)
+    .for('no key update', { skipLocked: true })
+    .as('event');
+  const lost = db.$with('lost').as(
+    db
+      .select({
+        id: event.id,
+        error: sql`waiting.error`.as('error'),
+        errorCode: sql`waiting.error_code`.as('error_code'),
+        attempts: sql`waiting.attempts`.as('attempts'),
+      })
+      .from(waiting)
+      .crossJoinLateral(event)
+      .where(sql`waiting.given_up`),
+  );
+  const missing = db.$with('missing').as(
+    db
+      .update(journal)
+      .set({
+        outcome: 'missing',
+        settledAt: sql`statement_timestamp()`,
+        error: sql`lost.error`,
+        errorCode: sql`lost.error_code`,
+        attempts: sql`lost.attempts`,
+      })
+      .from(lost)
+      .where(and(sql`${journal.id} = any(array(select id from lost))`, eq(journal.id, lost.id)))
+      .returning({ id: journal.id }),
+  );
+  const { lastEventAt } = staleRecords;
+  const pause = sql`greatest(
+    make_interval(secs => ${leastSeconds}::float8),
+    ${backOff(sql`waiting.tried`)}
+  )`;
+  const later = db.$with('later').as(
+    db
+      .update(staleRecords)
+      .set({
+        // What new events brought forward is no attempt more.
+        attempts: sql`waiting.tried + case
+          when waiting.tried > 0 and waiting.due_at <= ${lastEventAt} then 0
+          else 1
+        end`,
+        triedSince: sql`coalesce(waiting.first_tried, ${triedAt})`,
+        errorCode: code,
+        error: message,
+        // Records named again during the read are due at once.
+        dueAt: sql`case
+          when ${lastEventAt} > ${triedAt} then ${lastEventAt}
+          else clock_timestamp() + ${pause}
+        end`,
+      })
+      .from(waiting)
+      .where(
+        and(
+          sql`${staleRecords.key} = any(array(select key from waiting where not given_up))`,
+          eq(staleRecords.key, sql`waiting.key`),
+        ),
+      )
+      .returning({ key: staleRecords.key }),
+  );
+  const postponed = await db
+    .with(waiting, lost, missing, later)
+    .select({
+      kind: sql<StaleKind>`kind`,
+      record_id: sql<string>`record_id`,
+      givenUp: sql<boolean>`given_up`,
+    })
+    .from(waiting);
+  const lostRecords = postponed.filter((row) => row.givenUp);
+  await refreshEach(db, lostRecords);
   return {
-    waiting: result.rows.length - givenUp.length,
-    givenUp: givenUp.map((row) => row.record_id),
+    waiting: postponed.length - lostRecords.length,
+    givenUp: lostRecords.map((row) => row.record_id),
   };
 }
 
@@ -148,7 +199,7 @@ export async function postponeDocuments(
     .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
     .where(
       and(
-        sql`${documents.id} = any(${array(givenUp, 'uuid')})`,
+        isAmong(documents.id, givenUp, 'uuid'),
         isNull(documents.raw),
         isNull(documents.deletedAt),
       ),

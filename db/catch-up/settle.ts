@@ -1,16 +1,14 @@
-import { type SQL, sql } from 'drizzle-orm';
-import type { FailureCode } from '../../contract/failures.ts';
+import { and, eq, exists, gte, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array, type RowOf } from '../connection/arrays.ts';
+import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
-import { isDeletion } from '../events/items.ts';
-import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
-import { tableOf } from '../resources.ts';
-import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
-import { documents, usageData } from '../schema/utility.ts';
+import { fence } from '../connection/fence.ts';
+import { refreshStale } from '../hot/refresh-stale.ts';
+import { type Judged, settleJudged } from '../hot/settle-judged.ts';
+import { staleRecords } from '../schema/metersync.ts';
+import { connections, documents, usageData } from '../schema/utility.ts';
 import { postpone } from './postpone.ts';
-import { eventKind, keyOf, refreshStale, staleOf } from './stale.ts';
+import { eventKind, keyOf, staleOf } from './stale.ts';
 
 /**
  * Settles the events that waited for the given records before the read began. Events whose state,
@@ -58,134 +56,6 @@ export async function settleRecords(
   return { applied, waiting };
 }
 
-/** How a read settles a stale record. */
-type Judged = RowOf<typeof staleRecords.recordId> & {
-  /** Events that the read settled, and those recorded before it that it does not cover. */
-  readonly settled: number;
-  readonly waiting: number;
-  /** Whether nothing waits any more: the record is stale no longer. */
-  readonly done: boolean;
-};
-
-async function settleJudged(
-  db: Executor,
-  kind: 'connections' | 'documents',
-  recordIds: readonly string[],
-  readAt: string,
-): Promise<Judged[]> {
-  const read = sql`${readAt}::timestamptz`;
-  const { rows } = await hot(db, 'settleJudged').execute<Judged>(sql`
-    with waiting as materialized (
-      select s.*
-      from unnest(${array([...recordIds].sort(), 'text')}) as asked (record_id)
-        cross join lateral (
-          select *
-          from ${staleRecords}
-          where key = ${keyOf(eventKind[kind], sql`asked.record_id`)}
-            and since <= ${read}
-          for update
-        ) s
-    ), pending as materialized (
-      select
-        w.key,
-        w.error,
-        w.error_code,
-        w.attempts,
-        refused.error as refused,
-        e.id,
-        e.recorded_at <= ${read} as came_before,
-        case
-          when e.recorded_at > ${read} then null
-          when coalesce(e.occurred_at, '-infinity') <= r.shown then
-            case when r.outcome = 'superseded' and ${isDeletion(sql`e.type`)} then 'applied' else r.outcome end
-          when refused.error is not null then 'dead'
-        end as outcome
-      from waiting w
-        left join lateral (
-          select ${outcomeOf} as outcome, ${coveredBy(read)} as shown
-          from ${tableOf(kind)}
-          where id = w.record_id::uuid
-          offset 0
-        ) r on true
-        left join lateral (
-          select error
-          from ${rejectedRecords}
-          where resource = ${kind}
-            and record_id = w.record_id
-            and rejected_at >= ${read}
-          offset 0
-        ) refused on true
-        cross join lateral (
-          select id, type, recorded_at, occurred_at
-          from ${journal}
-          where record_id = w.record_id
-            and recorded_at >= w.since
-            and kind = ${eventKind[kind]}
-            and outcome = 'pending'
-          offset 0
-          ${unlessRecordedAnew}
-        ) e
-    ), settled as (
-      update ${journal} e set
-        ${settledAs(sql`p.outcome`, {
-          error: sql`case p.outcome when 'dead' then p.refused when 'missing' then p.error end`,
-          errorCode: sql`case p.outcome
-          when 'dead' then ${refusedCode}
-          when 'missing' then p.error_code
-        end`,
-          attempts: sql`p.attempts`,
-        })}
-      from pending p
-      where e.id = any(array(select id from pending where outcome is not null))
-        and e.id = p.id
-    ), judged as materialized (
-      select
-        w.key,
-        w.record_id,
-        coalesce(counted.settled, 0) as settled,
-        coalesce(counted.waiting, 0) as waiting,
-        -- A record has more events where others are being recorded, for the first time or anew: they are
-        -- not in this statement's snapshot, or locked.
-        coalesce(counted.settled = counted.events and counted.events >= w.events, false) as done
-      from waiting w
-        left join (
-          select
-            key,
-            count(*)::int as events,
-            count(outcome)::int as settled,
-            count(*) filter (where came_before and outcome is null)::int as waiting
-          from pending
-          group by key
-        ) counted on counted.key = w.key
-    ), done as (
-      delete from ${staleRecords}
-      where key = any(array(select key from judged where done))
-    )
-    select record_id, settled, waiting, done
-    from judged`);
-  return rows;
-}
-
-const refusedCode: FailureCode = 'WAREHOUSE_VALUE_REFUSED';
-
-/** The outcome of events that a row's state covers. */
-const outcomeOf = sql.raw(`case
-            when deleted_reason = 'not_found' then 'missing'
-            when deleted_at is not null then 'superseded'
-            else 'applied'
-          end`);
-
-/**
- * The newest state that a row covers. A record without `updated` covers every event that came
- * before its read.
- */
-const coveredBy = (readAt: SQL): SQL => sql`case
-            when deleted_reason in ('not_found', 'absent', 'listed') then 'infinity'
-            when deleted_reason = 'event' then greatest(updated, raw_updated)
-            when raw is not null and raw_updated is null and synced_at >= ${readAt} then 'infinity'
-            else raw_updated
-          end`;
-
 /**
  * Moves the stale records of documents to the company that turned out to own them. Only its
  * listings contain their usage and meters. Returns those documents.
@@ -195,30 +65,43 @@ export async function moveToCompany(
   companyId: string,
   documentIds: readonly string[],
 ): Promise<string[]> {
-  const { rows } = await hot(db, 'moveToCompany').execute<RowOf<typeof staleRecords.recordId>>(sql`
-    with moved as materialized (
-      select s.record_id, d.company_id
-      from unnest(${array([...documentIds].sort(), 'uuid')}) as asked (id)
-        cross join lateral (
-          select company_id
-          from ${documents}
-          where id = asked.id
-            and company_id <> ${companyId}::uuid
-          offset 0
-        ) d
-        cross join lateral (
-          select record_id
-          from ${staleRecords}
-          where key = ${keyOf('document', sql`asked.id`)}
-            and owner = ${companyId}
-          for update
-        ) s
+  const document = db
+    .select({ companyId: sql<string>`${documents.companyId}`.as('owner_now') })
+    .from(documents)
+    .where(and(eq(documents.id, sql`asked.id`), ne(documents.companyId, companyId)))
+    .offset(fence)
+    .as('document');
+  const stale = db
+    .select({ key: staleRecords.key })
+    .from(staleRecords)
+    .where(
+      and(
+        eq(staleRecords.key, keyOf('document', sql`asked.id`)),
+        eq(staleRecords.owner, companyId),
+      ),
     )
-    update ${staleRecords} s set owner = m.company_id::text
-    from moved m
-    where s.key = ${keyOf('document', sql`m.record_id`)}
-    returning s.record_id`);
-  return rows.map(({ record_id }) => record_id);
+    .for('update')
+    .as('stale');
+  const moved = db.$with('moved').as(
+    db
+      .select({ key: stale.key, companyId: document.companyId })
+      .from(sql`unnest(${array([...documentIds].sort(), 'uuid')}) as asked (id)`)
+      .crossJoinLateral(document)
+      .crossJoinLateral(stale),
+  );
+  const records = await db
+    .with(moved)
+    .update(staleRecords)
+    .set({ owner: sql`${moved.companyId}::text` })
+    .from(moved)
+    .where(
+      and(
+        sql`${staleRecords.key} = any(array(select key from moved))`,
+        eq(staleRecords.key, moved.key),
+      ),
+    )
+    .returning({ id: staleRecords.recordId });
+  return records.map(({ id }) => id);
 }
 
 /**
@@ -230,16 +113,15 @@ async function acceptOlder(
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
 ): Promise<void> {
-  await db.execute(sql`
-    update ${tableOf(kind)} r set
-      synced_at = null,
-      updated = greatest(r.raw_updated, (
-        select s.wanted
-        from ${staleRecords} s
-        where s.key = ${keyOf(eventKind[kind], sql`r.id`)}
-      ))
-    where r.id = any(${array(recordIds, 'uuid')})
-      and r.deleted_at is null`);
+  const table = kind === 'documents' ? documents : connections;
+  const wanted = db
+    .select({ wanted: staleRecords.wanted })
+    .from(staleRecords)
+    .where(eq(staleRecords.key, keyOf(eventKind[kind], sql`${table.id}`)));
+  await db
+    .update(table)
+    .set({ syncedAt: null, updated: sql`greatest(${table.rawUpdated}, ${wanted})` })
+    .where(and(isAmong(table.id, recordIds, 'uuid'), isNull(table.deletedAt)));
 }
 
 /**
@@ -253,38 +135,46 @@ async function tombstoneNotFound(
   readAt: string,
   companyId?: string,
 ): Promise<void> {
-  const ofCompany = companyId === undefined ? sql`` : sql`and s.owner = ${companyId}`;
-  const gone = sql`
-    update ${tableOf(kind)} r set
-      deleted_at = clock_timestamp(),
-      deleted_reason = 'not_found'
-    where r.id = any(${array(recordIds, 'uuid')})
-      and r.deleted_at is null
-      and (r.synced_at is null or r.synced_at < ${readAt}::timestamptz)
-      and exists (
-        select from (
-          select owner, error_code, attempts
-          from ${staleRecords}
-          where key = ${keyOf(eventKind[kind], sql`r.id`)}
-          offset 0
-        ) s
-        where s.error_code = 'RECORD_NOT_SHOWN'
-          and s.attempts >= ${recordPolicy.notFoundAttemptsMax}
-          ${ofCompany}
-        offset 0
-      )`;
+  const table = kind === 'documents' ? documents : connections;
+  const { key, owner, errorCode, attempts } = staleRecords;
+  const stale = db
+    .select({ owner, errorCode, attempts })
+    .from(staleRecords)
+    .where(eq(key, keyOf(eventKind[kind], sql`${table.id}`)))
+    .offset(fence)
+    .as('stale');
+  const longUnseen = db
+    .select({})
+    .from(stale)
+    .where(
+      and(
+        eq(stale.errorCode, 'RECORD_NOT_SHOWN'),
+        gte(stale.attempts, recordPolicy.notFoundAttemptsMax),
+        companyId === undefined ? undefined : eq(stale.owner, companyId),
+      ),
+    )
+    .offset(fence);
+  const tombstoned = db
+    .update(table)
+    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
+    .where(
+      and(
+        isAmong(table.id, recordIds, 'uuid'),
+        isNull(table.deletedAt),
+        or(isNull(table.syncedAt), lt(table.syncedAt, readAt)),
+        exists(longUnseen),
+      ),
+    )
+    .returning({ id: table.id, at: table.deletedAt });
   if (kind === 'connections') {
-    await db.execute(gone);
+    await tombstoned;
     return;
   }
-  await db.execute(sql`
-    with gone as (${gone}
-      returning r.id, r.deleted_at
-    )
-    update ${usageData} u set
-      deleted_at = g.deleted_at,
-      deleted_reason = 'document'
-    from gone g
-    where u.document_id = g.id
-      and u.deleted_at is null`);
+  const gone = db.$with('gone').as(tombstoned);
+  await db
+    .with(gone)
+    .update(usageData)
+    .set({ deletedAt: sql`${gone.at}`, deletedReason: 'document' })
+    .from(gone)
+    .where(and(eq(usageData.documentId, gone.id), isNull(usageData.deletedAt)));
 }

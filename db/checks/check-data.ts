@@ -45,15 +45,21 @@ export async function refreshDataIssues(
   companyIds: readonly string[],
   { kinds = checkKinds, off = [], today }: Checking = {},
 ): Promise<IssuesRefreshed> {
-  const { rows } = await db.execute<IssuesRefreshed & Record<string, unknown>>(sql`
-    select opened, closed, still_open as "stillOpen"
-    from ops.refresh_data_issues(
-      ${array(companyIds, 'uuid')},
-      ${array(kinds, 'text')},
-      coalesce(${today ?? null}::date, current_date),
-      ${array(off, 'text')}
-    )`);
-  return rows[0] ?? { opened: 0, closed: 0, stillOpen: 0 };
+  const [refreshed] = await db
+    .select({
+      opened: sql<number>`opened`,
+      closed: sql<number>`closed`,
+      stillOpen: sql<number>`still_open`,
+    })
+    .from(
+      sql`ops.refresh_data_issues(
+        ${array(companyIds, 'uuid')},
+        ${array(kinds, 'text')},
+        coalesce(${today ?? null}::date, current_date),
+        ${array(off, 'text')}
+      )`,
+    );
+  return refreshed ?? { opened: 0, closed: 0, stillOpen: 0 };
 }
 
 /**

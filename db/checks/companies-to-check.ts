@@ -1,10 +1,11 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, lt, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { CheckName } from '../../contract/check-names.ts';
 import type { CheckKind } from '../../contract/names.ts';
-import { array, type RowOf } from '../connection/arrays.ts';
+import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { companyChanges, dataChecks, journal, monthsKept, runs } from '../schema/metersync.ts';
+import { now } from '../schema/columns.ts';
+import { companyChanges, dataChecks, journal, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 
@@ -23,44 +24,45 @@ const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rows
  */
 export async function companiesReconciled(db: Executor, reconcileId: string): Promise<string[]> {
   const before = alias(runs, 'before');
-  const result = await db.execute<RowOf<typeof companies.id>>(sql`
-    with this_run as (
-      select ${runs.startedAt}
-      from ${runs}
-      where ${runs.runId} = ${reconcileId}::uuid
-        and ${runs.companyId} is null
-        and ${runs.resource} is null
-    ), since as (
-      select coalesce(
+  const [since] = await db
+    .select({
+      at: sql<string>`coalesce(
         max(${before.startedAt}),
-        max(this_run.started_at) - interval '1 day'
-      ) as at
-      from this_run
-        left join ${runs} ${before}
-          on ${before.companyId} is null
-          and ${before.resource} is null
-          and ${before.kind} = 'reconcile'
-          and ${before.startedAt} < this_run.started_at
-    ), changed as (
-      select ${runs.companyId}
-      from ${runs}
-      where ${runs.runId} = ${reconcileId}::uuid
-        and ${rowsChanged} > 0
-      union
-      select company_id
-      from (${eventsAppliedSince(sql`(select at from since)`)}
-      ) e
+        max(${runs.startedAt}) - interval '1 day',
+        'infinity'
+      )`,
+    })
+    .from(runs)
+    .leftJoin(
+      before,
+      and(
+        isNull(before.companyId),
+        isNull(before.resource),
+        eq(before.kind, 'reconcile'),
+        lt(before.startedAt, runs.startedAt),
+      ),
     )
-    select c.id
-    from (select distinct company_id from changed) n
-      cross join lateral (
-        select ${companies.id}
-        from ${companies}
-        where ${companies.id} = n.company_id
-        offset 0
-      ) c
-    order by c.id`);
-  return result.rows.map(({ id }) => id);
+    .where(and(eq(runs.runId, reconcileId), isNull(runs.companyId), isNull(runs.resource)));
+  const events = eventsAppliedSince(db, sql`${since?.at ?? 'infinity'}::timestamptz`).as('events');
+  const changed = db
+    .select({ companyId: runs.companyId })
+    .from(runs)
+    .where(and(eq(runs.runId, reconcileId), gt(rowsChanged, 0)))
+    .union(db.select({ companyId: events.companyId }).from(events))
+    .as('changed');
+  // The limit keeps the planner from reading all companies.
+  const company = db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(eq(companies.id, changed.companyId))
+    .limit(1)
+    .as('company');
+  const found = await db
+    .select({ id: company.id })
+    .from(changed)
+    .crossJoinLateral(company)
+    .orderBy(company.id);
+  return found.map(({ id }) => id);
 }
 
 /**
@@ -69,56 +71,69 @@ export async function companiesReconciled(db: Executor, reconcileId: string): Pr
  */
 export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
-  const isOfCheck = sql`${companyId} = judged.company_id and ${runWith} = judged.run_with`;
-  await db.execute(sql`
-    with since as (
-      select min(${seenUntil}) - ${unseenFor} as at
-      from ${dataChecks}
-    ), changed as materialized (
+  const [since] = await db
+    .select({ at: sql<string | null>`min(${seenUntil}) - ${unseenFor}` })
+    .from(dataChecks);
+  if (!since || since.at === null) return;
+  const change = changesSince(db, sql`${since.at}::timestamptz`).as('change');
+  // Events of readings name their meter.
+  const meter = db
+    .select({ companyId: meters.companyId })
+    .from(meters)
+    .where(eq(meters.id, change.meterId))
+    .limit(1)
+    .as('meter');
+  const company = sql<string>`coalesce(${change.companyId}, ${meter.companyId})`;
+  const changed = db.$with('changed').as(
+    db
+      .select({ id: company.as('company'), at: sql`max(${change.at})`.as('last_change') })
+      .from(change)
+      .leftJoinLateral(meter, sql`true`)
+      .groupBy(company),
+  );
+  const isRead = sql`exists (
       select
-        coalesce(e.company_id, m.company_id) as company_id,
-        max(e.applied_at) as at
-      from (${eventsAppliedSince(sql`(select at from since)`)}
-        union all${companiesChangedSince(sql`(select at from since)`)}
-      ) e
-        left join lateral (
-          -- Events of readings name their meter.
-          select ${meters.companyId}
-          from ${meters}
-          where ${meters.id} = e.meter_id
-          offset 0
-        ) m on true
-      group by coalesce(e.company_id, m.company_id)
-    ), judged as materialized (
-      select
-        ${companyId},
-        ${runWith},
-        ${checksOff} <> ${array(off, 'text')}
-          or ${today} <> current_date and ${runWith} = any(${array(kindsOfADay, 'text')})
-          or changed.at >= ${seenUntil} - ${unseenFor}
-          or read.company_id is not null as is_stale
-      from ${dataChecks}
-        left join changed on changed.company_id = ${companyId}
-        left join lateral (
-          select ${runs.companyId}
-          from ${runs}
-          where ${runs.companyId} = ${companyId}
-            and ${runs.resource} is not null
-            and ${runs.finishedAt} >= ${seenUntil} - ${unseenFor}
-            and ${rowsChanged} > 0
-          limit 1
-        ) read on true
-    ), outdated as (
-      delete from ${dataChecks}
-      using judged
-      where ${isOfCheck}
-        and judged.is_stale
-    )
-    update ${dataChecks}
-    set seen_until = now()
-    from judged
-    where ${isOfCheck}
-      and judged.is_stale is not true`);
+      from ${runs}
+      where ${runs.companyId} = ${companyId}
+        and ${runs.resource} is not null
+        and ${runs.finishedAt} >= ${seenUntil} - ${unseenFor}
+        and ${rowsChanged} > 0
+    )`;
+  const judged = db.$with('judged').as(
+    db
+      .select({
+        companyId,
+        runWith,
+        isStale: sql<boolean>`coalesce(
+          ${checksOff} <> ${array(off, 'text')}
+            or ${today} <> current_date and ${isAmong(runWith, kindsOfADay)}
+            or ${changed.at} >= ${seenUntil} - ${unseenFor}
+            or ${isRead},
+          false
+        )`.as('is_stale'),
+      })
+      .from(dataChecks)
+      .leftJoin(changed, eq(changed.id, companyId)),
+  );
+  const stale = db
+    .select({ companyId: judged.companyId, runWith: judged.runWith })
+    .from(judged)
+    .where(sql`${judged.isStale}`);
+  const outdated = db
+    .$with('outdated')
+    .as(db.delete(dataChecks).where(sql`(${companyId}, ${runWith}) in ${stale}`));
+  await db
+    .with(changed, judged, outdated)
+    .update(dataChecks)
+    .set({ seenUntil: now })
+    .from(judged)
+    .where(
+      and(
+        eq(companyId, judged.companyId),
+        eq(runWith, judged.runWith),
+        not(sql`${judged.isStale}`),
+      ),
+    );
 }
 
 /** Lists companies whose data changed since their last check, each with the checks to make. */
@@ -127,55 +142,67 @@ export async function companiesToCheck(
   kinds: readonly CheckKind[],
 ): Promise<CompanyToCheck[]> {
   const { companyId, runWith } = dataChecks;
-  const result = await db.execute<{ id: string; kinds: CheckKind[] }>(sql`
-    select
-      ${companies.id},
-      array_agg(asked.kind order by asked.place) as kinds
-    from ${companies}
-      cross join unnest(${array(kinds, 'text')}) with ordinality as asked (kind, place)
-      left join ${dataChecks}
-        on ${companyId} = ${companies.id}
-        and ${runWith} = asked.kind
-    where ${companyId} is null
-    group by ${companies.id}
-    order by ${companies.id}`);
-  return result.rows;
+  return await db
+    .select({
+      id: companies.id,
+      kinds: sql<CheckKind[]>`array_agg(asked.kind order by asked.place)`,
+    })
+    .from(companies)
+    .crossJoin(sql`unnest(${array(kinds, 'text')}) with ordinality as asked (kind, place)`)
+    .leftJoin(dataChecks, and(eq(companyId, companies.id), eq(runWith, sql`asked.kind`)))
+    .where(isNull(companyId))
+    .groupBy(companies.id)
+    .orderBy(companies.id);
 }
 
 /**
- * Companies whose records changed since a time, whoever wrote them. The note of a change stays until
- * the company's months are worked out again.
+ * Companies whose records changed since a time, whoever wrote them, with the companies and meters of events. A
+ * change counts again when the company's months are worked out, because it is no longer noted by itself then.
  */
-const companiesChangedSince = (at: SQL): SQL => sql`
-  select ${companyChanges.companyId}, null, ${companyChanges.changedAt}
-  from ${companyChanges}
-  where ${companyChanges.changedAt} between ${at} and 'infinity'
-  union all
-  select ${monthsKept.companyId}, null, ${monthsKept.keptAt}
-  from ${monthsKept}
-  where ${monthsKept.keptAt} >= ${at}`;
+const changesSince = (db: Executor, since: SQL) =>
+  eventsAppliedSince(db, since).unionAll(
+    db
+      .select({
+        companyId: sql<string | null>`${companyChanges.companyId}`,
+        meterId: sql<string | null>`null`,
+        at: sql<string>`${companyChanges.changedAt}`,
+      })
+      .from(companyChanges)
+      .where(isSince(companyChanges.changedAt, since)),
+  );
 
 /**
  * Companies and meters of events that were applied since a time, by a read or at once with nothing to read.
  * Events that were received more than a day before are set aside as they are applied.
  */
-const eventsAppliedSince = (at: SQL): SQL => sql`
-  select
-    ${journal.companyId},
-    case when ${journal.kind} = 'interval' then ${journal.recordId} end as meter_id,
-    ${appliedAt} as applied_at
-  from ${journal}
-  -- Both bounds: with one alone the planner expects a third of the journal.
-  where ${journal.receivedAt} between ${at} - interval '1 day' and 'infinity'
-    and ${journal.outcome} in ('applied', 'superseded')
-    and ${appliedAt} >= ${at}
-  union all
-  select
-    ${journal.companyId},
-    case when ${journal.kind} = 'interval' then ${journal.recordId} end,
-    ${journal.asideAt}
-  from ${journal}
-  where ${journal.aside} in ('superseded', 'late')
-    and ${journal.asideAt} between ${at} and 'infinity'`;
+const eventsAppliedSince = (db: Executor, since: SQL) => {
+  const columns = (appliedAt: SQLWrapper) => ({
+    companyId: sql<string | null>`${journal.companyId}`.as('changed_company'),
+    meterId: sql<
+      string | null
+    >`case when ${journal.kind} = 'interval' then ${journal.recordId} end`.as('changed_meter'),
+    at: sql<string>`${appliedAt}`.as('changed_at'),
+  });
+  const appliedAt = sql`coalesce(${journal.settledAt}, ${journal.recordedAt})`;
+  return db
+    .select(columns(appliedAt))
+    .from(journal)
+    .where(
+      and(
+        isSince(journal.receivedAt, sql`${since} - interval '1 day'`),
+        inArray(journal.outcome, ['applied', 'superseded']),
+        sql`${appliedAt} >= ${since}`,
+      ),
+    )
+    .unionAll(
+      db
+        .select(columns(journal.asideAt))
+        .from(journal)
+        .where(
+          and(inArray(journal.aside, ['superseded', 'late']), isSince(journal.asideAt, since)),
+        ),
+    );
+};
 
-const appliedAt = sql`coalesce(${journal.settledAt}, ${journal.recordedAt})`;
+/** Whether a time is since another. With one bound the planner expects a third of the table. */
+const isSince = (time: SQLWrapper, since: SQL): SQL => sql`${time} between ${since} and 'infinity'`;

@@ -74,6 +74,12 @@ export function setToExcluded(columns: readonly PgColumn[]): SQL {
   return sql.join(set, sql.raw(',\n        '));
 }
 
+/** The values that an `insert` brings, for its `onConflictDoUpdate`. */
+export const excluded = (columns: Readonly<Record<string, PgColumn>>): Record<string, SQL> =>
+  Object.fromEntries(
+    Object.entries(columns).map(([key, { name }]) => [key, sql`excluded.${sql.identifier(name)}`]),
+  );
+
 const plain = /^[\w.:+-]+$/;
 
 /**

@@ -8,20 +8,7 @@ import { belongsTo } from './pools.ts';
 export type Database = NodePgDatabase & { readonly $client: pg.Pool };
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 /** Runs statements: the pool, or a transaction on one connection. */
-export type Executor = Pick<
-  Database,
-  | 'execute'
-  | 'select'
-  | 'selectDistinct'
-  | 'selectDistinctOn'
-  | '$with'
-  | 'with'
-  | '$count'
-  | 'insert'
-  | 'update'
-  | 'delete'
-  | '_'
->;
+export type Executor = Omit<Database, '$client' | 'transaction'>;
 
 export interface Warehouse {
   readonly db: Database;

@@ -27,8 +27,8 @@ const known = new Map<string, { readonly name: string; sends: number }>();
 export const sendsMin = 20;
 
 /**
- * Sends a statement that runs for each event, page, range or company as a named statement of `pg`. Each
- * connection parses it once and soon stops planning it, which halves the cost of small statements.
+ * Sends a statement of `db/hot` as a named statement of `pg`. Each connection parses it once and soon stops
+ * planning it, which halves the cost of small statements.
  * `test/db/cost` runs all statements with such plans. Names end in a hash of the text, so that behind a
  * pooler the session of another client has the same statement under the name, or none. After the first error
  * from such a pooler, its pool prepares nothing any more.

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { migrations } from '../migrate/migrations-table.ts';
-import { alerts, catchUps, monthsKept } from '../schema/metersync.ts';
+import { alerts, catchUps, companyChanges } from '../schema/metersync.ts';
 import type { Executor } from './connect.ts';
 
 /**
@@ -13,7 +13,7 @@ const tables = {
   /** Recording events, against a catch-up that wants to sleep. */
   catchUps: sql`${catchUps}`,
   /** Keeping the months of companies. */
-  monthsKept: sql`${monthsKept}`,
+  companyChanges: sql`${companyChanges}`,
   /** Migrations, and making typed views. */
   migrations,
 } as const;

@@ -1,11 +1,13 @@
-import { and, desc, eq, max, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, max, ne, type SQL, sql } from 'drizzle-orm';
+import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { namesOfRecords } from '../read/names.ts';
-import { type RecordResource, recordResources, tableOf } from '../resources.ts';
+import { namesOfRecords, type RecordKey } from '../read/names.ts';
+import { type RecordResource, recordResources } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
-import { approveReadings, reviveReadings } from './decide-readings.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
-import { keyOfNoted, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
+import { companyOf } from './list-rows.ts';
+import { approveReadings, reviveReadings } from './removed-readings.ts';
+import { note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 
@@ -22,12 +24,18 @@ const idOfNote = sql`case
         )
       end`;
 
+/** The record that has the name of a note: of readings their meter. */
+const subjectOfNote = sql`jsonb_build_object(
+        'resource', case when ${note.meterId} is null then ${note.resource} else 'meters' end,
+        'id', coalesce(${note.meterId}, ${note.recordId})
+      )`;
+
 /** Reads inferred deletions, the newest first: deletions that wait for a decision or all, of all runs or one run. */
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
 ) {
-  const { runId, companyId, resource, state, reason, recordId, notedAt, meterId } = note;
+  const { runId, companyId, resource, state, reason, recordId, notedAt } = note;
   const found = await db
     .select({
       runId,
@@ -43,7 +51,7 @@ export async function readDeletes(
       notedAt: sql<string>`${max(notedAt)}`,
       /** Some of their ids; of readings some of the ranges, after the meter. */
       examples: sql<string[]>`(array_agg(${idOfNote} order by ${recordId}))[1:3]`,
-      meters: sql<(string | null)[]>`(array_agg(${meterId} order by ${recordId}))[1:3]`,
+      subjects: sql<RecordKey[]>`to_jsonb((array_agg(${subjectOfNote} order by ${recordId}))[1:3])`,
     })
     .from(note)
     .where(
@@ -54,25 +62,15 @@ export async function readDeletes(
     )
     .groupBy(runId, companyId, resource, state, reason)
     .orderBy(desc(max(notedAt)), resource, companyId);
-  const ofCompany = (id: string) => ({ resource: 'companies', id });
-  const named = found.map(({ resource, examples, meters }) =>
-    examples.map((id, at) => {
-      const meter = meters[at] ?? null;
-      return meter === null ? { resource, id } : { resource: 'meters', id: meter };
-    }),
-  );
   const nameOf = await namesOfRecords(
     db,
-    found.flatMap((of, at) => [
-      ...(of.companyId === null ? [] : [ofCompany(of.companyId)]),
-      ...(named[at] ?? []),
-    ]),
+    found.flatMap((of) => [...companyOf(of), ...of.subjects]),
   );
-  return found.map(({ meters: _, ...of }, at) => ({
+  return found.map(({ subjects, ...of }) => ({
     ...of,
-    company: of.companyId === null ? null : nameOf(ofCompany(of.companyId)),
+    company: companyOf(of).map(nameOf)[0] ?? null,
     /** What people call each of the examples, or its meter; null where it has no name. */
-    names: (named[at] ?? []).map(nameOf),
+    names: subjects.map(nameOf),
   }));
 }
 
@@ -113,11 +111,18 @@ export async function settleHeld(db: Database): Promise<void> {
         runId,
         (resource) => sql`${stillAbsent(resource)} and ${needsNobody(resource)}`,
       );
-      await tx.execute(sql`
-        delete from ${deletes} ${note}
-        where ${note.runId} = ${runId}::uuid
-          and ${note.state} = 'quarantined'
-          and not (${waits})`);
+      const settled = tx
+        .select({ resource: note.resource, recordId: note.recordId })
+        .from(note)
+        .where(and(eq(note.runId, runId), eq(note.state, 'quarantined'), sql`not (${waits})`));
+      await tx
+        .delete(deletes)
+        .where(
+          and(
+            eq(deletes.runId, runId),
+            sql`(${deletes.resource}, ${deletes.recordId}) in ${settled}`,
+          ),
+        );
     });
   }
 }
@@ -130,15 +135,15 @@ async function retireHeld(
   runId: string,
   which: (resource: RecordResource) => SQL,
 ): Promise<{ tombstoned: number; held: number }> {
-  let tombstoned = 0;
-  let held = 0;
   // All notes first: a run that judges a listing again locks its notes before its rows.
-  for (const resource of recordResources)
-    held += await lockNotes(tx, runId, resource, 'quarantined');
+  const held = await lockNotes(tx, runId, 'quarantined');
+  let tombstoned = 0;
   for (const resource of recordResources) {
     const ofHeld = sql`${note.state} = 'quarantined' and ${which(resource)}`;
-    tombstoned += await tombstone(tx, runId, resource, ofHeld);
-    await noteTombstoned(tx, runId, resource);
+    const ids = await tombstone(tx, runId, resource, ofHeld);
+    const areGone = and(eq(note.resource, resource), isAmong(note.recordId, ids));
+    if (ids.length > 0) await decide(tx, runId, areGone, 'applied');
+    tombstoned += ids.length;
   }
   return { tombstoned, held };
 }
@@ -158,10 +163,8 @@ export async function undoDeletes(
 ): Promise<{ revived: number; waiting: number }> {
   return await withTransaction(db, async (tx) => {
     let revived = await reviveReadings(tx, runId);
-    for (const resource of recordResources) {
-      await lockNotes(tx, runId, resource, 'applied');
-      revived += await revive(tx, runId, resource);
-    }
+    await lockNotes(tx, runId, 'applied');
+    for (const resource of recordResources) revived += await revive(tx, runId, resource);
     const undone = await decide(tx, runId, sql`${note.state} = 'applied'`, 'undone');
     if (undone > 0) return { revived, waiting: 0 };
     await forgetOtherDecisions(tx, runId);
@@ -172,54 +175,40 @@ export async function undoDeletes(
 
 /** Forgets decisions of other runs on what a run keeps: one would keep it all the same. */
 async function forgetOtherDecisions(tx: Executor, runId: string): Promise<void> {
-  await tx.execute(sql`
-    delete from ${deletes} other
-    using ${deletes} ${note}
-    where ${note.runId} = ${runId}::uuid
-      and ${note.state} in ('rejected', 'undone')
-      and other.resource = ${note.resource}
-      and other.record_id = ${note.recordId}
-      and other.run_id <> ${note.runId}
-      and other.state in ('rejected', 'undone')`);
+  const decided: State[] = ['rejected', 'undone'];
+  const kept = tx
+    .select({ resource: note.resource, recordId: note.recordId })
+    .from(note)
+    .where(and(eq(note.runId, runId), inArray(note.state, decided)));
+  await tx
+    .delete(deletes)
+    .where(
+      and(
+        sql`(${deletes.resource}, ${deletes.recordId}) in ${kept}`,
+        ne(deletes.runId, runId),
+        inArray(deletes.state, decided),
+      ),
+    );
 }
 
-/** Locks a run's notes of a resource in the order of their ids; returns how many there are. */
-async function lockNotes(
-  tx: Executor,
-  runId: string,
-  resource: RecordResource,
-  state: State,
-): Promise<number> {
+/** Locks a run's notes of records in the order of their ids; returns how many there are. */
+async function lockNotes(tx: Executor, runId: string, state: State): Promise<number> {
   const locked = await tx
     .select({ recordId: deletes.recordId })
     .from(deletes)
-    .where(and(eq(deletes.runId, runId), eq(deletes.resource, resource), eq(deletes.state, state)))
-    .orderBy(deletes.recordId)
+    .where(and(eq(deletes.runId, runId), eq(deletes.state, state), isNull(deletes.meterId)))
+    .orderBy(deletes.resource, deletes.recordId)
     .for('update');
   return locked.length;
 }
 
-/** Marks the quarantined rows that are tombstoned now as applied. */
-async function noteTombstoned(
-  tx: Executor,
-  runId: string,
-  resource: RecordResource,
-): Promise<void> {
-  await tx
-    .update(note)
-    .set({ state: 'applied', decidedAt: sql`clock_timestamp()` })
-    .where(sql`${note.runId} = ${runId}::uuid
-      and ${note.resource} = ${resource}
-      and ${note.state} = 'quarantined'
-      and ${note.reason} = (
-        select ${row.deletedReason}
-        from ${tableOf(resource)} ${row}
-        where ${row.id} = ${keyOfNoted(resource)}
-      )`);
-}
-
 /** Moves notes of a run to another state; returns how many rows they name. */
-async function decide(db: Executor, runId: string, which: SQL, to: State): Promise<number> {
+async function decide(
+  db: Executor,
+  runId: string,
+  which: SQL | undefined,
+  to: State,
+): Promise<number> {
   const decided = await db
     .update(note)
     .set({ state: to, decidedAt: to === 'quarantined' ? null : sql`clock_timestamp()` })

@@ -25,27 +25,21 @@ export async function goneCompanies(db: Executor, listedIds: readonly string[]):
   return gone.map(({ id }) => id);
 }
 
-/** A listing of a company. */
-export interface CompanyListing {
-  readonly companyId: string;
-  readonly resource: CompanyListed;
-}
-
 /** Lists the listings of companies that have live rows. */
-export async function livingOf(
-  db: Executor,
-  companyIds: readonly string[],
-): Promise<CompanyListing[]> {
-  const living = listedByCompanies.map(
-    (resource, place) => sql`
-      select ${resource} as resource, ${place}::int as place
-      where ${anyOf(resources[resource].table, sql`asked.id`, sql`${resources[resource].table.deletedAt} is null`)}`,
-  );
-  const result = await db.execute<Record<string, unknown> & CompanyListing>(sql`
-    select asked.id as "companyId", living.resource
-    from unnest(${array(companyIds, 'uuid')}) as asked (id)
-      cross join lateral (${sql.join(living, sql` union all `)}
-      ) living
-    order by asked.id, living.place`);
-  return result.rows;
+export async function livingOf(db: Executor, companyIds: readonly string[]) {
+  const lives = listedByCompanies.map((resource) => {
+    const { table } = resources[resource];
+    return sql`when ${resource} then ${anyOf(table, sql`asked.id`, sql`${table.deletedAt} is null`)}`;
+  });
+  return await db
+    .select({
+      companyId: sql<string>`asked.id`,
+      resource: sql<CompanyListed>`living.resource`,
+    })
+    .from(sql`unnest(${array(companyIds, 'uuid')}) as asked (id)`)
+    .crossJoin(
+      sql`unnest(${array(listedByCompanies, 'text')}) with ordinality as living (resource, place)`,
+    )
+    .where(sql`case living.resource ${sql.join(lives, sql` `)} end`)
+    .orderBy(sql`asked.id, living.place`);
 }

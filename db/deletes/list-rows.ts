@@ -1,10 +1,9 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
+import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { namesOfRecords } from '../read/names.ts';
-import { deletes } from '../schema/metersync.ts';
+import { namesOfRecords, type RecordKey } from '../read/names.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { waits } from './explained.ts';
-import { note } from './tombstone.ts';
+import { note, rowsOfNote, usage } from './tombstone.ts';
 
 /** A row that a run found missing, with what a person has to know to decide on it. */
 export interface DeletedRow {
@@ -38,26 +37,35 @@ export interface SumOfDeleted {
   readonly currency: string | null;
 }
 
-/** The document of a note about it, or about its usage. */
-const bill = sql`
-      left join ${usageData}
-        on ${note.resource} = 'usageData'
-          and ${usageData.id} = metersync.uuid_of(${note.recordId})
-      left join ${documents}
-        on ${documents.id} = case ${note.resource}
-          when 'documents' then metersync.uuid_of(${note.recordId})
-          when 'usageData' then ${usageData.documentId}
-        end
-      left join lateral analytics.read_bill(${documents.raw}) b on true`;
+/** The bill of a note about a document or its usage. */
+export const billOf = (db: Executor) =>
+  db
+    .select({
+      invoiceId: sql<string | null>`b.invoice_id`.as('invoice_id'),
+      provider: sql<string | null>`b.provider`.as('provider'),
+      day: sql`coalesce(b.bill_date, b.end_date, b.start_date)`.as('day'),
+      cost: sql`coalesce(b.current_charges, b.total_charges)`.as('cost'),
+      currency: sql<string | null>`b.currency`.as('currency'),
+    })
+    .from(documents)
+    .crossJoinLateral(sql`analytics.read_bill(${documents.raw}) b`)
+    .where(sql`${documents.id} = case ${note.resource}
+      when 'documents' then metersync.uuid_of(${note.recordId})
+      when 'usageData' then (select ${usage.documentId} ${ofUsage})
+    end`)
+    .as('bill');
+
+const ofUsage = sql`
+  from ${usageData} ${usage}
+  where ${note.resource} = 'usageData'
+    and ${usage.id} = metersync.uuid_of(${note.recordId})`;
 
 /** The cost of a document; its usage would add it a second time. */
-const costOf: SQL = sql`case
-        when ${note.resource} = 'documents' then coalesce(b.current_charges, b.total_charges)
-      end`;
+const costOf = (cost: SQLWrapper) => sql`case when ${note.resource} = 'documents' then ${cost} end`;
 
 /** What a run found missing, except rows that no longer wait. */
-const of = (runId: string): SQL =>
-  sql`${eq(note.runId, runId)} and (${note.state} <> 'quarantined' or ${waits})`;
+const isFoundBy = (runId: string) =>
+  and(eq(note.runId, runId), sql`(${note.state} <> 'quarantined' or ${waits})`);
 
 /** Lists all that a run found gone, or at most `limit` of it. */
 export async function listDeletedRows(
@@ -65,63 +73,72 @@ export async function listDeletedRows(
   runId: string,
   limit: number | null = null,
 ): Promise<DeletedRow[]> {
-  const { rows } = await db.execute<
-    DeletedRow & { meter: string | null } & Record<string, unknown>
-  >(sql`
-    select
-      ${note.resource},
-      coalesce(${note.meterId}, ${note.recordId}) as id,
-      ${note.state},
-      ${note.reason} = 'listed' as "listedAsDeleted",
-      ${note.companyId}::text as "companyId",
-      b.invoice_id as name,
-      b.provider,
-      coalesce(
-        to_char(${note.startsFrom} at time zone 'UTC', 'YYYY-MM-DD HH24:MI')
-          || to_char(${note.startsBefore} at time zone 'UTC', '" to" YYYY-MM-DD HH24:MI "UTC"'),
-        ${usageData.startDate}::text,
-        coalesce(b.bill_date, b.end_date, b.start_date)::text
-      ) as date,
-      (${costOf})::text as cost,
-      b.currency,
-      ${note.readings}::float8 as readings
-    from ${deletes} ${note}${bill}
-    where ${of(runId)}
-    order by ${note.resource}, date desc nulls last, ${note.recordId}
-    limit ${limit}`);
-  const ofCompany = (id: string) => ({ resource: 'companies', id });
-  const ofRow = ({ resource, id }: DeletedRow) => ({
-    resource: resource === 'intervals' ? 'meters' : resource,
-    id,
+  const bill = billOf(db);
+  const { resource, recordId, meterId, startsFrom, startsBefore } = note;
+  const date = sql<string | null>`coalesce(
+        to_char(${startsFrom} at time zone 'UTC', 'YYYY-MM-DD HH24:MI')
+          || to_char(${startsBefore} at time zone 'UTC', '" to" YYYY-MM-DD HH24:MI "UTC"'),
+        (select ${usage.startDate}::text ${ofUsage}),
+        ${bill.day}::text
+      )`.as('date');
+  const found = db
+    .select({
+      resource,
+      id: sql<string>`coalesce(${meterId}, ${recordId})`,
+      state: note.state,
+      listedAsDeleted: sql<boolean>`${note.reason} = 'listed'`,
+      companyId: note.companyId,
+      name: bill.invoiceId,
+      provider: bill.provider,
+      date,
+      cost: sql<string | null>`(${costOf(bill.cost)})::text`,
+      currency: bill.currency,
+      readings: note.readings,
+    })
+    .from(note)
+    .leftJoinLateral(bill, sql`true`)
+    .where(isFoundBy(runId))
+    .orderBy(resource, sql`${date} desc nulls last`, recordId)
+    .$dynamic();
+  const rows = await (limit === null ? found : found.limit(limit));
+  const subjectOf = (row: RecordKey): RecordKey => ({
+    resource: row.resource === 'intervals' ? 'meters' : row.resource,
+    id: row.id,
   });
   const nameOf = await namesOfRecords(
     db,
-    rows.flatMap((one) => [
-      ofRow(one),
-      ...(one.companyId === null ? [] : [ofCompany(one.companyId)]),
-    ]),
+    rows.flatMap((row) => [subjectOf(row), ...companyOf(row)]),
   );
-  return rows.map((one) => ({
-    ...one,
-    name: one.name ?? nameOf(ofRow(one)),
-    company: one.companyId === null ? null : nameOf(ofCompany(one.companyId)),
+  return rows.map((row) => ({
+    ...row,
+    name: row.name ?? nameOf(subjectOf(row)),
+    company: companyOf(row).map(nameOf)[0] ?? null,
   }));
 }
 
+/** The company of a note as a record, if it has one. */
+export const companyOf = ({ companyId }: { readonly companyId: string | null }): RecordKey[] =>
+  companyId === null ? [] : [{ resource: 'companies', id: companyId }];
+
 /** Adds up all that a run found gone, by resource, state and currency. */
 export async function sumDeletedRows(db: Executor, runId: string): Promise<SumOfDeleted[]> {
-  const { rows } = await db.execute<SumOfDeleted & Record<string, unknown>>(sql`
-    select
-      ${note.resource},
-      ${note.state},
-      sum(coalesce(${note.readings}, 1))::int as rows,
-      (sum(coalesce(${note.readings}, 1)) filter (where ${note.reason} = 'listed'))::int
-        as "listedAsDeleted",
-      sum(${costOf})::text as cost,
-      case when ${note.resource} = 'documents' then b.currency end as currency
-    from ${deletes} ${note}${bill}
-    where ${of(runId)}
-    group by 1, 2, 6
-    order by 1, 2, 6`);
-  return rows.map((row) => ({ ...row, listedAsDeleted: row.listedAsDeleted ?? 0 }));
+  const bill = billOf(db);
+  const { resource, state } = note;
+  const currency = sql<
+    string | null
+  >`case when ${resource} = 'documents' then ${bill.currency} end`;
+  return await db
+    .select({
+      resource,
+      state,
+      rows: sql<number>`sum(${rowsOfNote})::int`,
+      listedAsDeleted: sql<number>`coalesce(sum(${rowsOfNote}) filter (where ${note.reason} = 'listed'), 0)::int`,
+      cost: sql<string | null>`sum(${costOf(bill.cost)})::text`,
+      currency,
+    })
+    .from(note)
+    .leftJoinLateral(bill, sql`true`)
+    .where(isFoundBy(runId))
+    .groupBy(sql`1, 2, 6`)
+    .orderBy(sql`1, 2, 6`);
 }

@@ -1,25 +1,38 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
-import { array, type RowOf } from '../connection/arrays.ts';
+import { isNotNull, type SQL, sql } from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { idOf, type RecordResource, tableOf } from '../resources.ts';
+import { idOf, type RecordResource, resources } from '../resources.ts';
 import { companyChanges, deletes } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 
 /** A row of any resource, with only columns that the tables of all resources have. */
 export const row = alias(documents, 'row');
 
+/** The rows of a resource, each of them as `row`. */
+export const rowsOf = (resource: RecordResource) =>
+  alias(resources[resource].table as typeof documents, 'row');
+
 /** What a run noted of a row. */
 export const note = alias(deletes, 'note');
 
 /** How many rows a note is about: one record, or the readings of a range. */
-export const rowsOfNote = sql`coalesce(${note.readings}, 1)`;
+export const rowsOfNote = sql<number>`coalesce(${note.readings}, 1)`;
 
 /** A row of usage data. */
 export const usage = alias(usageData, 'usage');
 
+const clock = sql`clock_timestamp()`;
+
+/** The note that records of a company changed, for an `insert` from a `select`. */
+export const changeOf = <Id extends PgColumn | SQL.Aliased>(companyId: Id) => ({
+  companyId,
+  changedAt: clock.as('changed_at'),
+  isKept: sql`false`.as('is_kept'),
+});
+
 /**
- * Tombstones the rows whose note meets a condition; returns how many. A document takes its usage
+ * Tombstones the rows whose note meets a condition; returns their ids. A document takes its usage
  * with it. One that the service lists as deleted also takes over `updated`, so that no late event
  * revives it.
  */
@@ -28,32 +41,19 @@ export async function tombstone(
   runId: string,
   resource: RecordResource,
   which: SQL,
-): Promise<number> {
-  await lockRows(tx, runId, resource, which);
-  const tombstoned = await tombstoneRows(tx, runId, resource, which);
-  if (resource === 'documents') await tombstoneUsage(tx, runId, tombstoned);
-  return tombstoned.length;
-}
-
-async function tombstoneRows(
-  tx: Executor,
-  runId: string,
-  resource: RecordResource,
-  which: SQL,
 ): Promise<string[]> {
-  const noted = notedBy(runId, resource);
-  const takenOver =
-    resource === 'documents'
-      ? sql`,
-      updated = greatest(${row.updated}, ${noted.valueOf(sql`${note.updated}`)})`
-      : sql``;
-  const { rows } = await tx.execute<RowOf<typeof documents.id>>(sql`
-    update ${tableOf(resource)} ${row}
-    set deleted_at = clock_timestamp(),
-      deleted_reason = ${noted.valueOf(sql`${note.reason}`)}${takenOver}
-    where ${noted.is(which)}
-    returning ${row.id}`);
-  return rows.map(({ id }) => id);
+  await lockRows(tx, runId, resource, which);
+  const { is, noted } = notedBy(runId, resource);
+  const isDocument = resource === 'documents';
+  const takenOver = { updated: sql`greatest(${row.updated}, ${noted(note.updated)})` };
+  const tombstoned = await tx
+    .update(rowsOf(resource))
+    .set({ deletedAt: clock, deletedReason: noted(note.reason), ...(isDocument && takenOver) })
+    .where(is(which))
+    .returning({ id: row.id });
+  const ids = tombstoned.map(({ id }) => id);
+  if (isDocument) await tombstoneUsage(tx, runId, ids);
+  return ids;
 }
 
 /** Tombstones the usage of documents, except rows that the run noted themselves. */
@@ -101,19 +101,25 @@ async function lockRows(
   resource: RecordResource,
   which: SQL,
 ): Promise<void> {
-  const noted = notedBy(runId, resource);
-  await tx.execute(sql`
-    with locked as materialized (
-      select ${noted.valueOf(sql`${note.companyId}`)} as company_id
-      from ${tableOf(resource)} ${row}
-      where ${noted.is(which)}
-      order by ${row.id}
-      for no key update
-    )
-    insert into ${companyChanges} (company_id)
-    select distinct company_id
-    from locked
-    where company_id is not null`);
+  const { is, noted } = notedBy(runId, resource);
+  const locked = tx.$with('locked').as(
+    tx
+      .select({ companyId: noted(note.companyId).as('company_id') })
+      .from(rowsOf(resource))
+      .where(is(which))
+      .orderBy(row.id)
+      .for('no key update'),
+  );
+  await tx
+    .with(locked)
+    .insert(companyChanges)
+    .select(
+      tx
+        .select(changeOf(locked.companyId))
+        .from(locked)
+        .where(isNotNull(locked.companyId))
+        .groupBy(locked.companyId),
+    );
 }
 
 /** Restores rows that a run tombstoned and nothing else has tombstoned since; documents with their usage. */
@@ -125,7 +131,22 @@ export async function revive(
   await lockRows(tx, runId, resource, isApplied);
   // The usage first: it is found by the tombstones of its documents.
   if (resource === 'documents') await reviveUsage(tx, runId);
-  return await reviveRows(tx, runId, resource);
+  const { is, noted } = notedBy(runId, resource);
+  // Gives back what the tombstone took over of `updated`, so that the next read is not older.
+  const givenBack = sql`case
+        when ${row.updated} = ${noted(note.updated)}
+          then coalesce(${row.rawUpdated}, ${row.updated})
+        else ${row.updated}
+      end`;
+  const { rowCount } = await tx
+    .update(rowsOf(resource))
+    .set({
+      deletedAt: null,
+      deletedReason: null,
+      ...(resource === 'documents' && { updated: givenBack }),
+    })
+    .where(is(isApplied));
+  return rowCount ?? 0;
 }
 
 async function reviveUsage(tx: Executor, runId: string): Promise<void> {
@@ -135,26 +156,6 @@ async function reviveUsage(tx: Executor, runId: string): Promise<void> {
     .where(sql`${isUsageOfNoted(runId)}
       and ${usageData.deletedReason} = 'document'
       and ${usageData.deletedAt} = ${deletedWith}`);
-}
-
-async function reviveRows(tx: Executor, runId: string, resource: RecordResource): Promise<number> {
-  const noted = notedBy(runId, resource);
-  // Gives back what the tombstone took over of `updated`, so that the next read is not older.
-  const givenBack =
-    resource === 'documents'
-      ? sql`,
-      updated = case
-        when ${row.updated} = ${noted.valueOf(sql`${note.updated}`)}
-          then coalesce(${row.rawUpdated}, ${row.updated})
-        else ${row.updated}
-      end`
-      : sql``;
-  const result = await tx.execute(sql`
-    update ${tableOf(resource)} ${row}
-    set deleted_at = null,
-      deleted_reason = null${givenBack}
-    where ${noted.is(isApplied)}`);
-  return result.rowCount ?? 0;
 }
 
 /** The key of the row that a run noted. */
@@ -176,7 +177,7 @@ const notedBy = (runId: string, resource: RecordResource) => {
     is: (which: SQL): SQL => sql`${row.id} = any(${keys})
       and exists (select ${ofRow} and ${which} offset 0)`,
     /** A column of the note. */
-    valueOf: (column: SQL): SQL => sql`(select ${column} ${ofRow})`,
+    noted: (column: PgColumn): SQL => sql`(select ${column} ${ofRow})`,
   };
 };
 

@@ -1,9 +1,8 @@
-import { sql } from 'drizzle-orm';
+import { and, count, eq, gt, sql } from 'drizzle-orm';
 import type { Undecided } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
-import { deletes } from '../schema/metersync.ts';
-import { documents } from '../schema/utility.ts';
 import { waits } from './explained.ts';
+import { billOf } from './list-rows.ts';
 import { note, rowsOfNote } from './tombstone.ts';
 
 /** Above this number of bills their cost is not reported, because each record has to be read for it. */
@@ -11,53 +10,46 @@ const billsMax = 1_000;
 
 /** Reads what waits for a decision, of at most so many notes. */
 export async function readUndecided(db: Executor, most: number): Promise<Undecided> {
-  const { rows } = await db.execute<{
-    resource: string;
-    rows: number;
-    companies: string[];
-    listed: number;
-  }>(sql`
-    select
-      resource,
-      sum(rows)::int as rows,
-      coalesce(array_agg(distinct company_id::text) filter (where company_id is not null), '{}') as companies,
-      coalesce(sum(rows) filter (where reason = 'listed'), 0)::int as listed
-    from (
-      select ${note.resource}, ${note.companyId}, ${note.reason}, ${rowsOfNote} as rows
-      from ${deletes} ${note}
-      where ${waits}
-      order by ${note.companyId}, ${note.resource}
-      limit ${most}
-    ) undecided
-    group by resource
-    order by resource`);
-  const bills = rows.find(({ resource }) => resource === 'documents')?.rows ?? 0;
+  const { resource, companyId, reason } = note;
+  const undecided = db
+    .select({ resource, companyId, reason, rows: rowsOfNote.as('rows') })
+    .from(note)
+    .where(waits)
+    .orderBy(companyId, resource)
+    .limit(most)
+    .as('undecided');
+  const found = await db
+    .select({
+      resource: undecided.resource,
+      rows: sql<number>`sum(${undecided.rows})::int`,
+      companies: sql<string[]>`coalesce(
+        array_agg(distinct ${undecided.companyId}::text) filter (where ${undecided.companyId} is not null),
+        '{}'
+      )`,
+      listed: sql<number>`coalesce(sum(${undecided.rows}) filter (where ${undecided.reason} = 'listed'), 0)::int`,
+    })
+    .from(undecided)
+    .groupBy(undecided.resource)
+    .orderBy(undecided.resource);
+  const bills = found.find((of) => of.resource === 'documents')?.rows ?? 0;
   return {
-    byResource: rows.map(({ resource, rows: count }) => ({ resource, rows: count })),
-    companies: new Set(rows.flatMap(({ companies }) => companies)).size,
-    listedAsDeleted: rows.reduce((sum, { listed }) => sum + listed, 0),
+    byResource: found.map((of) => ({ resource: of.resource, rows: of.rows })),
+    companies: new Set(found.flatMap(({ companies }) => companies)).size,
+    listedAsDeleted: found.reduce((all, { listed }) => all + listed, 0),
     cost: bills === 0 || bills > billsMax ? [] : await readCost(db),
   };
 }
 
 async function readCost(db: Executor): Promise<string[]> {
-  const { rows } = await db.execute<{ cost: string }>(sql`
-    select
-      concat_ws(
-        ' ',
-        to_char(
-          sum(metersync.amount(coalesce(b.current_charges, b.total_charges))),
-          'FM999,999,999,999,990.00'
-        ),
-        b.currency
-      ) as cost
-    from ${deletes} ${note}
-      join ${documents} on ${documents.id} = metersync.uuid_of(${note.recordId})
-      cross join lateral analytics.read_bill(${documents.raw}) b
-    where ${note.resource} = 'documents'
-      and ${waits}
-    group by b.currency
-    having count(coalesce(b.current_charges, b.total_charges)) > 0
-    order by b.currency`);
-  return rows.map(({ cost }) => cost);
+  const bill = billOf(db);
+  const total = sql`to_char(sum(metersync.amount(${bill.cost})), 'FM999,999,999,999,990.00')`;
+  const costs = await db
+    .select({ cost: sql<string>`concat_ws(' ', ${total}, ${bill.currency})` })
+    .from(note)
+    .crossJoinLateral(bill)
+    .where(and(eq(note.resource, 'documents'), waits))
+    .groupBy(bill.currency)
+    .having(gt(count(bill.cost), 0))
+    .orderBy(bill.currency);
+  return costs.map(({ cost }) => cost);
 }

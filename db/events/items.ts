@@ -1,9 +1,6 @@
 import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { type DecodedEvent, deletingTypes } from '../../contract/event.ts';
 import { array, unnested } from '../connection/arrays.ts';
-import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
-import type { WrittenRows } from '../records/page.ts';
 import { eventPayloads } from '../schema/metersync.ts';
 
 /** Whether events of a type delete their record. */
@@ -17,15 +14,6 @@ export const payloadOf = (id: SQLWrapper): SQL => sql`(
         where p.id = ${id}
         offset 0
       )`;
-
-/** Writes events as rows. @param steps of a statement that ends with the insert of these rows */
-export async function writeEvents(tx: Executor, steps: SQL): Promise<WrittenRows> {
-  const { rows } = await hot(tx, 'writeEvents').execute<{ inserted: boolean }>(sql`
-    with ${steps}
-    returning xmax = 0 as inserted`);
-  const inserted = rows.filter((row) => row.inserted).length;
-  return { inserted, changed: rows.length - inserted };
-}
 
 /** An event that was just journalled. Times are of the warehouse. */
 export interface RecordedEvent {

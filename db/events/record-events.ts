@@ -3,18 +3,27 @@ import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts'
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { isObject, jsonStopsAt, jsonText, withoutByteOrderMark } from '../../contract/json.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { refreshEach, refreshStale, type StaleRecord } from '../catch-up/stale.ts';
+import { refreshEach } from '../catch-up/refresh-each.ts';
+import type { StaleRecord } from '../catch-up/stale.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { applyConnectionSites } from '../hot/apply-connection-sites.ts';
+import { applyDocumentSites } from '../hot/apply-document-sites.ts';
+import { insertJournal, type JournalEntry, type RecordedBy } from '../hot/insert-journal.ts';
+import { noteDeleted } from '../hot/note-deleted.ts';
+import { noteStale } from '../hot/note-stale.ts';
+import { refreshStale } from '../hot/refresh-stale.ts';
+import { writeEvents } from '../hot/write-events.ts';
 import type { WrittenRows } from '../records/page.ts';
-import { applyConnectionSites, applyConnections } from './connections.ts';
-import { applyDocumentSites, applyDocuments } from './documents.ts';
-import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
-import { noteDeleted } from './note-deleted.ts';
-import { noteStale } from './note-stale.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { holdAwake, maybeMissedWakeups } from './wake.ts';
+
+/** Which workflow records events, and which existing events it records again. */
+export interface Recording extends RecordedBy {
+  /** Called with every payload that was read. */
+  readonly onPayload?: ((type: string, payload: unknown) => void) | undefined;
+}
 
 /** The result of recording a group. */
 export interface Recorded {
@@ -45,43 +54,39 @@ export async function recordEvents(
     withTransaction(db, (tx) => recordTogether(tx, part, recording));
   try {
     const refused: JournalEntry[] = [];
-    const parts = await splitOnRefusal(entries, recordInOne, (only, error) => {
-      if (only.error !== null) throw error;
-      refused.push(asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error)));
-      return nothingRecorded;
-    });
+    const parts = await splitOnRefusal<JournalEntry, Recorded | undefined>(
+      entries,
+      recordInOne,
+      (only, error) => {
+        if (only.error !== null) throw error;
+        refused.push(asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error)));
+        return undefined;
+      },
+    );
     if (refused.length > 0) parts.push(await recordInOne(refused));
-    return parts.reduce(together);
+    return sumOf(parts.filter((part) => part !== undefined));
   } catch (error) {
     throw warehouseFailure(error);
   }
 }
 
-const together = (one: Recorded, other: Recorded): Recorded => ({
-  fresh: one.fresh + other.fresh,
-  duplicates: one.duplicates + other.duplicates,
-  dead: one.dead + other.dead,
-  wake: [...new Set([...one.wake, ...other.wake])],
-  written: {
-    connections: sumOf(one.written.connections, other.written.connections),
-    documents: sumOf(one.written.documents, other.written.documents),
-  },
-});
-
-const sumOf = (one: WrittenRows, other: WrittenRows): WrittenRows => ({
-  inserted: one.inserted + other.inserted,
-  changed: one.changed + other.changed,
-});
+function sumOf(parts: readonly Recorded[]): Recorded {
+  const total = (count: (part: Recorded) => number): number =>
+    parts.reduce((sum, part) => sum + count(part), 0);
+  const rows = (resource: keyof Recorded['written']): WrittenRows => ({
+    inserted: total(({ written }) => written[resource].inserted),
+    changed: total(({ written }) => written[resource].changed),
+  });
+  return {
+    fresh: total(({ fresh }) => fresh),
+    duplicates: total(({ duplicates }) => duplicates),
+    dead: total(({ dead }) => dead),
+    wake: [...new Set(parts.flatMap(({ wake }) => wake))],
+    written: { connections: rows('connections'), documents: rows('documents') },
+  };
+}
 
 const noRows: WrittenRows = { inserted: 0, changed: 0 };
-
-const nothingRecorded: Recorded = {
-  fresh: 0,
-  duplicates: 0,
-  dead: 0,
-  wake: [],
-  written: { connections: noRows, documents: noRows },
-};
 
 async function recordTogether(
   tx: Transaction,
@@ -96,29 +101,28 @@ async function recordTogether(
   });
   const connections = alive.filter(({ event }) => event.kind === 'connection');
   const documents = alive.filter(({ event }) => event.kind === 'document');
+  const deleted = alive.flatMap(({ event }) => (event.deletes ? (event.recordId ?? []) : []));
+  const waiting = alive.filter(({ outcome }) => outcome === 'pending');
+  const existing = entries.flatMap(({ id }) => (fresh.has(id) ? [] : [id]));
+
   const written = { connections: noRows, documents: noRows };
   if (connections.length > 0) {
-    written.connections = await applyConnections(tx, connections);
+    written.connections = await writeEvents(tx, 'connections', connections);
     await applyConnectionSites(tx, connections);
   }
-  const deletes = alive.filter(({ event }) => event.deletes);
-  if (documents.length > 0) written.documents = await applyDocuments(tx, documents);
-  if (documents.length > deletes.length) await applyDocumentSites(tx, documents);
-  const waiting = alive.filter(({ outcome }) => outcome === 'pending');
-  const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
-  const refresh = gone.length > 0 ? await noteDeleted(tx, gone) : [];
-  const wake = new Set(waiting.length > 0 ? await noteStale(tx, waiting) : []);
+  if (documents.length > 0) written.documents = await writeEvents(tx, 'documents', documents);
+  if (documents.length > deleted.length) await applyDocumentSites(tx, documents);
+  const refresh = deleted.length > 0 ? await noteDeleted(tx, deleted) : [];
+  const wake = waiting.length > 0 ? await noteStale(tx, waiting) : [];
   if (refresh.length > 0) await refreshStale(tx, 'document', refresh);
   // Corrects what a replay of waiting events counted twice, and resets their attempts.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
-  const existing = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
-  if (existing.length > 0)
-    for (const kind of await maybeMissedWakeups(tx, existing)) wake.add(kind);
+  if (existing.length > 0) wake.push(...(await maybeMissedWakeups(tx, existing)));
   return {
     fresh: fresh.size,
     duplicates: existing.length,
-    dead: entries.filter((entry) => fresh.has(entry.id) && entry.error !== null).length,
-    wake: [...wake],
+    dead: entries.filter(({ id, error }) => fresh.has(id) && error !== null).length,
+    wake,
     written,
   };
 }

@@ -1,5 +1,7 @@
-import { sql } from 'drizzle-orm';
+import { and, gt, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { isAmong } from '../connection/arrays.ts';
 import { type Database, withTransaction } from '../connection/connect.ts';
+import { setLocal } from '../connection/set-local.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
 
 export interface PayloadsDropped {
@@ -17,41 +19,36 @@ export async function dropPayloads(
   db: Database,
   { days, limit, after = null }: { days: number; limit: number; after?: string | null },
 ): Promise<PayloadsDropped> {
+  const { id, receivedAt, payloadDroppedAt, outcome } = journal;
+  const isOld = and(
+    isNull(payloadDroppedAt),
+    gt(receivedAt, sql`coalesce(${after}::timestamptz, '-infinity')`),
+    sql`${receivedAt} < clock_timestamp() - make_interval(days => ${days}::int)`,
+  );
   return await withTransaction(db, async (tx) => {
     // Else the planner may sort all old events for each batch: it knows neither how many there are, nor how
     // many still have a payload.
-    await tx.execute(sql`
-      select set_config('enable_sort', 'off', true),
-        set_config('enable_bitmapscan', 'off', true),
-        set_config('enable_seqscan', 'off', true)`);
-    const { rows } = await tx.execute<{ dropped: number; looked: number; last: string | null }>(sql`
-      with old as materialized (
-        select ${journal.id},
-          ${journal.receivedAt}
-        from ${journal}
-        where ${journal.payloadDroppedAt} is null
-          and ${journal.receivedAt} > coalesce(${after}::timestamptz, '-infinity')
-          and ${journal.receivedAt} < clock_timestamp() - make_interval(days => ${days}::int)
-        order by ${journal.receivedAt}
-        fetch first ${limit} rows with ties
-      ),
-      dropped as (
-        update ${journal}
-        set payload_dropped_at = clock_timestamp()
-        where ${journal.id} = any(array(select id from old))
-          and ${journal.payloadDroppedAt} is null
-          and ${journal.outcome} in ('applied', 'superseded', 'ignored')
-        returning ${journal.id}
-      ),
-      gone as (
-        delete from ${eventPayloads}
-        where ${eventPayloads.id} = any(array(select id from dropped))
+    await setLocal(tx, { enable_sort: 'off', enable_bitmapscan: 'off', enable_seqscan: 'off' });
+    const [end] = await tx
+      .select({ last: receivedAt })
+      .from(journal)
+      .where(isOld)
+      .orderBy(receivedAt)
+      .offset(limit - 1)
+      .limit(1);
+    const dropped = await tx
+      .update(journal)
+      .set({ payloadDroppedAt: sql`clock_timestamp()` })
+      .where(
+        and(
+          isOld,
+          end && lte(receivedAt, end.last),
+          inArray(outcome, ['applied', 'superseded', 'ignored']),
+        ),
       )
-      select (select count(*) from dropped)::int as dropped,
-        count(*)::int as looked,
-        max(old.received_at) as last
-      from old`);
-    const { dropped = 0, looked = 0, last = null } = rows[0] ?? {};
-    return { dropped, last: looked < limit ? null : last };
+      .returning({ id });
+    const ids = dropped.map((event) => event.id);
+    await tx.delete(eventPayloads).where(isAmong(eventPayloads.id, ids));
+    return { dropped: ids.length, last: end?.last ?? null };
   });
 }

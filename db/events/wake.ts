@@ -1,9 +1,8 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, max, or, sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf, eventKind } from '../catch-up/stale.ts';
-import { array } from '../connection/arrays.ts';
+import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
 import { lock } from '../connection/locks.ts';
 import { catchUps, journal, parked, staleRecords } from '../schema/metersync.ts';
 
@@ -24,13 +23,12 @@ export async function maybeMissedWakeups(
   tx: Executor,
   eventIds: readonly string[],
 ): Promise<CatchUpKind[]> {
-  const result = await hot(tx, 'missedWakeups').execute<{ kind: CatchUpKind }>(sql`
-    select distinct c.kind
-    from ${journal} e
-      join ${catchUps} c on c.kind = ${catchUpOf(sql`e.kind`)}
-    where e.id = any(${array(eventIds, 'text')})
-      and (e.outcome = 'pending' or c.awake)`);
-  return result.rows.map((row) => row.kind);
+  const found = await tx
+    .selectDistinct({ kind: sql<CatchUpKind>`${catchUps.kind}` })
+    .from(journal)
+    .innerJoin(catchUps, eq(catchUps.kind, catchUpOf(sql`${journal.kind}`)))
+    .where(and(isAmong(journal.id, eventIds), or(eq(journal.outcome, 'pending'), catchUps.awake)));
+  return found.map(({ kind }) => kind);
 }
 
 /**
@@ -43,16 +41,17 @@ export async function trySleep(
   kind: CatchUpKind,
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
   await lock(tx, 'catchUps', 'alone');
-  const waiting = await hot(tx, 'nextDue').execute<{ due_in_ms: number }>(sql`
-    select (extract(epoch from at - clock_timestamp()) * 1000)::float8 as due_in_ms
-    from ${staleRecords}
-      cross join lateral (
-        select greatest(due_at, (select max(next_attempt_at) from ${parked})) as at
-      ) due
-    where kind = ${eventKind[kind]}
-    order by kind, due_at
-    limit 1`);
-  const due = waiting.rows[0]?.due_in_ms ?? null;
+  const resumesAt = tx.select({ at: max(parked.nextAttemptAt) }).from(parked);
+  const dueAt = sql`greatest(${staleRecords.dueAt}, ${resumesAt})`;
+  const [first] = await tx
+    .select({
+      inMs: sql<number>`(extract(epoch from ${dueAt} - clock_timestamp()) * 1000)::float8`,
+    })
+    .from(staleRecords)
+    .where(eq(staleRecords.kind, eventKind[kind]))
+    .orderBy(staleRecords.kind, staleRecords.dueAt)
+    .limit(1);
+  const due = first?.inMs ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
   // Marked asleep also while postponed records wait: new events must not wait as long.
   await tx.update(catchUps).set({ awake: false }).where(eq(catchUps.kind, kind));

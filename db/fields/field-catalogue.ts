@@ -1,6 +1,6 @@
 import { and, eq, ne, type SQL, sql } from 'drizzle-orm';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { columnNames } from '../connection/arrays.ts';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal, sqlMessage, withoutStatement } from '../connection/failures.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
@@ -66,8 +66,13 @@ export function createFieldCatalogue(options: {
    */
   const takeOver = async (kept: Kept, which?: SQL): Promise<void> => {
     const catalogued = await readCatalogued(db, kept, which);
-    if (catalogued.some(({ path, collapsed }) => collapsed && path !== ''))
-      await removeCollapsed(db, kept);
+    const maps = catalogued.filter(({ path, collapsed }) => collapsed && path !== '');
+    if (maps.length > 0)
+      await removeCollapsed(
+        db,
+        kept,
+        maps.map(({ path }) => path),
+      );
     for (const field of catalogued) kept.tree.add(field);
   };
 
@@ -181,65 +186,57 @@ const isMap = and(eq(fieldCatalogue.collapsed, true), ne(fieldCatalogue.path, ''
 
 /** Adds observed fields to the catalogue. */
 async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): Promise<void> {
-  await db.execute(sql`
-    with seen as (
-      select *
-      from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as s (
-        path text,
-        kinds text[],
-        records bigint,
-        example text,
-        "values" text[],
-        collapsed boolean
-      )
+  const clock = sql`clock_timestamp()`;
+  const { types, records, example, enumValues, collapsed } = fieldCatalogue;
+  await db
+    .insert(fieldCatalogue)
+    .select(
+      db
+        .select({
+          resource: sql`${kept.resource}::text`.as('resource'),
+          apiVersion: sql`${kept.apiVersion}::text`.as('api_version'),
+          path: sql`path`.as('path'),
+          types: sql`kinds`.as('types'),
+          records: sql`records`.as('records'),
+          firstSeenAt: clock.as('first_seen_at'),
+          lastSeenAt: clock.as('last_seen_at'),
+          example: sql`example`.as('example'),
+          enumValues: sql`"values"`.as('enum_values'),
+          collapsed: sql`collapsed`.as('collapsed'),
+        })
+        .from(
+          sql`jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as seen (
+            path text,
+            kinds text[],
+            records bigint,
+            example text,
+            "values" text[],
+            collapsed boolean
+          )`,
+        )
+        .orderBy(sql`path`),
     )
-    insert into ${fieldCatalogue} as held (${columnNames(writtenColumns)})
-    select
-      ${kept.resource}::text,
-      ${kept.apiVersion}::text,
-      path,
-      kinds,
-      records,
-      example,
-      "values",
-      collapsed
-    from seen
-    order by path
-    on conflict (resource, api_version, path) do update set
-      types = metersync.union_of(held.types, excluded.types),
-      records = held.records + excluded.records,
-      last_seen_at = excluded.last_seen_at,
-      example = coalesce(held.example, excluded.example),
-      enum_values = metersync.enum_union(held.enum_values, excluded.enum_values),
-      collapsed = held.collapsed or excluded.collapsed`);
+    .onConflictDoUpdate({
+      target: [fieldCatalogue.resource, fieldCatalogue.apiVersion, fieldCatalogue.path],
+      set: {
+        types: sql`metersync.union_of(${types}, excluded.types)`,
+        records: sql`${records} + excluded.records`,
+        lastSeenAt: sql`excluded.last_seen_at`,
+        example: sql`coalesce(${example}, excluded.example)`,
+        enumValues: sql`metersync.enum_union(${enumValues}, excluded.enum_values)`,
+        collapsed: sql`${collapsed} or excluded.collapsed`,
+      },
+    });
 }
 
-const writtenColumns = [
-  fieldCatalogue.resource,
-  fieldCatalogue.apiVersion,
-  fieldCatalogue.path,
-  fieldCatalogue.types,
-  fieldCatalogue.records,
-  fieldCatalogue.example,
-  fieldCatalogue.enumValues,
-  fieldCatalogue.collapsed,
-];
-
-/**
- * Removes the separate fields of maps, which are only under the map's `*`. Maps are selected first: there are
- * few of them, and thousands of fields.
- */
-async function removeCollapsed(db: Executor, kept: Kept): Promise<void> {
+/** Removes the separate fields of maps, which are only under the map's `*`. */
+async function removeCollapsed(db: Executor, kept: Kept, maps: readonly string[]): Promise<void> {
   const { path } = fieldCatalogue;
-  await db.execute(sql`
-    with map as materialized (
-      select ${path}
-      from ${fieldCatalogue}
-      where ${and(isOf(kept), isMap)}
-    )
-    delete from ${fieldCatalogue}
-    using map
-    where ${isOf(kept)}
-      and starts_with(${path}, map.path || '/')
-      and not starts_with(${path} || '/', map.path || '/*/')`);
+  const isWithinMap = sql`exists (
+      select
+      from unnest(${array(maps, 'text')}) as map (path)
+      where starts_with(${path}, map.path || '/')
+        and not starts_with(${path} || '/', map.path || '/*/')
+    )`;
+  await db.delete(fieldCatalogue).where(and(isOf(kept), isWithinMap));
 }

@@ -1,6 +1,6 @@
-import { and, eq, isNotNull, sql, sum } from 'drizzle-orm';
+import { and, eq, gt, isNotNull, lt, or, sql, sum } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { monthlyCost, monthlyUsage } from './views.ts';
+import { monthlyCost, monthlyUsage, statementAvailability } from './views.ts';
 
 /** Returns the first day (YYYY-MM-DD) of the month of a time or day. */
 export const monthOf = (time: string): string => `${time.slice(0, 7)}-01`;
@@ -80,11 +80,59 @@ async function billedDays(db: Executor, companyId: string) {
     .orderBy(site, siteId, month);
 }
 
+/** Finds months of sites in which bills were corrected, or meters have no bill that they should have. */
+async function unusualMonths(db: Executor, companyId: string) {
+  const { month, siteId, superseded, corrected, metersExpected, metersBilled } =
+    statementAvailability;
+  return await db
+    .select({
+      month,
+      siteId,
+      corrected: sql<boolean>`${superseded} + ${corrected} > 0`,
+      unbilled: sql<boolean>`${metersBilled} < ${metersExpected}`,
+    })
+    .from(statementAvailability)
+    .where(
+      and(
+        eq(statementAvailability.companyId, companyId),
+        isNotNull(month),
+        or(gt(sql`${superseded} + ${corrected}`, 0), lt(metersBilled, metersExpected)),
+      ),
+    );
+}
+
 /** Units of demand, whose values are no amounts that a month adds up. */
 const demandUnits = ['kW', 'kVA', 'kVAR'];
 
+/** What the calendar of bills says of a month of a site. */
+export type MonthMark = 'billed' | 'part' | 'missing' | 'late' | 'corrected';
+
 /**
- * Reads what the last months of a company cost and used, and which are billed.
+ * Marks each month of each site: late after the last month with a billed day, corrected if a bill of the month
+ * was, otherwise by its billed days.
+ */
+function markMonths(
+  billed: Awaited<ReturnType<typeof billedDays>>,
+  unusual: Awaited<ReturnType<typeof unusualMonths>>,
+  months: readonly string[],
+) {
+  return [...Map.groupBy(billed, ({ siteId }) => siteId)].map(([siteId, days]) => {
+    const last = days.findLast(({ covered }) => covered > 0)?.month ?? '';
+    const ofSite = unusual.filter((row) => row.siteId === siteId);
+    const markOf = (month: string): MonthMark => {
+      const day = days.find((row) => row.month === month);
+      const found = ofSite.find((row) => row.month === month);
+      if (found?.unbilled && month > last) return 'late';
+      if (day === undefined || day.covered === 0) return 'missing';
+      if (found?.corrected) return 'corrected';
+      return day.covered >= day.days ? 'billed' : 'part';
+    };
+    return { site: days[0]?.site ?? null, marks: months.map(markOf) };
+  });
+}
+
+/**
+ * Reads what the last months of a company cost and used, and a calendar of its bills.
  * @param now a time of the last month to read: later ones come from mistyped dates
  * @param monthsMax how many months at most
  */
@@ -94,13 +142,17 @@ export async function readCompanyMonths(
   now: string,
   monthsMax = 24,
 ) {
-  const [cost, usage, billed] = await Promise.all([
+  const [cost, usage, billed, unusual] = await Promise.all([
     costByMonth(db, companyId),
     usageByMonth(db, companyId),
     billedDays(db, companyId),
+    unusualMonths(db, companyId),
   ]);
-  const months = monthsOf(
-    [...cost, ...billed.filter(({ covered }) => covered > 0)],
+  const withBills = [...cost, ...billed.filter(({ covered }) => covered > 0)];
+  const months = monthsOf(withBills, monthOf(now), monthsMax);
+  // Late bills belong to months after those that have bills.
+  const calendar = monthsOf(
+    [...withBills, ...unusual.filter(({ unbilled }) => unbilled)],
     monthOf(now),
     monthsMax,
   );
@@ -111,6 +163,6 @@ export async function readCompanyMonths(
     months,
     cost: shown(cost),
     usage: shown(usage).filter(({ units }) => units === null || !demandUnits.includes(units)),
-    billed: shown(billed),
+    calendar: { months: calendar, sites: markMonths(billed, unusual, calendar) },
   };
 }

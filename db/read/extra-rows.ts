@@ -2,7 +2,7 @@ import { and, eq, gte, isNotNull, isNull, ne, not, notExists, type SQL, sql } fr
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hasListOfSites } from '../deletes/absent.ts';
+import { hasListOfSites } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
 import { alsoListing } from '../records/owner.ts';
 import {

@@ -41,18 +41,20 @@ export type DataIssue = Awaited<ReturnType<typeof listDataIssues>>[number];
 export const gravity = (severity: SQLWrapper): SQL =>
   sql`case ${severity} when 'error' then 1 when 'warning' then 2 else 3 end`;
 
-type OrderColumns = 'id' | 'severity' | 'openedAt' | 'closedAt' | 'acknowledgedAt';
+type OrderColumns = 'id' | 'severity' | 'mayCost' | 'openedAt' | 'closedAt' | 'acknowledgedAt';
 
 /** The order of a list of issues: each value ascending. */
 const orderOf = (of: Readonly<Record<OrderColumns, SQLWrapper>>) => ({
   isKnown: sql`${of.closedAt} is null and ${of.acknowledgedAt} is not null`,
   gravity: gravity(of.severity),
+  cost: sql`-${of.mayCost}`,
   age: sql`-extract(epoch from ${of.openedAt})`,
   id: sql`-${of.id}`,
 });
 
 /**
- * Lists issues, the gravest first, then the latest; acknowledged open ones come after all others.
+ * Lists issues, the gravest first, of these the gaps that may cost most, then the latest. Acknowledged open ones
+ * come after all others.
  * `after` is the last issue of the previous page.
  */
 export async function listDataIssues(
@@ -155,7 +157,7 @@ async function firstOpen(
   limit: number,
   after: number | undefined,
 ): Promise<number[]> {
-  const { id, openedAt } = dataIssues;
+  const { id, mayCost, openedAt } = dataIssues;
   const [last] = after === undefined ? [] : await db.select().from(dataIssues).where(eq(id, after));
   const known = await db.select({ id }).from(dataIssues).where(isKnown);
   if (last?.acknowledgedAt && last.closedAt === null) return known.map((issue) => issue.id);
@@ -172,6 +174,7 @@ async function firstOpen(
   const opened = unnested('opened', left, [
     ['check_name', 'text', (list) => list.checkName],
     ['severity', 'text', (list) => list.severity],
+    ['may_cost', 'numeric', (list) => list.last?.mayCost ?? 'infinity'],
     ['opened_at', 'timestamptz', (list) => list.last?.openedAt ?? 'infinity'],
     ['id', 'bigint', (list) => list.last?.id ?? 0],
   ]);
@@ -183,10 +186,10 @@ async function firstOpen(
         isNew,
         eq(dataIssues.checkName, sql`opened.check_name`),
         eq(dataIssues.severity, sql`opened.severity`),
-        sql`(${openedAt}, ${id}) < (opened.opened_at, opened.id)`,
+        sql`(${mayCost}, ${openedAt}, ${id}) < (opened.may_cost, opened.opened_at, opened.id)`,
       ),
     )
-    .orderBy(desc(openedAt), desc(id))
+    .orderBy(desc(mayCost), desc(openedAt), desc(id))
     .limit(literal(limit))
     .as('next');
   const fresh = await db.select({ id: next.id }).from(opened).crossJoinLateral(next);

@@ -117,6 +117,22 @@ export const siteTimeZones = analytics
   })
   .existing();
 
+export const listedSites = analytics
+  .view('sites', {
+    site_id: uuid('site_id').notNull(),
+    site: text('site'),
+    company_id: uuid('company_id'),
+    company: text('company'),
+    address: text('address'),
+    time_zone: text('time_zone'),
+    time_zone_source: text('time_zone_source', { enum: ['site', 'company', 'default'] }).notNull(),
+    proposed_time_zone: text('proposed_time_zone'),
+    emission_region: text('emission_region'),
+    floor_area: numeric('floor_area'),
+    floor_area_units: text('floor_area_units'),
+  })
+  .existing();
+
 export const openIssues = pgSchema('ops')
   .view('open_issues', {
     issueId: bigint('issue_id', { mode: 'number' }).notNull(),
@@ -125,5 +141,18 @@ export const openIssues = pgSchema('ops')
     account: text('account'),
     provider: text('provider'),
     invoice: text('invoice_id'),
+  })
+  .existing();
+
+export const statementAvailability = analytics
+  .view('statement_availability', {
+    companyId: uuid('company_id').notNull(),
+    siteId: uuid('site_id'),
+    site: text('site'),
+    month: date('month').notNull(),
+    superseded: integer('excluded_superseded').notNull(),
+    corrected: integer('included_corrected').notNull(),
+    metersExpected: integer('meters_expected').notNull(),
+    metersBilled: integer('meters_billed').notNull(),
   })
   .existing();

@@ -1,8 +1,8 @@
 import { type Database, withTransaction } from '../connection/connect.ts';
 import { warehouseFailure } from '../connection/failures.ts';
-import { upsertDocuments } from './documents.ts';
+import { retireUsage } from '../hot/retire-usage.ts';
 import type { RecordPage } from './page.ts';
-import { holdDocuments, retireUsage, upsertUsageData } from './usage-data.ts';
+import { holdDocuments } from './usage-data.ts';
 import { writePage } from './write-page.ts';
 
 /** Records to write to a table, with the id of each. */
@@ -38,10 +38,9 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
       await holdDocuments(tx, documentIds);
       if (documents !== undefined) {
         const page: RecordPage = { ...documents.page, usage: 'none', confirms: true };
-        await writePage(tx, 'documents', upsertDocuments, page, documents.ids);
+        await writePage(tx, 'documents', page, documents.ids);
       }
-      if (usage !== undefined)
-        await writePage(tx, 'usageData', upsertUsageData, usage.page, usage.ids);
+      if (usage !== undefined) await writePage(tx, 'usageData', usage.page, usage.ids);
       const seen = (usage?.ids ?? []).filter((id) => id !== null);
       await retireUsage(tx, completeIds, seen, readAt);
     });

@@ -1,4 +1,4 @@
-import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { getTableColumns, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { intervals } from '../schema/utility.ts';
 
 /** The first and the last start of readings, in UTC with microseconds, so that they sort as texts. */
@@ -14,18 +14,7 @@ export interface ReadRange {
 }
 
 /** The columns of a reading. */
-export const columnsOfReading = [
-  intervals.meterId,
-  intervals.startAt,
-  intervals.granularitySeconds,
-  intervals.usageUnits,
-  intervals.ordinal,
-  intervals.usage,
-  intervals.quality,
-  intervals.updated,
-  intervals.syncedAt,
-  intervals.unreadable,
-];
+export const columnsOfReading = Object.values(getTableColumns(intervals));
 /** The columns of plain readings, of which no two have the same time. The other columns have their defaults. */
 export const columnsCopied = columnsOfReading.filter(
   (column) => column !== intervals.ordinal && column !== intervals.unreadable,

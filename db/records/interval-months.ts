@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
-import type { Warehouse } from '../connection/connect.ts';
+import type { Executor, Warehouse } from '../connection/connect.ts';
 import type { IntervalColumns } from './interval-text.ts';
 
 /**
@@ -8,23 +8,30 @@ import type { IntervalColumns } from './interval-text.ts';
  * so partitions known to exist are not created again.
  */
 export async function ensureMonths(
-  warehouse: Warehouse,
+  { db, intervalMonths }: Warehouse,
   columns: IntervalColumns,
   plain: boolean,
 ): Promise<void> {
-  const { db, intervalMonths } = warehouse;
   const months = plain
     ? new Set(columns.startAt.map((start) => start.slice(0, 7)))
     : new Set<string>();
   const unknown = [...months].filter((month) => !intervalMonths.has(month));
   const starts = plain ? unknown.map((month) => `${month}-01T00:00:00Z`) : columns.startAt;
   if (starts.length === 0) return;
-  await db.execute(sql`
-    select metersync.ensure_interval_month(month)
-    from (
-      select distinct date_trunc('month', metersync.read_time(s), 'UTC') as month
-      from unnest(${array(starts, 'text')}) s
-      order by month
-    ) months`);
+  await makeMonths(
+    db,
+    sql`unnest(${array(starts, 'text')}) start
+      cross join lateral (select metersync.read_time(start) as start_at) times`,
+  );
   for (const month of unknown) intervalMonths.add(month);
+}
+
+/** Creates the partitions of the months of the times `start_at` in a table. */
+export async function makeMonths(db: Executor, starts: SQL): Promise<void> {
+  const months = db
+    .selectDistinct({ month: sql`date_trunc('month', start_at, 'UTC')`.as('month') })
+    .from(starts)
+    .orderBy(sql`month`)
+    .as('months');
+  await db.select({ made: sql`metersync.ensure_interval_month(month)` }).from(months);
 }

@@ -1,34 +1,33 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { array } from '../connection/arrays.ts';
 import { ordinalOf, timeKey } from './interval-key.ts';
 import type { IntervalColumns } from './interval-text.ts';
 
 /** Readings whose times Postgres has to parse, and of which several may have the same time. */
-export function anyReadings(columns: IntervalColumns): SQL {
-  return sql`
+export const anyReadings = (columns: IntervalColumns): SQL => sql`
       select
         *,
         ${ordinalOf(sql`id`)}
-      from (${parsedReadings(columns)}
-      ) parsed`;
-}
+      from ${new QueryBuilder().select(parsed).from(parsedReadings(columns))} parsed`;
 
-/** The readings as rows, with times and amounts that Postgres parsed. */
-export function parsedReadings(columns: IntervalColumns): SQL {
-  return sql`
-        select
-          start_at,
-          coalesce(
-            granularity,
-            extract(epoch from metersync.read_time(ends) - start_at)::int
-          ) as granularity_seconds,
-          coalesce(units, '') as usage_units,
-          usage,
-          quality,
-          metersync.read_time(changed) as updated,
-          unreadable::jsonb as unreadable,
-          id
-        from unnest(
+/** The columns of readings as Postgres parses them. */
+export const parsed = {
+  startAt: sql`start_at`.as('start_at'),
+  granularitySeconds: sql`coalesce(
+      granularity,
+      extract(epoch from metersync.read_time(ends) - start_at)::int
+    )`.as('granularity_seconds'),
+  usageUnits: sql`coalesce(units, '')`.as('usage_units'),
+  usage: sql`usage`.as('usage'),
+  quality: sql`quality`.as('quality'),
+  updated: sql`metersync.read_time(changed)`.as('updated'),
+  unreadable: sql`unreadable::jsonb`.as('unreadable'),
+  id: sql`id`.as('id'),
+};
+
+/** Readings as a source of the columns `parsed`. */
+export const parsedReadings = (columns: IntervalColumns): SQL => sql`unnest(
             ${array(columns.startAt, 'text')},
             ${array(columns.endAt, 'text')},
             ${array(columns.granularitySeconds, 'int')},
@@ -40,7 +39,6 @@ export function parsedReadings(columns: IntervalColumns): SQL {
             ${array(columns.id, 'text')}
           ) as t (starts, ends, granularity, usage, units, quality, changed, unreadable, id)
           cross join lateral (select metersync.read_time(starts) as start_at) times`;
-}
 
 /** Plain readings, of which no two have the same time. */
 export function distinctReadings(columns: IntervalColumns, seconds: readonly number[]): SQL {

@@ -1,7 +1,6 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
 import { canonical, type Span } from './interval-key.ts';
 import type { IntervalColumns, PlainReadings } from './interval-text.ts';
 
@@ -23,6 +22,14 @@ export function regionBetween(own: Span, after: Span | undefined): Region {
   return { ...own, edge: null, overlaps: true };
 }
 
+/** Whether a reading of a meter starts in a region. */
+export const inRegion = (
+  meterId: string,
+  { first, last, edge }: Region,
+): SQL => sql`meter_id = ${meterId}
+        and start_at between ${first}::timestamptz and ${last}::timestamptz
+        and start_at is distinct from ${edge}::timestamptz`;
+
 /** What two writes of a walk cover together. */
 export const joined = (own: Span, after: Span | undefined): Span => ({
   first: after === undefined || own.first < after.first ? own.first : after.first,
@@ -31,11 +38,14 @@ export const joined = (own: Span, after: Span | undefined): Span => ({
 
 /** Returns the first and the last start of readings, as Postgres parses them. */
 export async function spanOf(db: Executor, columns: IntervalColumns): Promise<Span> {
-  const { rows } = await hot(db, 'spanOfReadings').execute<Span & Record<string, unknown>>(sql`
-    select ${canonical(sql`min(at)`)} as first, ${canonical(sql`max(at)`)} as last
-    from unnest(${array(columns.startAt, 'text')}) s
-      cross join lateral (select metersync.read_time(s) as at) times`);
-  return rows[0] as Span;
+  const [span] = await db
+    .select({
+      first: sql<string>`${canonical(sql`min(at)`)}`,
+      last: sql<string>`${canonical(sql`max(at)`)}`,
+    })
+    .from(sql`unnest(${array(columns.startAt, 'text')}) start
+      cross join lateral (select metersync.read_time(start) as at) times`);
+  return span as Span;
 }
 
 /** The same for plain readings, without asking Postgres. */

@@ -1,30 +1,59 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { columnNames } from '../connection/arrays.ts';
+import {
+  and,
+  between,
+  count,
+  countDistinct,
+  eq,
+  getTableColumns,
+  lt,
+  lte,
+  type SQL,
+  type Subquery,
+  sql,
+} from 'drizzle-orm';
+import { check, integer, jsonb, numeric, pgTable, text } from 'drizzle-orm/pg-core';
 import type { Executor, Transaction, Warehouse } from '../connection/connect.ts';
 import { sqlMessage } from '../connection/failures.ts';
+import { setLocal } from '../connection/set-local.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { createTempTable } from '../connection/temp-table.ts';
+import { time } from '../schema/columns.ts';
 import { intervals } from '../schema/utility.ts';
 import {
   canonical,
-  columnsOfReading,
   differ,
   endOf,
   keyAsText,
   liesWithin,
   ordinalOf,
   type ReadRange,
-  readingKey,
   startsWithin,
   timeKey,
 } from './interval-key.ts';
-import { parsedReadings } from './interval-rows.ts';
+import { makeMonths } from './interval-months.ts';
+import { parsed, parsedReadings } from './interval-rows.ts';
 import { type IntervalColumns, readingsAt, readReadings } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
 import { refusalsOf } from './rejected-readings.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 
 /** The readings that passes over a listing showed, until the transaction ends. */
-const listedReadings = sql.identifier('listed_readings');
+const listedReadings = pgTable(
+  'listed_readings',
+  {
+    pass: integer('pass'),
+    startAt: time('start_at').notNull(),
+    granularitySeconds: integer('granularity_seconds').notNull(),
+    usageUnits: text('usage_units'),
+    usage: numeric('usage'),
+    quality: text('quality'),
+    updated: time('updated'),
+    unreadable: jsonb('unreadable'),
+    id: text('id'),
+  },
+  () => [check('listed_readings_have_a_length', sql`granularity_seconds > 0`)],
+);
+const isOf = (pass: number): SQL => eq(listedReadings.pass, pass);
 
 /**
  * Makes a table for the readings that passes over a listing of one meter show. They are collected in
@@ -32,19 +61,8 @@ const listedReadings = sql.identifier('listed_readings');
  */
 export async function makeListedReadings(tx: Executor): Promise<void> {
   // The transaction waits for the service, longer than a server may allow others to stay idle.
-  await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);
-  await tx.execute(sql`
-    create temp table ${listedReadings} (
-      pass int,
-      start_at timestamptz not null,
-      granularity_seconds int not null check (granularity_seconds > 0),
-      usage_units text,
-      usage numeric,
-      quality text,
-      updated timestamptz,
-      unreadable jsonb,
-      id text
-    ) on commit drop`);
+  await setLocal(tx, { idle_in_transaction_session_timeout: '0' });
+  await createTempTable(tx, listedReadings);
 }
 
 /** Adds the readings of a page to a pass, except those that Postgres refuses, which it returns. */
@@ -60,11 +78,13 @@ export async function addListedReadings(
     right,
     (places) =>
       tx.transaction((inner) =>
-        inner.execute(sql`
-          insert into ${listedReadings}
-          select ${pass}::int, *
-          from (${parsedReadings(readingsAt(columns, places))}
-          ) parsed`),
+        inner
+          .insert(listedReadings)
+          .select((query) =>
+            query
+              .select({ pass: sql`${pass}::int`.as('pass'), ...parsed })
+              .from(parsedReadings(readingsAt(columns, places))),
+          ),
       ),
     (place, error) => {
       refused.set(place, sqlMessage(error));
@@ -75,29 +95,25 @@ export async function addListedReadings(
 
 /** Deletes the passes before the given one. */
 export async function deletePassesBefore(tx: Executor, pass: number): Promise<void> {
-  await tx.execute(sql`delete from ${listedReadings} where pass < ${pass}`);
+  await tx.delete(listedReadings).where(lt(listedReadings.pass, pass));
 }
 
 /** Whether a pass showed the same record twice: then its pages shifted, and it may lack another. */
 export async function showsTwice(tx: Executor, pass: number): Promise<boolean> {
-  const { rows } = await tx.execute<{ twice: boolean }>(sql`
-    select count(id) > count(distinct id) as twice
-    from ${listedReadings}
-    where pass = ${pass}`);
-  return rows[0]?.twice === true;
+  const { id } = listedReadings;
+  const [shown] = await tx
+    .select({ records: count(id), distinct: countDistinct(id) })
+    .from(listedReadings)
+    .where(isOf(pass));
+  return shown !== undefined && shown.records > shown.distinct;
 }
 
 /** Whether a later pass showed every reading that an earlier one showed. */
 export async function showsAllOf(tx: Executor, later: number, earlier: number): Promise<boolean> {
-  const shown = (pass: number): SQL => sql`
-        select ${timeKey}, usage, quality, updated, unreadable, id
-        from ${listedReadings}
-        where pass = ${pass}`;
-  const { rows } = await tx.execute<{ all: boolean }>(sql`
-    select not exists (${shown(earlier)}
-        except all${shown(later)}
-      ) as all`);
-  return rows[0]?.all === true;
+  const { pass: _, ...columns } = getTableColumns(listedReadings);
+  const shown = (pass: number) => tx.select(columns).from(listedReadings).where(isOf(pass));
+  const lacking = await shown(earlier).exceptAll(shown(later)).limit(1);
+  return lacking.length === 0;
 }
 
 /** The readings of a pass, as rows with the key of a reading. */
@@ -120,52 +136,56 @@ export async function writeListed(
   tx: Executor,
   { meterId, readAt, pass }: { meterId: string; readAt: string; pass: number },
 ): Promise<WrittenRows> {
+  const { startAt, granularitySeconds, usageUnits, ordinal, syncedAt } = intervals;
+  const starts = () =>
+    tx.select({ startAt: listedReadings.startAt }).from(listedReadings).where(isOf(pass));
   // A statement does not see partitions that it makes.
-  await tx.execute(sql`
-    select metersync.ensure_interval_month(month)
-    from (
-      select distinct date_trunc('month', start_at, 'UTC') as month
-      from ${listedReadings}
-      where pass = ${pass}
-      order by month
-    ) months`);
-  const { rows } = await tx.execute<WrittenRows & Record<string, unknown>>(sql`
-    with listed as materialized (${readingsOfPass(pass)}
-    ), held as materialized (
-      select ${readingKey}, usage, quality, updated, unreadable
-      from ${intervals}
-      where meter_id = ${meterId}
-        and start_at between (select min(start_at) from listed) and (select max(start_at) from listed)
-    ), written as (
-      insert into ${intervals} as t (${columnNames(columnsOfReading)})
-      select
-        ${meterId},
-        ${readingKey},
-        l.usage,
-        l.quality,
-        l.updated,
-        ${readAt}::timestamptz,
-        l.unreadable
-      from listed l
-        left join held h using (${readingKey})
-      where h.start_at is null
-        or ${differ('l', 'h')}
-      on conflict (meter_id, ${readingKey}) do update set
-        usage = excluded.usage,
-        quality = excluded.quality,
-        updated = excluded.updated,
-        synced_at = excluded.synced_at,
-        unreadable = excluded.unreadable
-      where t.synced_at <= excluded.synced_at
-        and ${differ('t', 'excluded')}
-      returning ${readingKey}
+  await makeMonths(tx, sql`${starts()} starts`);
+  const listed = sql`(${readingsOfPass(pass)}) listed`;
+  const inserted = await tx
+    .insert(intervals)
+    .select((query) =>
+      query
+        .select({
+          meterId: sql`${meterId}`.as('meter_id'),
+          startAt: sql`start_at`.as('start_at'),
+          granularitySeconds: sql`granularity_seconds`.as('granularity_seconds'),
+          usageUnits: sql`usage_units`.as('usage_units'),
+          ordinal: sql`ordinal`.as('ordinal'),
+          usage: sql`usage`.as('usage'),
+          quality: sql`quality`.as('quality'),
+          updated: sql`updated`.as('updated'),
+          syncedAt: sql`${readAt}::timestamptz`.as('synced_at'),
+          unreadable: sql`unreadable`.as('unreadable'),
+        })
+        .from(listed),
     )
-    select
-      count(*) filter (where h.start_at is null)::int as inserted,
-      count(h.start_at)::int as changed
-    from written w
-      left join held h using (${readingKey})`);
-  return rows[0] ?? { inserted: 0, changed: 0 };
+    .onConflictDoNothing();
+  const changed = await tx
+    .update(intervals)
+    .set({
+      usage: sql`listed.usage`,
+      quality: sql`listed.quality`,
+      updated: sql`listed.updated`,
+      syncedAt: readAt,
+      unreadable: sql`listed.unreadable`,
+    })
+    .from(listed)
+    .where(
+      and(
+        eq(intervals.meterId, meterId),
+        between(
+          startAt,
+          sql`(select min(start_at) from ${starts()} starts)`,
+          sql`(select max(start_at) from ${starts()} starts)`,
+        ),
+        sql`(${startAt}, ${granularitySeconds}, ${usageUnits}, ${ordinal})
+          = (listed.start_at, listed.granularity_seconds, listed.usage_units, listed.ordinal)`,
+        lte(syncedAt, readAt),
+        differ('intervals', 'listed'),
+      ),
+    );
+  return { inserted: inserted.rowCount ?? 0, changed: changed.rowCount ?? 0 };
 }
 
 /** Widens a range to the end of the readings that start in it: the service may leave out one that ends later. */
@@ -174,13 +194,18 @@ export async function widened<R extends ReadRange & { readonly meterId: string }
   range: R,
 ): Promise<R> {
   if (range.end === undefined) return range;
-  const { rows } = await db.execute<{ end: string | null }>(sql`
-    select ${canonical(sql`max(${endOf(sql`i`)})`)} as end
-    from ${intervals} i
-    where meter_id = ${range.meterId}
-      and ${startsWithin(range, sql`i`)}
-      and ${endOf(sql`i`)} > ${range.end}::timestamptz`);
-  const end = rows[0]?.end ?? null;
+  const ends = endOf(intervals);
+  const [last] = await db
+    .select({ end: sql<string | null>`${canonical(sql`max(${ends})`)}` })
+    .from(intervals)
+    .where(
+      and(
+        eq(intervals.meterId, range.meterId),
+        startsWithin(range, intervals),
+        sql`${ends} > ${range.end}::timestamptz`,
+      ),
+    );
+  const end = last?.end ?? null;
   return end === null ? range : { ...range, end };
 }
 
@@ -191,12 +216,17 @@ export interface ListedRange {
   readonly pass: number;
 }
 
+interface Values {
+  readonly usage: string | null;
+  readonly quality: string | null;
+}
+
 /** A reading that only one side has, or that the sides have with other values. */
-export interface UnequalReading extends Record<string, unknown> {
+export interface UnequalReading {
   /** `meter@start/seconds/unit`, and the ordinal if it is not 0. */
   readonly id: string;
-  readonly listed: { readonly usage: string | null; readonly quality: string | null } | null;
-  readonly held: { readonly usage: string | null; readonly quality: string | null } | null;
+  readonly listed: Values | null;
+  readonly held: Values | null;
 }
 
 /** Compares a pass over a range with the warehouse; returns the readings that are not equal. */
@@ -204,36 +234,32 @@ export async function unequalReadings(
   tx: Executor,
   { meterId, range, pass }: ListedRange,
 ): Promise<UnequalReading[]> {
-  const values = (of: string): SQL =>
-    sql.raw(`case
-        when ${of}.start_at is not null
-          then jsonb_build_object('usage', ${of}.usage::text, 'quality', ${of}.quality)
-      end`);
-  const { rows } = await tx.execute<UnequalReading>(sql`
-    with listed as materialized (
-      select *
-      from (${readingsOfPass(pass)}
-      ) shown
-      where ${liesWithin(range, sql`shown`)}
-    ), held as materialized (
-      select ${readingKey}, usage, quality
-      from ${intervals} i
-      where meter_id = ${meterId}
-        and ${liesWithin(range, sql`i`)}
-    )
-    select
-      ${meterId} || ${keyAsText(sql`both_sides`)} as id,
-      listed,
-      held
-    from (
-      select
-        ${readingKey},
-        ${values('l')} as listed,
-        ${values('h')} as held
-      from listed l
-        full join held h using (${readingKey})
-    ) both_sides
-    where listed is distinct from held
-    order by start_at, 1`);
-  return rows;
+  const reading = sql`reading`;
+  const readings = (from: SQL, where?: SQL) =>
+    tx
+      .select({
+        id: sql`${meterId}::text || ${keyAsText(reading)}`.as('id'),
+        usage: sql`usage::text`.as('usage'),
+        quality: sql`quality`.as('quality'),
+      })
+      .from(from)
+      .where(and(where, liesWithin(range, reading)));
+  const listed = () => readings(sql`(${readingsOfPass(pass)}) ${reading}`);
+  const held = () => readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`);
+  const only = (side: 'listed' | 'held', found: Subquery) =>
+    tx
+      .select({
+        side: sql<'listed' | 'held'>`${side}::text`,
+        id: sql<string>`id`,
+        usage: sql<string | null>`usage`,
+        quality: sql<string | null>`quality`,
+      })
+      .from(found);
+  const unequal = await only('listed', listed().exceptAll(held()).as('found')).unionAll(
+    only('held', held().exceptAll(listed()).as('found')),
+  );
+  const byId = new Map<string, UnequalReading>();
+  for (const { side, id, ...values } of unequal)
+    byId.set(id, { ...(byId.get(id) ?? { id, listed: null, held: null }), [side]: values });
+  return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { eventKind, refreshStale } from '../catch-up/stale.ts';
+import { eventKind } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
-import type { Executor } from '../connection/connect.ts';
 import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
@@ -9,16 +8,14 @@ import type { Cte } from './page.ts';
 
 /**
  * Steps that find records read in a state as new as their missing events name, and make these events
- * pending again: `requeued (record_id)`. `refreshRequeued` makes the records stale again.
+ * pending again: `requeued (record_id)`. The records then have to become stale again.
  */
 export const requeueMissing = (
   resource: 'documents' | 'connections',
-  seen: readonly { readonly id: string }[],
-): Cte => {
-  const ids = seen.map(({ id }) => id).sort();
-  return sql`missing as materialized (
+  seen: readonly string[],
+): Cte => sql`missing as materialized (
       select e.id
-      from unnest(${array(ids, 'text')}) as asked (record_id)
+      from unnest(${array([...seen].sort(), 'text')}) as asked (record_id)
         cross join lateral (
           select id, occurred_at
           from ${journal}
@@ -41,13 +38,3 @@ export const requeueMissing = (
       where id = any(array(select id from missing))
       returning record_id
     )`;
-};
-
-/** Makes records stale again, after the statement that unsettled them. */
-export async function refreshRequeued(
-  tx: Executor,
-  resource: 'documents' | 'connections',
-  ids: readonly string[],
-): Promise<void> {
-  if (ids.length > 0) await refreshStale(tx, eventKind[resource], ids);
-}

@@ -1,10 +1,10 @@
-import { sql } from 'drizzle-orm';
+import { and, count, eq, isNull, sql } from 'drizzle-orm';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import type { Executor } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
+import { fence } from '../connection/fence.ts';
 import { row } from '../deletes/tombstone.ts';
-import { type RecordResource, resources } from '../resources.ts';
-import { items, type RecordPage } from './page.ts';
+import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { itemList, type RecordPage } from './page.ts';
 import { idOfRecord } from './upsert.ts';
 
 /**
@@ -21,26 +21,30 @@ export async function countOlder(
   const { table, columns } = resources[resource];
   const updated = columns.find(({ column }) => column === table.updated)?.of;
   if (updated === undefined) return 0;
-  const wasRead =
-    table.rawUpdated === undefined ? sql`` : sql`and ${row.rawUpdated} = ${row.updated}`;
-  const result = await hot(db, 'countOlder').execute<{ older: number }>(sql`
-    with ${items(page)}, listed as (
-      select distinct on (id) ${idOfRecord(resources[resource])} as id, ${updated} as updated
-      from item
-      order by id, updated desc nulls last
+  const listed = db
+    .selectDistinctOn([sql`id`], {
+      id: idOfRecord(resources[resource]).as('id'),
+      updated: sql`${updated}`.as('updated'),
+    })
+    .from(sql`jsonb_array_elements(${itemList(page)}) as item (r)`)
+    .orderBy(sql`id`, sql`updated desc nulls last`)
+    .as('listed');
+  const longAgo = sql`${page.readAt}::timestamptz
+    - make_interval(secs => ${attemptPolicy.eventOnItsWaySeconds})`;
+  const newer = db
+    .select({ id: sql`${row.id}`.as('id') })
+    .from(sql`${tableOf(resource)} ${row}`)
+    .where(
+      and(
+        sql`${row.id} = listed.id`,
+        sql`${row.updated} > listed.updated`,
+        table.rawUpdated && eq(row.rawUpdated, row.updated),
+        isNull(row.deletedAt),
+        sql`${row.syncedAt} < ${longAgo}`,
+      ),
     )
-    select count(*)::int as older
-    from listed
-      cross join lateral (
-        select
-        from ${table} ${row}
-        where ${row.id} = listed.id
-          and ${row.updated} > listed.updated
-          ${wasRead}
-          and ${row.deletedAt} is null
-          and ${row.syncedAt} < ${page.readAt}::timestamptz
-            - make_interval(secs => ${attemptPolicy.eventOnItsWaySeconds})
-        offset 0
-      ) newer`);
-  return result.rows[0]?.older ?? 0;
+    .offset(fence)
+    .as('newer');
+  const [found] = await db.select({ older: count() }).from(listed).crossJoinLateral(newer);
+  return found?.older ?? 0;
 }

@@ -1,7 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
-import type { Executor, Transaction } from '../connection/connect.ts';
-import { hot } from '../connection/hot.ts';
 
 /**
  * A page of records to write to a table: the body as the service client read it, without secrets.
@@ -41,6 +39,8 @@ export interface RecordPage {
   readonly documentOf?: Readonly<Record<string, string>>;
   /** Digests of the items in hex, in their order: see unchanged.ts. */
   readonly digests?: readonly string[] | undefined;
+  /** A step `noted as (…)` to run in the transaction that writes the page. */
+  readonly noted?: Cte | undefined;
 }
 
 export interface WrittenRows {
@@ -48,19 +48,8 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-/** Rows that an upsert wrote. */
-export interface UpsertedRows extends WrittenRows {
-  /** How many of them the listing's company owns. */
-  readonly own: number;
-  /** The warehouse's clock meanwhile; absent if no row was written. */
-  readonly now?: string | undefined;
-}
-
 /** A step `name as (…)` of a statement, or several. */
 export type Cte = SQL;
-
-/** Writes a page. `closing` is a step of its statement that ends `written`. */
-export type UpsertPage = (tx: Transaction, page: RecordPage, closing: Cte) => Promise<UpsertedRows>;
 
 /**
  * The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the
@@ -78,7 +67,7 @@ export function items(page: RecordPage): SQL {
 }
 
 /** The items of a page as one array. */
-function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
+export function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
   const body = sql`${page.body}::jsonb`;
   if (page.itemsKey === '') return page.joined ? body : sql`jsonb_build_array(${body})`;
   const of = (from: SQL): SQL =>
@@ -88,27 +77,4 @@ function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
         select coalesce(jsonb_agg(item), '[]')
         from jsonb_array_elements(${body}) part, jsonb_array_elements(${of(sql`part`)}) item
       )`;
-}
-
-/** Runs steps with `written (id, inserted, own)` among them, and counts its rows. */
-export async function countWritten(tx: Executor, steps: SQL): Promise<UpsertedRows> {
-  const { rows } = await hot(tx, 'writePage').execute<WrittenRow>(sql`
-    with ${steps}
-    select inserted, own, clock_timestamp()::text as now
-    from written`);
-  return countRows(rows);
-}
-
-export interface WrittenRow extends Record<string, unknown> {
-  readonly inserted: boolean;
-  /** Whether the listing's company owns it. */
-  readonly own: boolean;
-  /** The warehouse's clock. */
-  readonly now: string;
-}
-
-export function countRows(rows: readonly WrittenRow[]): UpsertedRows {
-  const inserted = rows.filter((row) => row.inserted).length;
-  const own = rows.filter((row) => row.own).length;
-  return { inserted, changed: rows.length - inserted, own, now: rows[0]?.now };
 }

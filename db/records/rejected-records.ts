@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type SQL, sql } from 'drizzle-orm';
+import { and, between, lt, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { array, unnested } from '../connection/arrays.ts';
+import { unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
@@ -28,56 +28,47 @@ export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(
 export const refusedAs = ({ id, text }: Pick<RejectedRecord, 'id' | 'text'>): string =>
   id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
 
-/** Stores a record as the service sent it, with the reason why no table can store it. */
-export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
-  await rejectRecords(db, [rejected]);
-}
-
-/** Stores many refused records; of several with one id, the last. */
+/** Stores refused records as the service sent them, with the reasons; of several with one id, the last. */
 export async function rejectRecords(
   db: Executor,
   rejected: readonly RejectedRecord[],
 ): Promise<void> {
-  await db.execute(sql`
-    insert into ${rejectedRecords} (resource, record_id, company_id, error, record)
-    select distinct on (resource, id) resource, id, company_id, error, record
-    from ${unnested(
-      'refused',
-      rejected.map((record, place) => ({ ...record, place })),
-      [
-        ['resource', 'text', ({ resource }) => resource],
-        ['id', 'text', refusedAs],
-        ['company_id', 'uuid', ({ companyId }) => companyId],
-        ['error', 'text', ({ error }) => printable(error, reasonMax)],
-        ['record', 'text', ({ text }) => text],
-        ['place', 'int', ({ place }) => place],
-      ],
-    )}
-    order by resource, id, place desc
-    on conflict (resource, record_id) do update set
-      error = excluded.error,
-      record = excluded.record,
-      rejected_at = excluded.rejected_at`);
-}
-
-/** Records that a read found without error. */
-interface ReadRecords {
-  readonly resource: string;
-  readonly ids: readonly (string | null)[];
-  readonly readAt: string;
-}
-
-/**
- * Deletes refusals of records that were read without error since: a statement, or a step of one.
- */
-export function clearingRejections({ resource, ids, readAt }: ReadRecords): SQL {
-  const refusedIds = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
-  return sql`
-    delete from ${rejectedRecords}
-    where ${rejectedRecords.resource} = ${resource}
-      -- A subquery counts as ten ids: before 17 Postgres would rather read the table than seek many.
-      and ${rejectedRecords.recordId} = any(array(select unnest(${array(refusedIds, 'text')})))
-      and ${rejectedRecords.rejectedAt} < ${readAt}::timestamptz`;
+  const byId = new Map(rejected.map((one) => [`${one.resource}/${refusedAs(one)}`, one]));
+  await db
+    .insert(rejectedRecords)
+    .select((select) =>
+      select
+        .select({
+          resource: sql`resource`.as('resource'),
+          recordId: sql`id`.as('record_id'),
+          companyId: sql`company_id`.as('company_id'),
+          error: sql`error`.as('error'),
+          record: sql`record`.as('record'),
+          rejectedAt: sql`now()`.as('rejected_at'),
+        })
+        .from(
+          unnested(
+            'refused',
+            [...byId.values()],
+            [
+              ['resource', 'text', ({ resource }) => resource],
+              ['id', 'text', refusedAs],
+              ['company_id', 'uuid', ({ companyId }) => companyId],
+              ['error', 'text', ({ error }) => printable(error, reasonMax)],
+              ['record', 'text', ({ text }) => text],
+            ],
+          ),
+        )
+        .orderBy(sql`resource`, sql`id`),
+    )
+    .onConflictDoUpdate({
+      target: [rejectedRecords.resource, rejectedRecords.recordId],
+      set: {
+        error: sql`excluded.error`,
+        record: sql`excluded.record`,
+        rejectedAt: sql`excluded.rejected_at`,
+      },
+    });
 }
 
 /** The id of a refused reading: its meter and start, as readings have no usable id. */
@@ -99,15 +90,16 @@ export async function clearRejectedReadings(
   const prefix = readingOf(printable(meterId), '');
   const { resource, recordId, rejectedAt } = rejectedRecords;
   const day = sql`substr(${recordId}, ${prefix.length + 1}::int, 10)`;
-  const within =
-    start === undefined || end === undefined
-      ? sql``
-      : sql`and ${day} between ${start.slice(0, 10)} and ${end.slice(0, 10)}`;
-  // Not prepared: the index serves a prefix only if the plan knows it.
-  await db.execute(sql`
-    delete from ${rejectedRecords}
-    where ${resource} = 'intervals'
-      and starts_with(${recordId}, ${prefix})
-      and ${rejectedAt} < ${readAt}::timestamptz
-      ${within}`);
+  // The index serves a prefix only if the plan knows it.
+  await db.delete(rejectedRecords).where(
+    and(
+      // Not a parameter: the plan for any value would read the whole table.
+      sql`${resource} = 'intervals'`,
+      sql`starts_with(${recordId}, ${prefix})`,
+      lt(rejectedAt, readAt),
+      start !== undefined && end !== undefined
+        ? between(day, start.slice(0, 10), end.slice(0, 10))
+        : undefined,
+    ),
+  );
 }

@@ -1,11 +1,12 @@
-import { sql } from 'drizzle-orm';
+import { and, gte, isNull, lt, notExists, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { array } from '../connection/arrays.ts';
-import type { Executor } from '../connection/connect.ts';
+import { array, isAmong } from '../connection/arrays.ts';
+import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
+import { fence } from '../connection/fence.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
-import { reviveUsage } from './documents.ts';
+import { reviveUsage } from './usage-data.ts';
 
 /**
  * Clears the versions and tombstones of the given rows, so that the next write is accepted. Usage is restored
@@ -13,45 +14,47 @@ import { reviveUsage } from './documents.ts';
  * newer than the page that differs from them.
  */
 export async function clearVersions(
-  db: Executor,
+  db: Database,
   resource: RecordResource,
   ids: readonly string[],
   readAt: string,
 ): Promise<void> {
-  const { syncedAt, deletedAt, deletedReason, updated, rawUpdated } = resources[resource].table;
-  const cleared = [syncedAt, deletedAt, deletedReason, updated, rawUpdated].flatMap((column) =>
-    column === undefined ? [] : sql`${sql.identifier(column.name)} = null`,
-  );
-  const event = alias(journal, 'event');
-  const { rows } = await db.execute<{ id: string; tombstoned: string | null }>(sql`
-    with cleared as (
-      update ${tableOf(resource)} ${row}
-      set ${sql.join(cleared, sql`, `)}
-      where ${row.id} = any(array(
-          select ${idOf(resource, sql`id`)}
-          from unnest(${array(ids, 'text')}) as differing (id)
-        ))
-        and (${row.syncedAt} is null or ${row.syncedAt} < ${readAt}::timestamptz)
-        and not exists (
-          select
-          from ${journal} ${event}
-          where ${event.recordId} = ${row.id}::text
-            and ${event.recordedAt} >= ${readAt}::timestamptz
-          offset 0
-        )
-      returning ${row.id}
-    )
-    select
-      before.id,
-      before.deleted_at::text as tombstoned
-    from cleared
-      cross join lateral (
-        select id, deleted_at
-        from ${tableOf(resource)}
-        where id = cleared.id
-        offset 0
-      ) before`);
-  if (resource === 'documents') await reviveUsage(db, rows);
+  const { table } = resources[resource];
+  await withTransaction(db, async (tx) => {
+    const event = alias(journal, 'event');
+    const came = tx
+      .select({ id: event.id })
+      .from(event)
+      .where(and(sql`${event.recordId} = ${row.id}::text`, gte(event.recordedAt, readAt)))
+      .offset(fence);
+    const differing = sql`array(
+      select ${idOf(resource, sql`id`)} from unnest(${array(ids, 'text')}) as differing (id)
+    )`;
+    const found = await tx
+      .select({ id: sql<string>`${row.id}`, tombstoned: sql<string | null>`${row.deletedAt}` })
+      .from(sql`${tableOf(resource)} ${row}`)
+      .where(
+        and(
+          sql`${row.id} = any(${differing})`,
+          or(isNull(row.syncedAt), lt(row.syncedAt, readAt)),
+          notExists(came),
+        ),
+      )
+      .orderBy(row.id)
+      .for('no key update');
+    const cleared = found.map(({ id }) => id);
+    await tx
+      .update(table)
+      .set({
+        syncedAt: null,
+        deletedAt: null,
+        deletedReason: null,
+        updated: null,
+        rawUpdated: null,
+      })
+      .where(isAmong(table.id, cleared, table.id.getSQLType() === 'uuid' ? 'uuid' : 'text'));
+    if (resource === 'documents') await reviveUsage(tx, found);
+  });
 }
 
 /** Notes that a company changes: of connections no trigger does. */

@@ -16,40 +16,30 @@ const named = (value: SQL, column: PgColumn): SQL =>
 const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n      '));
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
 
-/** The value of a column after a record is written. */
+/**
+ * The value of a column after a record is written, or an event is applied. A record or an event that names no
+ * owner keeps the owner of a row that was read: see `noteListed`.
+ */
 const nextOf =
-  ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource) =>
+  ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource, by: 'record' | 'event') =>
   ({ column, kept, isOwner }: RecordColumn): SQL => {
     if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
     if (!isOwner) return excluded(column);
     if (name === 'sites') return ownerOfSite(held(id), held(column), excluded(column));
-    // A record that names no owner keeps the owner of its row: see `noteListed`.
+    const stays =
+      by === 'event'
+        ? sql`not ${saysOwner(name, sql`held`)}`
+        : sql`${held(syncedAt)} is not null
+          and ${held(deletedAt)} is null
+          and not ${saysOwner(name, sql`excluded`)}`;
     return sql`case
         when ${held(raw)} is not null
-          and ${held(syncedAt)} is not null
-          and ${held(deletedAt)} is null
-          and not ${saysOwner(name, sql`excluded`)}
+          and ${stays}
         then ${held(column)}
         else ${excluded(column)}
       end`;
   };
 
-/**
- * The value of a column after an event is applied. The owner of a record that was read stays as the record
- * has it.
- */
-const nextByEvent =
-  ({ name, table: { raw } }: Resource) =>
-  ({ column, kept, isOwner }: RecordColumn): SQL => {
-    if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
-    if (!isOwner) return excluded(column);
-    return sql`case
-        when ${held(raw)} is not null
-          and not ${saysOwner(name, sql`held`)}
-        then ${held(column)}
-        else ${excluded(column)}
-      end`;
-  };
 const setting = (column: PgColumn, value: SQL): SQL =>
   sql`${sql.identifier(column.name)} = ${value}`;
 
@@ -77,7 +67,7 @@ export interface UpsertSource {
 export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
   const { table, columns } = resource;
-  const next = nextOf(resource);
+  const next = nextOf(resource, 'record');
   const values = columns.map(({ column, of }) => named(instead.get(column) ?? of, column));
   const firsts = [...begins.keys()];
   const own = columns.map(({ column }) => column);
@@ -197,7 +187,7 @@ function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQ
   const { table, columns } = resource;
   const beside = [table.unreadable, ...(columnsAlone ? [] : [table.raw, table.apiVersion])];
   const before = [...columns.map(({ column }) => held(column)), ...beside.map(held)];
-  const after = [...columns.map(nextOf(resource)), ...beside.map(excluded)];
+  const after = [...columns.map(nextOf(resource, 'record')), ...beside.map(excluded)];
   const respelled = table.digest
     ? sql`or ${excluded(table.digest)} is not null
           and ${held(table.digest)} is distinct from ${excluded(table.digest)}`
@@ -226,7 +216,7 @@ const isAwaited = (
  */
 export function upsertEvents(resource: Resource, events: SQL): SQL {
   const { table, columns, ties } = resource;
-  const next = nextByEvent(resource);
+  const next = nextOf(resource, 'event');
   const { id, updated, rawUpdated, deletedAt, deletedReason } = table;
   if (updated === undefined || rawUpdated === undefined)
     throw new Error(`events name only records with updated`);

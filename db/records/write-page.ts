@@ -1,15 +1,21 @@
-import { sql } from 'drizzle-orm';
 import { warehouseNow } from '../catch-up/due.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { lockDocuments } from '../hot/lock-documents.ts';
+import { noteListed } from '../hot/note-listed.ts';
+import { refreshStale } from '../hot/refresh-stale.ts';
+import { unchangedPlaces } from '../hot/unchanged-places.ts';
+import { writeConnectionSites } from '../hot/write-connection-sites.ts';
+import { type WrittenDocument, type WrittenRow, writeRecords } from '../hot/write-records.ts';
+import { writeUsageOfDocuments } from '../hot/write-usage-of-documents.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
-import { noteListed } from './owner.ts';
-import type { Cte, RecordPage, UpsertPage, WrittenRows } from './page.ts';
-import { clearingRejections, rejectRecord } from './rejected-records.ts';
-import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
+import type { Cte, RecordPage, WrittenRows } from './page.ts';
+import { rejectRecords } from './rejected-records.ts';
+import { digestsOf } from './unchanged.ts';
+import { moveUsage, reviveUsage } from './usage-data.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
@@ -31,37 +37,39 @@ interface PageRecord {
   readonly digest?: string | undefined;
 }
 
-/** Where the records of a page go. */
-interface Target {
-  readonly db: Database | Transaction;
-  readonly resource: RecordResource;
-  readonly upsert: UpsertPage;
-}
+type Ids = readonly (string | null)[];
 
 /**
- * Writes a page in one transaction, or as part of the given one. `noted` is a step `noted as (…)` of a
- * statement, run in that transaction. Unchanged records are left out before any parsing. If Postgres refuses
- * a record, the page is split to find it. The record goes to `metersync.rejected_records` with its text until
- * a later read succeeds, the others are written, and `noted` runs after them. `ids` are the ids of the page's
- * items, in order, null for items without one.
+ * Writes a page in one transaction, or as part of the given one; as `sites`, the sites that a page of companies
+ * embeds. Unchanged records are left out before any parsing. If Postgres refuses a record, the page is split to
+ * find it. The record goes to `metersync.rejected_records` with its text until a later read succeeds, the others
+ * are written, and the page is noted after them. `ids` are the ids of the page's items, in order, null for items
+ * without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
   db: Database | Transaction,
   resource: RecordResource,
-  upsert: UpsertPage,
   page: RecordPage,
-  ids: readonly (string | null)[],
-  noted?: Cte,
+  ids: Ids,
 ): Promise<PageWrittenAt> {
-  const target = { db, resource, upsert };
+  const { companyId, noted } = page;
   try {
-    const records = await changedRecords(target, page, ids);
+    const records = await changedRecords(db, resource, page, ids);
     if (records.length === 0) return await noteAlone(db, nothingWritten, noted);
     const parts = await splitOnRefusal(
       records,
-      (some) => writeRecords(target, page, some, ids.length, some === records ? noted : undefined),
-      (refused, error) => refuseRecord(target, page, refused, error),
+      (some) => {
+        const part = pageOf(page, some, ids.length, some === records ? noted : undefined);
+        return withTransaction(db, (tx) => writeChanged(tx, resource, part, idsOf(some)));
+      },
+      async ({ id, text }, error) => {
+        const listing = resource === 'sites' ? 'companies' : resource;
+        await rejectRecords(db, [
+          { resource: listing, companyId, id, text, error: sqlMessage(error) },
+        ]);
+        return { ...nothingWritten, rejected: 1 };
+      },
     );
     const [whole] = parts;
     if (whole !== undefined && parts.length === 1 && whole.rejected === 0) return whole;
@@ -71,19 +79,21 @@ export async function writePage(
   }
 }
 
+const idsOf = (records: readonly PageRecord[]): Ids => records.map(({ id }) => id);
+
 /** Returns the records whose rows may need a write, with their digests if the rows keep them. */
 async function changedRecords(
-  { db, resource }: Target,
+  db: Database | Transaction,
+  resource: RecordResource,
   page: RecordPage,
-  ids: readonly (string | null)[],
+  ids: Ids,
 ): Promise<readonly PageRecord[]> {
   if (ids.length === 0) return [];
   const texts = itemTexts(page);
-  const digests = keepsDigests(resource) ? digestsOf(page, texts) : undefined;
-  // A usage row may belong to another document now.
-  const namesDocuments = page.documentOf !== undefined;
+  const digests = digestsOf(resource, page, texts);
+  // With `documentOf`, a usage row may belong to another document now.
   const unchanged =
-    digests === undefined || namesDocuments
+    digests === undefined || page.documentOf !== undefined
       ? new Set<number>()
       : await unchangedPlaces(db, resource, page, ids, digests);
   return texts.flatMap((text, at) =>
@@ -91,52 +101,67 @@ async function changedRecords(
   );
 }
 
-/** Writes records of a page, of which there are `all`, in one transaction. */
-async function writeRecords(
-  { db, resource, upsert }: Target,
+/**
+ * Builds the page with these of its records, of which there are `all`. If these are all, the page keeps its own
+ * text, unless that joins several, which costs Postgres a copy.
+ */
+function pageOf(
   page: RecordPage,
   records: readonly PageRecord[],
   all: number,
   noted: Cte | undefined,
-): Promise<PageWrittenAt> {
-  const part = pageOf(page, records, all);
-  const ids = records.map(({ id }) => id);
-  const { companyId, byId = false } = page;
-  return await withTransaction(db, async (tx) => {
-    const cleared = clearingRejections({ resource, ids, readAt: page.readAt });
-    const closing = sql`cleared as (${cleared}
-    )${noted === undefined ? sql`` : sql`, ${noted}`}`;
-    const { own, ...written } = await upsert(tx, part, closing);
-    if (isListedByCompany(resource) && companyId !== null && !byId && own < ids.length)
-      await noteListed(tx, resource, companyId, ids);
-    // Records that differ from their rows, and did not replace them: there are few, if any.
-    const kept = ids.length - written.inserted - written.changed;
-    const listed = part.digests !== undefined && !byId && page.confirms !== true;
-    const older = kept > 0 && listed ? await countOlder(tx, resource, part) : 0;
-    return { ...written, rejected: 0, ...ifAny(older) };
-  });
-}
-
-/**
- * Builds the page with these of its records. If these are all, the page keeps its own text, unless
- * that joins several, which costs Postgres a copy.
- */
-function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
+): RecordPage {
   const known = records.flatMap(({ digest }) => digest ?? []);
   const digests = known.length === records.length ? known : undefined;
-  if (records.length === all && page.joined !== true) return { ...page, digests };
+  if (records.length === all && page.joined !== true) return { ...page, digests, noted };
   const texts = records.map(({ text }) => text);
-  return pageOfTexts(page, texts, digests);
+  return pageOfTexts({ ...page, noted }, texts, digests);
 }
 
-async function refuseRecord(
-  { db, resource }: Target,
-  { companyId }: RecordPage,
-  { id, text }: PageRecord,
-  error: unknown,
+/** Writes a page of changed records, and notes who else lists them. */
+async function writeChanged(
+  tx: Transaction,
+  resource: RecordResource,
+  page: RecordPage,
+  ids: Ids,
 ): Promise<PageWrittenAt> {
-  await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
-  return { ...nothingWritten, rejected: 1 };
+  const { companyId, byId = false } = page;
+  const rows = await writeRows(tx, resource, page, ids);
+  const inserted = rows.filter((row) => row.inserted).length;
+  const own = rows.filter((row) => row.own).length;
+  if (isListedByCompany(resource) && companyId !== null && !byId && own < ids.length) {
+    const taken = await noteListed(tx, resource, companyId, ids);
+    if (resource === 'documents') await moveUsage(tx, taken);
+  }
+  // Records that differ from their rows, and did not replace them: there are few, if any.
+  const kept = ids.length - rows.length;
+  const listed = page.digests !== undefined && !byId && page.confirms !== true;
+  const older = kept > 0 && listed ? await countOlder(tx, resource, page) : 0;
+  const changed = rows.length - inserted;
+  return { inserted, changed, rejected: 0, now: rows[0]?.now, ...ifAny(older) };
+}
+
+/** Writes the rows of a page, and what belongs to them in other tables. */
+export async function writeRows(
+  tx: Transaction,
+  resource: RecordResource,
+  page: RecordPage,
+  ids: Ids,
+): Promise<WrittenRow[]> {
+  if (resource === 'usageData') await lockDocuments(tx, page);
+  const rows = await writeRecords(tx, resource, page, ids);
+  if (resource === 'connections') {
+    const changed = rows.flatMap(({ id, inserted }) => (inserted ? [] : [id]));
+    const requeued = await writeConnectionSites(tx, page, changed);
+    if (requeued.length > 0) await refreshStale(tx, 'connection', requeued);
+  }
+  if (resource === 'documents') {
+    const documents = rows as WrittenDocument[];
+    await reviveUsage(tx, documents);
+    const requeued = await writeUsageOfDocuments(tx, page, documents);
+    if (requeued.length > 0) await refreshStale(tx, 'document', requeued);
+  }
+  return rows;
 }
 
 /** Runs the step of a page that no statement with its records has run. */

@@ -205,25 +205,20 @@ export const dataChecks = metersync.table(
   (t) => [primaryKey({ columns: [t.companyId, t.runWith] })],
 );
 
-/** When the months of each company were last worked out. */
-export const monthsKept = metersync.table('months_kept', {
-  companyId: uuid('company_id').primaryKey(),
-  keptAt: time('kept_at').notNull(),
-});
-
 /**
  * Companies whose records changed since their months were worked out; NULL for all. A log, so that
- * no writer waits for another.
+ * no writer waits for another. Working out the months of a company replaces its rows by one that is kept.
  */
 export const companyChanges = metersync.table(
   'company_changes',
   {
     companyId: uuid('company_id'),
     changedAt: time('changed_at').notNull().default(sql`clock_timestamp()`),
+    isKept: boolean('is_kept').notNull().default(false),
   },
   (t) => [
     index('company_changes_company').on(t.companyId),
-    index('company_changes_at').on(t.changedAt),
+    index('company_changes_waiting').on(t.changedAt).where(sql`not is_kept`),
   ],
 );
 

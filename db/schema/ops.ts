@@ -99,6 +99,9 @@ export const dataIssues = ops.table(
     entityId: text('entity_id').notNull(),
     subject: text('subject').notNull().default(''),
     evidence: jsonb('evidence').notNull(),
+    mayCost: numeric('may_cost')
+      .notNull()
+      .generatedAlwaysAs(sql`coalesce((evidence ->> 'may_cost')::numeric, 0)`),
     openedAt: time('opened_at').notNull().default(now),
     lastSeenAt: time('last_seen_at').notNull().default(now),
     closedAt: time('closed_at'),
@@ -113,7 +116,7 @@ export const dataIssues = ops.table(
     index('data_issues_company').on(t.companyId, t.checkName),
     // As open issues are listed and counted.
     index('data_issues_new')
-      .on(t.checkName, t.severity, t.openedAt, t.id)
+      .on(t.checkName, t.severity, t.mayCost, t.openedAt, t.id)
       .where(sql`closed_at is null and acknowledged_at is null`),
     index('data_issues_acknowledged')
       .on(t.id)

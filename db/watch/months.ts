@@ -12,9 +12,10 @@ export async function keepMonths(
   { budgetSeconds }: { readonly budgetSeconds: number },
 ): Promise<number> {
   return await withTransaction(db, async (tx) => {
-    await lock(tx, 'monthsKept', 'inTurn');
-    const { rows } = await tx.execute<{ kept: number }>(sql`
-      select metersync.keep_months(make_interval(secs => ${budgetSeconds})) as kept`);
-    return rows[0]?.kept ?? 0;
+    await lock(tx, 'companyChanges', 'inTurn');
+    const [done] = await tx
+      .select({ kept: sql<number>`kept` })
+      .from(sql`metersync.keep_months(make_interval(secs => ${budgetSeconds})) as kept`);
+    return done?.kept ?? 0;
   });
 }

@@ -129,6 +129,8 @@ function judgeInsecure(insecure: readonly Insecure[]): Judged {
 
 interface Stored {
   readonly checks: readonly Check[];
+  /** Whether Postgres did not answer. */
+  readonly away: boolean;
   /** The warehouse, when its schema is that of this metersync. */
   readonly db: Database | undefined;
   readonly aheadMs: number | null;
@@ -153,14 +155,14 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   });
   if (reached.state === 'fail') {
     const schema = { name: 'schema', ...notChecked('Postgres did not answer') };
-    return { checks: [reached, schema], db: undefined, aheadMs };
+    return { checks: [reached, schema], away: true, db: undefined, aheadMs };
   }
   const server = [reached, ...(standby === undefined ? await examineReplicas(db) : [])];
   const schema = await check('schema', 'Run metersync migrate.', async () =>
     judgeSchema(await readSchemaVersions(db)),
   );
   const fits = schema.state !== 'fail';
-  return { checks: [...server, schema], db: fits ? db : undefined, aheadMs };
+  return { checks: [...server, schema], away: false, db: fits ? db : undefined, aheadMs };
 }
 
 /** Says how far replicas are behind, if there are any that the role may see. */
@@ -175,11 +177,13 @@ async function examineReplicas(db: Database): Promise<Check[]> {
 }
 
 async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {
-  const { settings, service, log, now } = options;
+  const { settings, service, standIn, log, now } = options;
   if (service.url === '') {
     const todo = 'Set SERVICE_URL and SERVICE_API_KEY, or run metersync start, which starts a sandbox.';
     return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox is running', todo) }];
   }
+  if (standIn && settings.databaseUrl === undefined && stored.away)
+    return [{ name: 'service', ...notChecked('the sandbox stores its records in the same Postgres') }];
   const { client, apiVersion } = openService(
     settings,
     service.url,

@@ -87,40 +87,6 @@ test('reads an interrupted meter again from the start if its readings have moved
   });
 });
 
-test('misses no reading that moves to another page while its meter is read', async () => {
-  const [listed, moves] = [readings(4), [true, true, true, true]];
-  const under = await activitiesOn((asked: Asked): Reply => {
-    const page = pageOf(listed, asked, { ...shape, perPage: 2 });
-    if (asked.query.get('page') === '1' && moves.pop() === true) listed.push(...listed.splice(0, 1));
-    return page;
-  }, onlyIntervals);
-  const { db } = under.warehouse;
-  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
-  const backfill = async () => {
-    const asked = under.asked().length;
-    await under.run(under.activities.readCompany, { runId: randomUUID(), companyId, cursor: null });
-    const { rows } = await db.execute(sql`select state, error,
-        (select count(*)::int from utility.intervals) as stored
-      from metersync.runs where resource = 'intervals' order by started_at desc limit 1`);
-    return { ...rows[0], pages: pagesAsked(under).slice(asked) };
-  };
-  const error =
-    '1 meters are in doubt: of meter m-1 the service showed readings that changed from pass to pass';
-  const again = [1, 2, 1, 2, 1, 2];
-  expect(await backfill()).toMatchObject({ state: 'suspect', error, pages: [1, 2, ...again] });
-  await db.execute(sql`truncate utility.intervals`);
-  moves.push(true);
-  expect(await backfill()).toEqual({ state: 'complete', error: null, stored: 4, pages: [1, 2, 1, 2, 1, 2] });
-  // In no order, and with one that its page lists twice.
-  const plain = readings(4);
-  listed.splice(0, 4, ...[1, 3, 0, 0, 2].flatMap((at) => plain[at] ?? []));
-  expect(await backfill()).toMatchObject({
-    state: 'complete',
-    stored: 5,
-    pages: [1, 2, 3, 1, 2, 3, 1, 2, 3],
-  });
-});
-
 test('is suspect when a meter lists fewer readings than its total, never ends, or lists none of the stored readings', async () => {
   let [listed, total, moving] = [readings(4), 4, false];
   const under = await activitiesOn((asked: Asked): Reply => {

@@ -75,17 +75,6 @@ describe('an interrupted backfill of a listing', () => {
     expect(await manifestPages(under)).toBe(0);
   });
 
-  test('reads a page again if its cursor was lost, and changes nothing', async () => {
-    const held = documents(350);
-    const under = await activitiesOn(failingOnce(held, 4), documentsAlone);
-    const run = input();
-    await expect(under.run(under.activities.readCompany, run)).rejects.toThrow();
-    const cursor = cursorOf(1);
-    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
-    expect(pagesAsked(under)).toEqual([1, 2, 3, 4, 4, 4, 4, 2, 3, 4]);
-    expect(await alive(under)).toBe(350);
-  });
-
   test('reads nothing more after the last page', async () => {
     const held = documents(150);
     const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);

@@ -7,8 +7,9 @@ import { checkKinds } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companies-to-check.ts';
-import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
+import { retireAbsent } from '../../db/deletes/absent.ts';
 import { approveDeletes, undoDeletes } from '../../db/deletes/decide.ts';
+import { countAbsent } from '../../db/hot/count-absent.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
@@ -157,7 +158,9 @@ test.each(['documents', 'connections'] as const)(
     const checked = async () => {
       await run({});
       // `due` looks as an hour later: the months were kept before that, too.
-      await db.execute(sql`update metersync.months_kept set kept_at = kept_at - interval '2 hours'`);
+      await db.execute(
+        sql`update metersync.company_changes set changed_at = changed_at - interval '2 hours' where is_kept`,
+      );
       expect(await due()).toEqual([]);
     };
     const retire = async (rows: number) => {
@@ -189,7 +192,7 @@ test('recomputes the months of companies before the checks of a run', async () =
   const { id } = await company();
   await db.execute(sql`insert into metersync.company_changes (company_id) values (${id}::uuid)`);
   await run({});
-  const { rows } = await db.execute(sql`select company_id from metersync.months_kept`);
+  const { rows } = await db.execute(sql`select company_id from metersync.company_changes where is_kept`);
   expect(rows).toEqual([{ company_id: id }]);
 });
 

@@ -54,11 +54,9 @@ const correctAll = (service: BillingService, bills: readonly Bill[]) =>
 
 describe('one backfill after an outage that lost events is complete and equal', () => {
   test.each([
-    ['nothing', 203, 3, 40],
     ['nothing', 80, 3, 9],
     ['nothing', 21, 2, 0],
     ['others', 203, 3, 40],
-    ['its usage', 80, 3, 9],
   ] as const)(
     'if bills list %s (%i bills of %i rows, %i corrected)',
     async (lists, bills, rows, corrected) => {
@@ -101,13 +99,6 @@ describe('one backfill after an outage that lost events is complete and equal', 
       expect(await outcome(service, under)).toEqual(equal);
     }
   });
-
-  test('if bills moved to a company that is read later', async () => {
-    const { service, under } = await loaded(20, 'nothing', 2);
-    const [, second = ''] = service.companies;
-    for (const bill of service.bills.slice(0, 8)) bill.companyId = second;
-    expect(await outcome(service, under)).toEqual(equal);
-  });
 });
 
 describe('absences that nothing explains are held back beyond the cap', () => {
@@ -135,16 +126,6 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     hideUsage(service, bills);
     await backfill(under, service.companies);
     expect(await held(under)).toEqual([['usageData', 16]]);
-  });
-
-  test('while absent rows of corrected bills are tombstoned', async () => {
-    const { service, under } = await loaded(40);
-    const bills = service.bills.slice(0, 8);
-    correctAll(service, service.bills.slice(8, 30));
-    hideUsage(service, bills);
-    const { state } = await backfill(under, service.companies);
-    expect([state, await held(under)]).toEqual(['suspect', [['usageData', 16]]]);
-    expect(await alive(under, 'usage_data')).toEqual(service.bills.flatMap(({ usage }) => usage).sort());
   });
 
   test('all of them, if a listing is empty, until somebody decides', async () => {
@@ -227,15 +208,6 @@ describe('rows that are held back no longer wait for a decision once they are ex
     expect(await settled(holds)).toEqual([]);
   });
 
-  test('by events that correct their bills, and the read that follows', async () => {
-    const holds = await holding();
-    await recordEvents(holds.db, correctAll(holds.service, holds.bills));
-    await settled(holds);
-    await catchUp(holds);
-    expect(await settled(holds)).toEqual([]);
-    expect(await outcome(holds.service, holds.under)).toEqual(equal);
-  });
-
   test('by a read that finds the rows again', async () => {
     const holds = await holding();
     const events = holds.bills.map((bill) => holds.service.correct(bill, bill.usage.length));
@@ -277,16 +249,5 @@ describe('rows that are held back no longer wait for a decision once they are ex
     expect(await held(under)).toContainEqual(['companies', 1]);
     expect(await approveDeletes(db, runId)).toMatchObject({ tombstoned: 1 });
     expect(await held(under)).toEqual([]);
-  });
-
-  test('by another listing that contains them', async () => {
-    const { service, under } = await loaded(20, 'nothing', 2);
-    const [first = '', second = ''] = service.companies;
-    for (const bill of service.bills.slice(0, 8)) bill.companyId = second;
-    expect((await backfill(under, [first])).state).toBe('suspect');
-    expect(await held(under)).toContainEqual(['documents', 8]);
-    expect((await backfill(under, [second])).state).toBe('complete');
-    expect(await held(under)).toEqual([]);
-    expect(await outcome(service, under)).toEqual(equal);
   });
 });

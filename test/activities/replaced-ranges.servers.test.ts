@@ -105,48 +105,6 @@ describe('a proved listing of a meter replaces its readings', () => {
       expect(await meter.stored()).toEqual(['4', '4', '4']);
     },
   );
-
-  test.each([
-    ['one in the middle', quarters.filter((_, at) => at !== 5)],
-    ['the second half', quarters.slice(0, 6)],
-    ['the first half', quarters.slice(6)],
-  ])('vanished: %s', async (_, left) => {
-    const meter = await meterListing(quarters);
-    await meter.backfill();
-    meter.list(left);
-    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
-    expect(await meter.stored()).toHaveLength(left.length);
-    expect(await meter.heldBack()).toEqual([]);
-  });
-
-  test.each([false, true])('corrected to an older state of the same length (event: %s)', async (event) => {
-    const meter = await meterListing(quarters);
-    await meter.backfill();
-    meter.list(quarters.map((one) => ({ ...one, usage: '7', updated: '2026-04-01T00:00:00' })));
-    if (event) await meter.sendEvent();
-    else await meter.backfill();
-    expect(new Set(await meter.stored())).toEqual(new Set(['7']));
-  });
-
-  test.each([1, 2, 3, 100])('for two registers at one time, with %s readings on a page', async (perPage) => {
-    const registers = quarters.flatMap((one) => [
-      { ...one, id: randomUUID(), usage: '2.0' },
-      { ...one, id: randomUUID(), usage: '-0.7' },
-    ]);
-    const meter = await meterListing(registers, perPage);
-    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
-    const both = quarters.flatMap(() => ['-0.7', '2.0']);
-    expect(await meter.stored()).toEqual(both);
-    await meter.sendEvent();
-    expect(await meter.stored()).toEqual(both);
-    // One register after the other.
-    meter.list([...registers.filter((_, at) => at % 2 === 0), ...registers.filter((_, at) => at % 2 === 1)]);
-    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
-    expect(await meter.stored()).toEqual(both);
-    meter.list(registers.filter(({ usage }) => usage !== '-0.7'));
-    expect(await meter.backfill()).toMatchObject({ state: 'complete' });
-    expect(await meter.stored()).toEqual(quarters.map(() => '2.0'));
-  });
 });
 
 describe('more vanished readings than the cap', () => {

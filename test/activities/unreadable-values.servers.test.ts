@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { mostCounted } from '../../db/read/counted.ts';
 import { countUnreadable } from '../../db/read/unreadable-values.ts';
-import { rejectRecord } from '../../db/records/rejected-records.ts';
+import { rejectRecords } from '../../db/records/rejected-records.ts';
 import { pageOf } from '../service/listing.ts';
 import { activitiesOn } from '../support/activities.ts';
 
@@ -30,7 +30,7 @@ test('every backfill counts the values that it could not read, and stores what a
   const { db } = warehouse;
   const text = JSON.stringify(held.usageData?.[0]);
   const refused = { resource: 'usageData', companyId, id: odd, text, error: 'invalid input syntax' };
-  await rejectRecord(db, refused);
+  await rejectRecords(db, [refused]);
   for (const attempt of ['first', 'second']) {
     const runId = randomUUID();
     await db.execute(sql`insert into metersync.runs (run_id, state) values (${runId}::uuid, 'running')`);

@@ -20,7 +20,7 @@ afterAll(async () => {
  * Measurements with at most one process of metersync. The processes of the others take far longer than their
  * work.
  */
-const quick = ['catalogue', 'catch-up', 'intervals', 'sandbox'];
+const quick = ['catalogue', 'catch-up'];
 // `npm run test:long` tests the others too. A test run fetches no other programs; test/bench/peers.test.ts tests the
 // parts of that measure.
 const own = measures.filter(({ name }) => name !== 'peers' && (long || quick.includes(name)));

@@ -310,13 +310,13 @@ describe('while metersync start runs', () => {
   });
 
   test('Ctrl-C lets the run continue and says how to follow it again', async () => {
-    // Long enough for the run to exist when Ctrl-C comes, on a slow machine too.
-    await service.fault({ kind: 'latency', path: '/connection/company', ms: [8_000, 8_000] });
-    const followed = startCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
-    await followed.printed(/^backfill \S+ started$/);
-    await followed.printed(/^backfill: \d+ of 2 companies/);
-    expect(await followed.end('SIGINT')).toEqual({ status: 130, signal: null });
-    await service.clearFaults();
+    const followed = await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`lock table utility.documents in access exclusive mode`);
+      const following = startCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
+      await following.printed(/^backfill: \d+ of 2 companies/);
+      expect(await following.end('SIGINT')).toEqual({ status: 130, signal: null });
+      return following;
+    });
     const [, again = ''] =
       /To follow it again: metersync (backfill --run \S+)$/m.exec(followed.stdout()) ?? [];
     const { status, stdout, stderr } = await metersync(...again.split(' '));
@@ -363,22 +363,13 @@ describe('while metersync start runs', () => {
     expect(stdout).toMatch(/│ usage data +│/);
   });
 
-  test('report and export refuse an unknown company or a missing folder at once', async () => {
+  test('report and export refuse an unknown company', async () => {
     const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
     for (const command of [['report'], ['export', 'bills']])
       expect(await metersync(...command, '--company', typo)).toMatchObject({
         status: 1,
         stdout: '',
         stderr: expect.stringContaining(`company ${typo} is not in the warehouse`),
-      });
-    for (const command of [
-      ['report', '--html', 'nowhere/report.html'],
-      ['export', 'bills', '--out', 'nowhere/bills.csv'],
-    ])
-      expect(await metersync(...command)).toMatchObject({
-        status: 1,
-        stdout: '',
-        stderr: expect.stringMatching(/: the folder nowhere does not exist$/),
       });
   });
 
@@ -467,64 +458,6 @@ describe('while metersync start runs', () => {
     );
   });
 
-  test('deletes lists vanished readings as ranges of their meter, and carries out the decision', async () => {
-    const [meter] = await rows(sql`
-      with forgotten as (
-        select min(id) as id from utility.meters where id in (select meter_id from utility.intervals)
-      ), month as materialized (
-        select metersync.ensure_interval_month('2020-01-01Z')
-      )
-      select id, company_id, raw -> 'identifiers' -> 0 ->> 'value' as name
-      from utility.meters join forgotten using (id), month`);
-    const { id = '', company_id: companyId = '', name } = meter ?? {};
-    await warehouse.db.execute(sql`
-      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-      select ${id}, '2020-01-01Z'::timestamptz + n * interval '1 hour', 3600, 'kWh', 1, now() - interval '1 day'
-      from generate_series(0, 499) n`);
-    const run = await metersync('backfill', '--company', companyId, '--follow');
-    expect(run.status).toBe(1);
-    const [, runId = ''] = /^backfill (\S+): suspect: /m.exec(run.stdout) ?? [];
-    const range = `${id} 2020-01-01 00:00 to 2020-01-21 20:00 UTC`;
-    expect(await json('deletes', 'list')).toMatchObject({
-      said: {
-        deletes: [
-          {
-            runId,
-            companyId,
-            resource: 'intervals',
-            state: 'quarantined',
-            rows: 500,
-            examples: [range],
-            names: [name],
-          },
-        ],
-      },
-    });
-    expect((await metersync('deletes', 'list')).stdout).toContain(`${name} (${range})`);
-    expect((await metersync('status')).stdout).toMatch(
-      /deletes: 500 readings of 1 company disappeared from the service in one run/,
-    );
-    expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 500 } });
-    const decided = async (decision: string) => (await metersync('deletes', decision, runId)).stdout;
-    expect(await decided('approve')).toBe('500 rows deleted.');
-    expect(await decided('undo')).toBe(
-      '500 rows restored, and kept until the service lists them again; metersync deletes undo asks for a decision again.',
-    );
-    expect((await metersync('backfill', '--company', companyId, '--follow')).status).toBe(0);
-    expect(await json('status')).toMatchObject({ said: { quarantinedDeletes: 0, keptDeletes: 500 } });
-    expect((await metersync('status')).stdout).toContain(
-      'rows that are kept although the service no longer has them: 500',
-    );
-    expect(await decided('undo')).toBe('500 rows wait for a decision again.');
-    const [held] = (await json('deletes', 'list')).said.deletes as { runId: string; rows: number }[];
-    expect(held?.rows).toBe(500);
-    expect(await json('deletes', 'approve', held?.runId ?? '')).toEqual({
-      status: 0,
-      said: { tombstoned: 500, spared: 0 },
-    });
-    expect(await json('deletes', 'list')).toMatchObject({ said: { deletes: [] } });
-  });
-
   test('audit --json compares every resource, and ends with status 0 if nothing differs', async () => {
     const { status, said } = await json('audit');
     expect({ status, said }).toEqual({
@@ -541,7 +474,7 @@ describe('while metersync start runs', () => {
     expect(said.compared).toBe(resources.reduce((sum, { compared }) => sum + compared, 0));
   });
 
-  test('audit names a tampered row only if it compares the company of the row', async () => {
+  test('audit names a tampered row, and says what a sample proves', async () => {
     const [{ id = '', company_id: companyId = '' } = {}] = await rows(sql`
       update utility.documents set raw = raw || '{"tampered": true}' where id =
         (select id from utility.documents where deleted_at is null and raw is not null order by id limit 1)
@@ -561,16 +494,6 @@ describe('while metersync start runs', () => {
     expect(forPeople.status).toBe(1);
     expect(forPeople.stdout).toContain(`different: documents ${id}`);
     expect(forPeople.stdout).toMatch(/^1 difference in [\d,]+ records$/m);
-
-    const [{ id: other = '' } = {}] = await rows(
-      sql`select id from utility.companies where id <> ${companyId}::uuid limit 1`,
-    );
-    expect(await json('audit', '--company', other)).toMatchObject({ status: 0, said: { differences: 0 } });
-    const unknown = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
-    expect(await metersync('audit', '--company', unknown)).toMatchObject({
-      status: 2,
-      stderr: expect.stringContaining(`the service has no company ${unknown}`),
-    });
 
     const sample = await metersync(...atOnce, '--sample', '100%', '--seed', 'x');
     expect(sample.status).toBe(1);

@@ -154,13 +154,3 @@ test('a schedule can be paused while the warehouse is down, and the command says
   expect(stderr).toMatch(/^Not in the log of operations: .*ECONNREFUSED/);
   expect(await now()).toMatchObject({ state: 'paused' });
 });
-
-test('says where it looked for Temporal if Temporal is down', async () => {
-  const address = `127.0.0.1:${await freePort()}`;
-  const env = { ...pipeline.env, TEMPORAL_ADDRESS: address };
-  const { status, stderr } = await runCommand(['schedule', 'show'], { env });
-  expect(status).toBe(1);
-  expect(stderr).toMatch(
-    new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\) is away: start it.+$`),
-  );
-});

@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readCompanyMonths } from '../../db/read/company-months.ts';
 import { countOpenByWeek } from '../../db/read/issues.ts';
+import { keepMonths } from '../../db/watch/months.ts';
+import { BilledCompany } from '../support/bills.ts';
 import { fillTrouble, hostile, type Trouble } from '../support/trouble.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -24,12 +27,9 @@ test('the months of a company have exact sums and say which sites are billed', a
     { month: '2025-09-01', currency: 'USD', cost: '1680.4200' },
     { month: '2025-10-01', currency: 'USD', cost: '1050.2625' },
   ]);
-  const ofHostile = read.billed.filter(({ site }) => site === hostile);
-  expect(ofHostile.slice(3, 6).map(({ days, covered }) => [days, covered])).toEqual([
-    [30, 30],
-    [30, 0],
-    [30, 12],
-  ]);
+  const ofHostile = read.calendar.sites.find(({ site }) => site === hostile);
+  expect(read.calendar.months).toEqual(read.months);
+  expect(ofHostile?.marks.slice(3, 6)).toEqual(['billed', 'missing', 'part']);
 });
 
 test('reads no more than the latest months', async () => {
@@ -43,12 +43,38 @@ test('months in the future, which come from mistyped dates, do not replace past 
   expect(months).toEqual(['2026-02-01', '2026-03-01']);
 });
 
+test('the calendar says which bills were corrected, and which are late', async () => {
+  const company = new BilledCompany(warehouse);
+  const meterId = randomUUID();
+  await company.add({ [meterId]: {} });
+  const bill = (id: string, billed: number, start: string, end: string, usage = '1') => ({
+    id,
+    billed,
+    usage: [{ meterId, start, end, usage }],
+    more: { billDate: end },
+  });
+  const [january, february] = [randomUUID(), randomUUID()];
+  await company.bill([
+    bill(january, 1, '2024-01-01', '2024-01-31'),
+    bill(february, 2, '2024-02-01', '2024-02-29'),
+    bill(randomUUID(), 3, '2024-03-01', '2024-03-31'),
+  ]);
+  await company.bill([bill(february, 4, '2024-02-01', '2024-02-29', '2')]);
+  await keepMonths(warehouse.db, { budgetSeconds: 60 });
+  const read = await readCompanyMonths(warehouse.db, company.id, '2024-05-10T00:00:00Z');
+  expect(read.months).toEqual(['2024-01-01', '2024-02-01', '2024-03-01']);
+  expect(read.calendar).toEqual({
+    months: ['2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01', '2024-05-01'],
+    sites: [{ site: 'Main street', marks: ['billed', 'corrected', 'billed', 'late', 'late'] }],
+  });
+});
+
 test('a company without bills has no months', async () => {
   expect(await readCompanyMonths(warehouse.db, trouble.companies[1], now)).toEqual({
     months: [],
     cost: [],
     usage: [],
-    billed: [],
+    calendar: { months: [], sites: [] },
   });
 });
 

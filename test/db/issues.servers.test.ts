@@ -15,25 +15,28 @@ interface Issue {
   readonly id: number;
   readonly check: string;
   readonly severity: (typeof severities)[number];
+  readonly cost: number;
   readonly minute: number;
   readonly isKnown: boolean;
   readonly isClosed: boolean;
 }
 
-test('pages of issues have each open issue once: by severity, then the newest, with acknowledged issues last', async () => {
+test('pages of issues have each open issue once: by severity, then what they may cost, then the newest, with acknowledged issues last', async () => {
   const { db } = warehouse;
   const random = createRandom(16);
   const issues = Array.from({ length: 60 }, (_, at): Issue => {
     const [check = '', severity = 'info'] = [random.pick(checks), random.pick(severities)];
     const [minute, isKnown, isClosed] = [random.int(0, 5), random.int(0, 3) === 0, random.int(0, 4) === 0];
-    return { id: at + 1, check, severity, minute, isKnown, isClosed };
+    const cost = random.int(0, 2) * 100;
+    return { id: at + 1, check, severity, cost, minute, isKnown, isClosed };
   });
-  for (const { id, check, severity, minute, isKnown, isClosed } of issues)
+  for (const { id, check, severity, cost, minute, isKnown, isClosed } of issues)
     await db.execute(sql`
       insert into ops.data_issues (id, check_name, severity, company_id, entity_type, entity_id, subject,
         evidence, opened_at, acknowledged_at, closed_at, closed_reason)
       overriding system value
-      values (${id}, ${check}, ${severity}, ${randomUUID()}::uuid, 'meter', ${`m-${id}`}, '', '{}',
+      values (${id}, ${check}, ${severity}, ${randomUUID()}::uuid, 'meter', ${`m-${id}`}, '',
+        ${cost === 0 ? '{}' : `{"may_cost": ${cost}.50}`}::jsonb,
         '2026-01-01'::timestamptz + interval '1 minute' * ${minute}::int,
         case when ${isKnown}::boolean then now() end,
         case when ${isClosed}::boolean then now() end,
@@ -53,6 +56,7 @@ test('pages of issues have each open issue once: by severity, then the newest, w
         (a, b) =>
           Number(a.isKnown) - Number(b.isKnown) ||
           severities.indexOf(a.severity) - severities.indexOf(b.severity) ||
+          b.cost - a.cost ||
           b.minute - a.minute ||
           b.id - a.id,
       )

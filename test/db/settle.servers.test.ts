@@ -36,14 +36,6 @@ const pendingDocument = async (updated = newer) => {
 };
 const now = () => warehouseNow(warehouse.db);
 
-test('an event is applied when its state, or a newer one, is read after it was recorded', async () => {
-  const { id, event } = await pendingDocument();
-  const readAt = await now();
-  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
-  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
-  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
-});
-
 test.each([
   { event: '2026-05-01T00:00:00.123456789Z', record: '2026-05-01T00:00:00.123456Z' },
   { event: '2026-05-01T02:00:00.1234567+02:00', record: '2026-05-01T00:00:00.123456' },
@@ -105,14 +97,6 @@ test('an event older than its document is superseded at once if the usage has be
   await writeDocumentSets(warehouse.db, { documentIds: [id], readAt: await now() });
   await recordEvents(warehouse.db, [after]);
   expect(await eventRow(after.id)).toMatchObject({ outcome: 'superseded' });
-});
-
-test('an event that is recorded during a read is left to the next read', async () => {
-  const readAt = await now();
-  const { id, event } = await pendingDocument();
-  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
-  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 0 });
-  expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
 
 describe('a read', () => {
@@ -199,25 +183,6 @@ test('a document that no complete listing contains backs off, then is tombstoned
     outcome: 'missing',
     error: expect.stringContaining('does not show'),
   });
-});
-
-test('a document that a later read found is not tombstoned by an earlier read that did not', async () => {
-  const { id, event } = await pendingDocument();
-  const usageId = randomUUID();
-  await writeRecords(warehouse, 'usageData', [{ id: usageId, document: { id } }]);
-  for (let attempt = 0; attempt < recordPolicy.notFoundAttemptsMax; attempt++) {
-    await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
-    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
-  }
-  const readAt = await now();
-  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
-  await settleRecords(warehouse.db, 'documents', [id], readAt, [id]);
-  for (const [resource, row] of [
-    ['documents', id],
-    ['usageData', usageId],
-  ] as const)
-    expect(await rowOf(warehouse, resource, row)).toMatchObject({ deleted_at: null });
-  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
 });
 
 test('a burst of events about a record uses up one attempt, not one for each read', async () => {
@@ -355,39 +320,6 @@ test('attempts that failed for another reason do not count against a record', as
   await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
   expect((await rowOf(warehouse, 'documents', id))?.deleted_at).toBeNull();
-});
-
-describe('a missing event is settled', () => {
-  const missingDocument = async () => {
-    const { id, event } = await pendingDocument();
-    await giveUp('documents', id, event.id);
-    return { id, event };
-  };
-
-  test('by a later read of its record', async () => {
-    const { id, event } = await missingDocument();
-    const readAt = await now();
-    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
-    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
-    expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0, error: null });
-    await settleRecords(warehouse.db, 'documents', [id], await now());
-    expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
-  });
-
-  test('by the event of its deletion', async () => {
-    const { id, event } = await missingDocument();
-    await recordEvents(warehouse.db, [delivery(documentEvent('deleted', id, newer))]);
-    expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded', error: null });
-    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'event' });
-  });
-
-  test('but not by a page that was read before it was given up', async () => {
-    const readAt = await now();
-    const { id, event } = await missingDocument();
-    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
-    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
-    expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
-  });
 });
 
 describe.each(['documents', 'connections'] as const)(

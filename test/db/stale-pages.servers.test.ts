@@ -3,11 +3,10 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { retireUsage, upsertUsageData } from '../../db/records/usage-data.ts';
 import { writePage } from '../../db/records/write-page.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { untilLocked } from '../support/lock-waits.ts';
-import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
+import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -28,46 +27,6 @@ const aDocument = () => {
     deleted: delivery(documentEvent('deleted', id, updated)),
   };
 };
-const lives = async (listing: Listing, id: string) => {
-  const row = await rowOf(warehouse, listing, id);
-  return row !== undefined && row.deleted_at === null;
-};
-
-describe('a page that was read before a document was deleted, and is written after its event', () => {
-  test('restores neither the document nor its usage', async () => {
-    const { id, usageId, record, usage, deleted } = aDocument();
-    await writeRecords(warehouse, 'documents', [record], { readAt: '2026-05-02T00:00:00Z' });
-    await writeRecords(warehouse, 'usageData', [usage], { readAt: '2026-05-02T00:00:00Z' });
-    const readAt = await warehouseNow(warehouse.db);
-    await recordEvents(warehouse.db, [deleted]);
-    await writeRecords(warehouse, 'documents', [{ ...record, note: 'as it was' }], { readAt });
-    await writeRecords(warehouse, 'usageData', [{ ...usage, usage: '2' }], { readAt });
-    expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
-  });
-
-  test('inserts neither as live if both are new', async () => {
-    const { id, usageId, record, usage, deleted } = aDocument();
-    const readAt = await warehouseNow(warehouse.db);
-    await recordEvents(warehouse.db, [deleted]);
-    await writeRecords(warehouse, 'documents', [record], { readAt });
-    await writeRecords(warehouse, 'usageData', [usage], { readAt });
-    expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
-  });
-
-  test('a newer state that the service restores undoes the event, even if the receiver’s clock is ahead', async () => {
-    const { id, usageId, record, usage, deleted } = aDocument();
-    await writeRecords(warehouse, 'usageData', [usage], { readAt: '2026-05-02T00:00:00Z' });
-    const receivedAt = new Date(Date.now() + 240_000).toISOString();
-    await recordEvents(warehouse.db, [{ ...deleted, receivedAt }]);
-    expect(await lives('usageData', usageId)).toBe(false);
-    const readAt = await warehouseNow(warehouse.db);
-    const restored = { ...record, updated: '2026-05-01T00:00:00.000003' };
-    await writeRecords(warehouse, 'documents', [restored], { readAt });
-    await writeRecords(warehouse, 'usageData', [usage], { readAt });
-    expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([true, true]);
-  });
-});
-
 describe('a delete event and a page of usage that are written at the same time', () => {
   const pageOf = (usage: object, readAt: string) => ({
     body: JSON.stringify([usage]),
@@ -83,7 +42,7 @@ describe('a delete event and a page of usage that are written at the same time',
     const readAt = await warehouseNow(warehouse.db);
     let recorded: Promise<unknown> | undefined;
     await warehouse.db.transaction(async (tx) => {
-      await writePage(tx, 'usageData', upsertUsageData, pageOf(usage, readAt), [usageId]);
+      await writePage(tx, 'usageData', pageOf(usage, readAt), [usageId]);
       recorded = recordEvents(warehouse.db, [deleted]);
       await someoneWaits();
     });
@@ -105,29 +64,5 @@ describe('a delete event and a page of usage that are written at the same time',
     });
     await written;
     expect(await rowOf(warehouse, 'usageData', usageId)).toBeUndefined();
-  });
-});
-
-describe('usage that a correction removed', () => {
-  test('is not inserted by a page that was read before the correction and is written after it', async () => {
-    const { id, usageId, record, usage } = aDocument();
-    await writeRecords(warehouse, 'documents', [record]);
-    const [before, correction] = [await warehouseNow(warehouse.db), await warehouseNow(warehouse.db)];
-    await retireUsage(warehouse.db, [id], [], correction);
-    await writeRecords(warehouse, 'usageData', [usage], { readAt: before });
-    expect(await rowOf(warehouse, 'usageData', usageId)).toBeUndefined();
-    await writeRecords(warehouse, 'usageData', [usage], { readAt: await warehouseNow(warehouse.db) });
-    expect(await lives('usageData', usageId)).toBe(true);
-  });
-
-  test('is tombstoned by a read of its document without it, unless a later read contained it', async () => {
-    const { id, usageId, record, usage } = aDocument();
-    await writeRecords(warehouse, 'documents', [record]);
-    const before = await warehouseNow(warehouse.db);
-    await writeRecords(warehouse, 'usageData', [usage], { readAt: await warehouseNow(warehouse.db) });
-    await retireUsage(warehouse.db, [id], [], before);
-    expect(await lives('usageData', usageId)).toBe(true);
-    await retireUsage(warehouse.db, [id], [], await warehouseNow(warehouse.db));
-    expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'absent' });
   });
 });

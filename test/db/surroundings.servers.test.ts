@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { surroundings } from '../../db/catch-up/surroundings.ts';
+import { surroundings } from '../../db/hot/surroundings.ts';
 import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { connectExplained } from '../support/plans.ts';

@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { withTransaction } from '../../db/connection/connect.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { rejectRecord } from '../../db/records/rejected-records.ts';
-import { writePage } from '../../db/records/write-page.ts';
+import { rejectRecords } from '../../db/records/rejected-records.ts';
+import { writePage, writeRows } from '../../db/records/write-page.ts';
 import { cases } from '../support/cases.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
-import { pageOfRecords, type Read, upserts, writeRecords } from '../support/pages.ts';
+import { pageOfRecords, type Read, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
@@ -81,7 +81,7 @@ describe('an unchanged record', () => {
         ...pageOfRecords([usage], later),
         ...(of === undefined ? {} : { documentOf: { [id]: of } }),
       };
-      return await writePage(warehouse.db, 'usageData', upserts.usageData, page, [id]);
+      return await writePage(warehouse.db, 'usageData', page, [id]);
     };
     expect([await write(documentId), await write()]).toMatchObject([{ inserted: 1 }, nothing]);
     expect([await write(otherId), await write()]).toMatchObject([{ changed: 1 }, nothing]);
@@ -132,7 +132,7 @@ describe('an unchanged record', () => {
       text: '{',
       error: 'of before',
     };
-    await rejectRecord(warehouse.db, refused);
+    await rejectRecords(warehouse.db, [refused]);
     await writeRecords(warehouse, 'documents', [record], { ...later, readAt: '2100-01-01T00:00:00Z' });
     const { rows } = await warehouse.db.execute(
       sql`select from metersync.rejected_records where record_id = ${record.id}`,
@@ -183,9 +183,7 @@ test('rows are the same with and without digests, for any pages and events', asy
             if (withDigests) await writeRecords(warehouse, 'documents', listed, at);
             else {
               const page = pageOfRecords(listed, at);
-              await withTransaction(warehouse.db, (tx) =>
-                upserts.documents(tx, page, sql`noted as (select)`),
-              );
+              await withTransaction(warehouse.db, (tx) => writeRows(tx, 'documents', page, []));
             }
           }
           const { rows } = await warehouse.db.execute(sql`

@@ -2,7 +2,6 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
-import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
@@ -35,17 +34,6 @@ describe('links', () => {
       if (anchor !== undefined) expect(anchorsOf(read(file))).toContain(anchor);
     }
   });
-
-  test('lead from the README to every page, directly or through another', () => {
-    const reached = new Set(['README.md']);
-    for (const page of reached) {
-      if (!page.endsWith('.md')) continue;
-      for (const [, target = ''] of read(page).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)) {
-        if (!/^https?:/.test(target)) reached.add(join(dirname(page), target));
-      }
-    }
-    for (const page of docs) expect([...reached]).toContain(page);
-  });
 });
 
 describe('paths', () => {
@@ -64,16 +52,6 @@ describe('paths', () => {
     expect(invariants.length).toBeGreaterThan(10);
     for (const invariant of invariants) expect(invariant).toMatch(/`test\/[\w./-]+\.test\.ts`\n?$/);
   });
-});
-
-test('every script that the README names exists', () => {
-  const named = [...read('README.md').matchAll(/npm (?:run(?: -s)? )?([a-z]+)\b/g)].map(
-    ([, name = '']) => name,
-  );
-  expect(named).toContain('demo');
-  expect(Object.keys(manifest.scripts)).toEqual(
-    expect.arrayContaining(named.filter((name) => name !== 'ci')),
-  );
 });
 
 describe('settings.md', () => {

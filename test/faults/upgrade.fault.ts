@@ -5,6 +5,7 @@ import { workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import { until } from '../support/poll.ts';
 import { fault, seeds } from './fault.ts';
+import { upgradeLarge } from './large-upgrade.ts';
 import { unwatchEffects, watchEffects } from './ledger.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { olderCheckout } from './older-checkout.ts';
@@ -27,6 +28,7 @@ if (from !== undefined) {
     { must: ['ServiceDown'], may: ['ChangesMissed', 'RunUnwell'] },
     async (seed) => {
       const older = await olderCheckout(from);
+      const large = await upgradeLarge(older.path);
       const size = { companies: 3, documents: 400, intervalDays: 2 };
       const rig = await startRig({ size, older: older.path });
       const { service, client, parts, launch } = rig;
@@ -69,7 +71,7 @@ if (from !== undefined) {
         );
         for (const part of [parts.worker, parts.receiver]) expect(part.endedByItself).toEqual([]);
         expect(rig.said('worker').join('\n')).not.toMatch(/TMPRL1100|Nondeterminism/i);
-        return { injected: `from ${from}`, perSecond, figures };
+        return { injected: `from ${from}; ${large}`, perSecond, figures };
       } finally {
         await rig.stop();
         await older.remove();

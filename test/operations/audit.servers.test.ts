@@ -957,24 +957,6 @@ describe('a repair', () => {
     expect(await auditOf(everything(), defaultEndpoints, zoned)).toMatchObject({ differences: 0 });
   });
 
-  test('matches the records of a service that writes ids in capitals', async () => {
-    const { company } = ids;
-    const loud = (records: Held[string] = []) =>
-      records.map((record) => ({
-        ...(record as { id: string }),
-        id: (record as { id: string }).id.toUpperCase(),
-      }));
-    const held = everything();
-    for (const path of ['/company', `/document/company/${company}`]) held[path] = loud(held[path]);
-    await store(held);
-    await warehouse.db.execute(
-      sql`update utility.documents set updated = '2999-01-01', raw = raw || '{"tampered": true}'`,
-    );
-    const only = { companyId: company };
-    expect((await repairOf(held, only)).differences).toBe(3);
-    expect(await auditOf(held, defaultEndpoints, only)).toMatchObject({ differences: 0 });
-  });
-
   test('does not change a row that an event changed meanwhile', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;

@@ -9,7 +9,7 @@ import { endpointNames } from '../../contract/endpoints.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { readSilence } from '../../db/read/silence.ts';
 import type { Check } from '../../operations/doctor/check.ts';
-import { examine } from '../../operations/doctor/doctor.ts';
+import { type DoctorOptions, examine } from '../../operations/doctor/doctor.ts';
 import { checkClock, checkVersion } from '../../operations/doctor/service.ts';
 import { describeReplicas, judgeServer } from '../../operations/doctor/warehouse.ts';
 import { runCommand } from '../support/command.ts';
@@ -34,7 +34,11 @@ describe('the doctor', () => {
   afterAll(() => pipeline?.stop());
 
   /** Examines the running parts with other settings than theirs. */
-  async function examined(env: Readonly<Record<string, string>>, temporal: object = {}): Promise<Check[]> {
+  async function examined(
+    env: Readonly<Record<string, string>>,
+    temporal: object = {},
+    more: Partial<DoctorOptions> = {},
+  ): Promise<Check[]> {
     const settings = readSettings({ ...pipeline.env, RECEIVER_PUBLIC_URL: publicUrl, ...env });
     const { url = '', apiKey = '' } = settings.service;
     const { TEMPORAL_NAMESPACE: namespace = '' } = pipeline.env;
@@ -50,6 +54,7 @@ describe('the doctor', () => {
       now: Date.now,
       probeId: `probe-${randomUUID()}`,
       probeArrivesWithinMs: 30_000,
+      ...more,
     });
     return [...checks];
   }
@@ -199,6 +204,12 @@ describe('the doctor', () => {
       { name: 'warehouse', state: 'fail', saw: expect.not.stringContaining('geheim') },
       { name: 'receiver', state: 'warn', saw: expect.stringContaining('cannot be read') },
     ]);
+    const databaseUrl = `postgres://user@${nobody}/warehouse`;
+    const inSandbox = await examined({ DATABASE_URL: '' }, {}, { standIn: true, databaseUrl });
+    expect(inSandbox.find(({ name }) => name === 'service')).toMatchObject({
+      state: 'not checked',
+      saw: expect.stringContaining('in the same Postgres'),
+    });
     expect(await worse({}, { namespace: 'nowhere' })).toMatchObject([
       {
         name: 'Temporal',

@@ -65,18 +65,3 @@ describe('a service that lacks endpoints', () => {
     expect(await deployment.audit()).toMatchObject({ compared: 3, differences: 0 });
   });
 });
-
-test('the doctor finds a missing endpoint, and the sync works without it', async () => {
-  const pipeline = await startPipeline({
-    size: { companies: 1, documents: 40, intervalDays: 1 },
-    endpoints: {
-      document: { path: '/bill/{id}' },
-      documentUsage: { path: '/bill/{id}/usage', items: 'usageData', total: 'totalUsageData' },
-    },
-  });
-  onTestFinished(() => pipeline.stop());
-  expect(await pipeline.backfill()).toBe('complete');
-  await pipeline.service.random(60, 12, ['createDocument', 'reprocessDocument', 'deleteDocument']);
-  await pipeline.settled();
-  expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
-});

@@ -8,21 +8,19 @@ import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { admitCompany, isStranger, postponeStranger } from '../../db/backfill/strangers.ts';
-import { dueOwners, dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
-import {
-  dueRanges,
-  nextPiece,
-  nextWidth,
-  type RangeProgress,
-  type TimeRange,
-} from '../../db/catch-up/due-ranges.ts';
-import { noteFetched, settleRanges } from '../../db/catch-up/interval-ledger.ts';
+import { dueOwners, warehouseNow } from '../../db/catch-up/due.ts';
+import { nextPiece, nextWidth, type RangeProgress } from '../../db/catch-up/due-ranges.ts';
+import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
+import type { TimeRange } from '../../db/catch-up/time-range.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { warehouseFailure } from '../../db/connection/failures.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
+import { dueRanges } from '../../db/hot/due-ranges.ts';
+import { dueRecords } from '../../db/hot/due-records.ts';
+import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';

@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { type ListingShape, pageOf } from '../service/listing.ts';
-import { long } from '../support/cases.ts';
+import { pageOf } from '../service/listing.ts';
 import { createDeployment } from '../support/deployment.ts';
 import { forFile } from '../support/for-file.ts';
 import { documents, startScriptedService } from '../support/scripted-service.ts';
@@ -45,40 +44,6 @@ const lastRun = async (companyId: string) =>
   ).rows[0];
 const idsOf = (held: Documents) => held.map(({ id }) => id).sort();
 
-describe.concurrent('a listing that does not change', () => {
-  const shapes: [name: string, shape: ListingShape][] = [
-    ['the complete envelope', {}],
-    ['no hasNext', { omit: ['hasNext'] }],
-    ['no hasNext and no totalPages', { omit: ['hasNext', 'totalPages'] }],
-    ['no total', { omit: ['totalDocuments'] }],
-    ['no page of its own in the answer', { omit: ['currentPage'] }],
-  ];
-  test.each(shapes)('with %s is read to its end, and no page beyond is written', async (_, shape) => {
-    const counts = { 1: 1, 100: 1, 101: 2, 200: 2, ...(long && { 99: 1, 201: 3 }) };
-    const companies = Object.entries(counts).map(([count, pages]) => {
-      const held = documents(Number(count));
-      const { id } = service.addCompany({ documents: (asked) => pageOf(held, asked, shape) });
-      return { id, held, pages };
-    });
-    expect(await deployment.backfill(companies.map(({ id }) => id))).toBe('complete');
-    for (const { id, held, pages } of companies) {
-      expect(await rowsOf(id, 'alive')).toEqual(idsOf(held));
-      const run = { state: 'complete', pages, passes: 1, inserted: held.length };
-      expect(await lastRun(id)).toMatchObject(run);
-    }
-  });
-
-  test.each([0, 1] as const)(
-    'is complete if it is empty and says that it has %i pages',
-    async (totalPagesWhenEmpty) => {
-      const added = service.addCompany({ documents: (asked) => pageOf([], asked, { totalPagesWhenEmpty }) });
-      expect(await deployment.backfill([added.id])).toBe('complete');
-      expect(await lastRun(added.id)).toMatchObject({ state: 'complete', inserted: 0 });
-      expect(added.asked('documents')).toEqual([1]);
-    },
-  );
-});
-
 describe.concurrent('a listing that moves while it is read', () => {
   test('if it shrinks, is read until it is stable, and missing records are tombstoned', async () => {
     const held = { now: documents(205) };
@@ -117,27 +82,6 @@ describe.concurrent('a listing that moves while it is read', () => {
     expect(await rowsOf(added.id, 'tombstoned')).toEqual([]);
     expect(await lastRun(added.id)).toMatchObject({ state: 'suspect', passes: 3, tombstoned: 0 });
   });
-
-  test('if it grows at its top, repeats records without harm and has the new record in the next pass', async () => {
-    const held = { now: documents(250) };
-    const added = company(held, (_, read) => {
-      if (read === 1) held.now = [...documents(1), ...held.now];
-    });
-    expect(await deployment.backfill([added.id])).toBe('complete');
-    expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(held.now));
-  });
-
-  test('if it moves all the time, is suspect after three passes, with all listed records in the warehouse', async () => {
-    const held = { now: documents(250) };
-    const added = company(held, () => {
-      held.now = [...held.now, ...documents(1)];
-    });
-    expect(await deployment.backfill([added.id])).toBe('suspect');
-    const run = await lastRun(added.id);
-    expect(run).toMatchObject({ state: 'suspect', passes: 3, tombstoned: 0 });
-    expect(run?.error).toContain('the total changed between pages');
-    expect((await rowsOf(added.id, 'alive')).length).toBeGreaterThanOrEqual(257);
-  });
 });
 
 describe.concurrent('a record that is missing from a listing', () => {
@@ -156,17 +100,6 @@ describe.concurrent('a record that is missing from a listing', () => {
     expect([await rowsOf(added.id, 'alive'), await rowsOf(added.id, 'tombstoned')]).toEqual([idsOf(all), []]);
   });
 
-  test('stays if the second pass lists it again', async () => {
-    const held = { now: documents(5) };
-    const all = held.now;
-    const added = company(held, (_, read) => {
-      held.now = read === 1 ? all.slice(1) : all;
-    });
-    await deployment.backfill([added.id]);
-    expect(await deployment.backfill([added.id])).toBe('complete');
-    expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(all));
-  });
-
   test('stays if the listing is suddenly empty, which is suspect', async () => {
     const held = { now: documents(5) };
     const all = held.now;
@@ -178,43 +111,5 @@ describe.concurrent('a record that is missing from a listing', () => {
     expect(await lastRun(added.id)).toMatchObject({
       error: expect.stringContaining('lists nothing where 5 rows live'),
     });
-  });
-});
-
-describe.concurrent('a listing that fails', () => {
-  test.each([
-    [404, 'SERVICE_NOT_FOUND'],
-    [403, 'SERVICE_ACCESS_DENIED'],
-    [400, 'SERVICE_REQUEST_REFUSED'],
-  ])(
-    'with %i makes the run partial with the reason, and the other listings are complete',
-    async (status, code) => {
-      const held = documents(3);
-      const { id } = service.addCompany({
-        documents: (asked) => pageOf(held, asked),
-        usageData: () => ({ status, json: { detail: 'refused' } }),
-      });
-      expect(await deployment.backfill([id])).toBe('partial');
-      expect(await rowsOf(id, 'alive')).toEqual(idsOf(held));
-      const states = await deployment.warehouse.db.execute(
-        sql`select resource, state, error from metersync.runs where company_id = ${id}::uuid and state <> 'complete'`,
-      );
-      expect(states.rows).toEqual([
-        { resource: 'usageData', state: 'failed', error: expect.stringContaining(code) },
-      ]);
-    },
-  );
-
-  test('for a while (5xx, cut answers, HTML) is still read to its end', async () => {
-    const held = documents(150);
-    const trouble = [
-      { status: 503, json: { detail: 'later' } },
-      { cut: '{"documents":[' },
-      { body: '<html>Bad Gateway</html>' },
-    ] as const;
-    let asked = 0;
-    const { id } = service.addCompany({ documents: (one) => trouble[asked++] ?? pageOf(held, one) });
-    expect(await deployment.backfill([id])).toBe('complete');
-    expect(await rowsOf(id, 'alive')).toEqual(idsOf(held));
   });
 });

@@ -8,7 +8,6 @@ import { startPortal } from './support/portal.ts';
 
 let person: BrowserContext;
 let page: Page;
-let base: string;
 let errors: string[];
 
 const longAnswer = `{"error":"${'away '.repeat(6_000)}"}`;
@@ -40,7 +39,6 @@ beforeEach(async () => {
   page = await person.newPage();
   errors = watchErrors(page);
   await portal.open(page);
-  base = page.url().replace(/\/endpoints$/, '');
   await page.getByRole('link', { name: 'Messages', exact: true }).click();
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
   return async () => {
@@ -176,22 +174,5 @@ describe('messages', () => {
     await portal.service.quiet();
     expect(arrived()).toHaveLength(before + 1);
     broken.answer = failing;
-  });
-
-  test('keep an open attempt open while the page follows', async () => {
-    await portal.service.control('POST', '/sandbox/random', {
-      count: 1,
-      seed: 21,
-      types: ['createDocument'],
-    });
-    const [newest] = (await portal.service.eventsAfter(0)).slice(-1);
-    await page.goto(`${base}/messages/${newest?.id}`);
-    const delivery = page.getByRole('article').filter({ hasText: broken.url });
-    await delivery.getByText('Attempt 1').click();
-    await delivery.getByRole('region', { name: 'Answer body' }).waitFor();
-    await portal.advance(5);
-    await delivery.getByText('Attempt 2').waitFor();
-    expect(await delivery.getByRole('region', { name: 'Answer body' }).count()).toBe(1);
-    await delivery.getByRole('listitem').last().getByRole('region', { name: 'Answer body' }).waitFor();
   });
 });

@@ -147,15 +147,6 @@ describe('group commit', () => {
     });
   });
 
-  test('puts at most 500 events into a group', async () => {
-    const { accept, clock, starts, membersOf } = committing();
-    for (let n = 0; n < 1_100; n += 1) accept(`m${n}`);
-    await clock.turn();
-    await resolve(starts[0]);
-    await resolve(starts[1]);
-    expect([0, 1, 2].map((index) => membersOf(index)?.length)).toEqual([500, 500, 100]);
-  });
-
   test('has no more starts in flight than allowed', async () => {
     const { accept, clock, starts, membersOf } = committing({ groupStartsInFlight: 2 });
     for (const id of ['a', 'b', 'c', 'd']) {
@@ -207,21 +198,6 @@ describe('group commit', () => {
     expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(2);
   });
 
-  test('acknowledges a start once that took effect but lost its answer', async () => {
-    const { accept, clock, starts, answers } = committing();
-    accept('a');
-    await clock.turn();
-    // The receiver is cut off between Temporal's commit and its answer: nothing returns, the deadline passes.
-    await clock.advance(limits.startDeadlineMs + 100);
-    expect(starts.map(({ workflowId }) => workflowId)).toEqual(['event/a/1614265330', 'event/a/1614265330']);
-    expect(answers.size).toBe(0);
-    await resolve(starts[1]);
-    expect(answers.get('a')).toEqual(['durable']);
-    await resolve(starts[0]);
-    expect(answers.get('a')).toEqual(['durable']);
-    expect(starts).toHaveLength(2);
-  });
-
   test('counts an attempt that returns after its deadline', async () => {
     const { accept, clock, starts, answers } = committing();
     accept('a');
@@ -240,33 +216,6 @@ describe('group commit', () => {
     expect(Math.max(...ends)).toBe(limits.answerWithinMs);
     expect(starts.every(({ withinMs }) => withinMs <= limits.startDeadlineMs)).toBe(true);
   });
-
-  test.each(['a start that never returns', 'a start that always fails'])(
-    '58: answers every event as unavailable at its own deadline with %s',
-    async (kind) => {
-      const { accept, clock, starts, answers, commit, log } = committing();
-      const failing = async (ms: number) => {
-        for (let passed = 0; passed < ms; passed += 10) {
-          if (kind.endsWith('fails')) await reject(starts.at(-1));
-          await clock.advance(10);
-        }
-      };
-      accept('a');
-      await failing(3_000);
-      accept('b');
-      await failing(limits.answerWithinMs - 3_000 - 10);
-      expect(answers.size).toBe(0);
-      await failing(10);
-      expect([...answers]).toEqual([['a', ['unavailable']]]);
-      await failing(3_000);
-      expect([...answers]).toEqual([
-        ['a', ['unavailable']],
-        ['b', ['unavailable']],
-      ]);
-      expect(commit.waiting).toEqual({ events: 0, bytes: 0 });
-      expect(log.lines.some(({ level }) => level === 'error')).toBe(true);
-    },
-  );
 
   test('58: accepts an event exactly once that was answered as unavailable and is delivered again', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
@@ -383,16 +332,6 @@ describe('group commit', () => {
     expect(drained).toBe(true);
     expect(answers.get('b')).toEqual(['durable']);
     await commit.drain();
-  });
-
-  test('ends a drain at once if nothing waits, and within the time to answer if Temporal is down', async () => {
-    await committing().commit.drain();
-    const { accept, clock, commit, answers } = committing();
-    accept('a');
-    const drained = commit.drain();
-    await clock.advance(limits.answerWithinMs);
-    await drained;
-    expect(answers.get('a')).toEqual(['unavailable']);
   });
 
   test('counts a start function that throws as a failed attempt', async () => {

@@ -18,22 +18,6 @@ const chunked = ['transfer-encoding', 'chunked'] as const;
 const chunks = `${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`;
 
 describe('hostile bodies, by their row in the table of hostile inputs', () => {
-  test('22: a body that was parsed and serialized again is not verified', async () => {
-    const { port, receiver } = await listening();
-    const rewritten = JSON.stringify(JSON.parse(golden.body));
-    expect(rewritten).not.toBe(golden.body);
-    expect((await exchange(port, { headers: signedHeaders(), body: rewritten })).status).toBe(401);
-    expect(receiver.counters['signature-wrong']).toBe(1);
-  });
-
-  test.each([
-    ['a trailing newline', `${golden.body}\n`],
-    ['a byte order mark', `\ufeff${golden.body}`],
-  ])('23: %s that is not signed is not verified', async (_what, body) => {
-    const { port } = await listening();
-    expect((await exchange(port, { headers: signedHeaders(), body })).status).toBe(401);
-  });
-
   test('23: a signed byte order mark, emoji and line separators arrive unchanged', async () => {
     const { deliver, bodies } = await listening();
     const body = '\ufeff{"a":"🔌🏳️‍🌈","b":"\u2028\u2029","c":"𝔘"}\n';
@@ -262,33 +246,4 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
       expect((user + system) / 1_000 / 10).toBeLessThan(50);
     },
   );
-
-  test('53: a number of 900 kB is accepted as text', async () => {
-    const { deliver, bodies } = await listening();
-    const body = '1'.repeat(900_000);
-    expect((await deliver({ body })).status).toBe(204);
-    expect(bodies().get(golden.id)).toBe(body);
-  });
-
-  test('57: simultaneous deliveries of 350 kB are sent in groups within the limit', async () => {
-    const { deliver, starts } = await listening();
-    const body = JSON.stringify({ text: 'x'.repeat(350_000) });
-    const ids = Array.from({ length: 8 }, (_, n) => `msg_${n}`);
-    const answers = await Promise.all(ids.map((id) => deliver({ id, body })));
-    expect(answers.map(({ status }) => status)).toEqual(ids.map(() => 204));
-    for (const { group } of starts) {
-      expect(Buffer.byteLength(JSON.stringify(group))).toBeLessThanOrEqual(limits.groupBytesMax);
-    }
-    expect(starts.flatMap(({ group }) => group.events.map(({ id }) => id)).sort()).toEqual(ids);
-  });
-
-  test('57: a body whose JSON would be larger than the payload is sent as base64', async () => {
-    const { deliver, starts } = await listening();
-    const body = '\u0001'.repeat(limits.webhookBodyBytesMax);
-    expect((await deliver({ body })).status).toBe(204);
-    const event = starts[0]?.group.events[0];
-    expect(event?.body).toBeUndefined();
-    expect(Buffer.from(event?.bodyBase64 ?? '', 'base64').toString()).toBe(body);
-    expect(Buffer.byteLength(JSON.stringify(starts[0]?.group))).toBeLessThan(1.5 * 1024 * 1024);
-  });
 });

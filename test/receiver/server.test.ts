@@ -96,15 +96,6 @@ describe('answers to deliveries', () => {
     expect(new Set(starts.map(({ workflowId }) => workflowId)).size).toBe(1);
   });
 
-  test('19: a replay after five minutes has no effect', async () => {
-    let now = Number(golden.timestamp) * 1_000;
-    const { deliver, starts } = await listening({ now: () => now });
-    expect((await deliver()).status).toBe(204);
-    now += 301_000;
-    expect((await deliver()).status).toBe(401);
-    expect(starts).toHaveLength(1);
-  });
-
   test('20: a retry has the same id and a new timestamp and signature, and is accepted', async () => {
     const { deliver, starts } = await listening();
     for (const timestamp of ['1614265330', '1614265340']) {

@@ -141,25 +141,6 @@ describe('verify', () => {
     expect(verdict).toBe('timestamp-malformed');
   });
 
-  test('29: refuses a non-canonical spelling of a signature', () => {
-    const spelled = signatureOf({});
-    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-    const last = alphabet.indexOf(spelled.at(-2) as string);
-    for (const other of [1, 2, 3]) {
-      const twin = `${spelled.slice(0, -2)}${alphabet[last + other]}=`;
-      expect(Buffer.from(twin.slice(3), 'base64')).toEqual(macOf({}));
-      const headers = [
-        'webhook-id',
-        golden.id,
-        'webhook-timestamp',
-        golden.timestamp,
-        'webhook-signature',
-        twin,
-      ];
-      expect(verifier()(headers, Buffer.from(golden.body))).toBe('signature-malformed');
-    }
-  });
-
   test('2, 33: takes one HMAC for each secret for any number of signatures, and none for refused headers', () => {
     const keys = [otherSecret, oldSecret].map(countingKey);
     const verify = verifier(() => keys);

@@ -289,20 +289,6 @@ describe('the retry schedule', () => {
     expect(() => new StandardWebhook(secret).verify(delivery.body, headersOf(delivery))).not.toThrow();
   });
 
-  test('service.md 6.4: a success ends it', async () => {
-    receiver.answer = (_delivery, response, count) => response.writeHead(count < 3 ? 503 : 200).end();
-    const { id } = await endpoint();
-    await bill();
-    for (const [index, delay] of [5, 300].entries()) {
-      await until('the attempt has failed', async () => (await deliveriesOf(id))[0]?.attempts === index + 1);
-      await advance(delay);
-      await arrived(index + 2);
-    }
-    expect(await settled(id, 'delivered')).toMatchObject({ attempts: 3 });
-    await advance(100_000);
-    expect(receiver.deliveries).toHaveLength(3);
-  });
-
   test.each(['removed', 'disabled'])(
     'service.md 6.4, 3.2 row 3: remaining attempts are cancelled when the endpoint is %s',
     async (state) => {
@@ -350,30 +336,6 @@ describe('endpoint states', () => {
     });
   };
 
-  test('service.md 3.2 row 1, 3.2 row 2, 6.4, 8 row 7: disabled when all attempts fail over five days, and enabled again by the customer', async () => {
-    receiver.answer = answerWith(500);
-    const { id } = await endpoint();
-    await failOnce(id);
-    for (let day = 1; day <= 4; day++) {
-      await advance(86_400);
-      await failOnce(id);
-      expect(await stateOf(id)).toBe('active');
-    }
-    await advance(86_400);
-    await until('the endpoint is disabled', async () => (await stateOf(id)) === 'disabled');
-    const states = new Set((await deliveriesOf(id)).map(({ state }) => state));
-    expect([...states].every((state) => ['failed', 'cancelled'].includes(state))).toBe(true);
-    const count = receiver.deliveries.length;
-    await bill();
-    await service.quiet();
-    expect(receiver.deliveries).toHaveLength(count);
-    receiver.answer = answerWith(204);
-    await service.control('POST', `/sandbox/endpoints/${id}/state`, { state: 'active' });
-    await bill();
-    await arrived(count + 1);
-    expect(await stateOf(id)).toBe('active');
-  });
-
   test('are disabled by the next failure, and no attempt is recorded twice, if Postgres refused it before', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
@@ -392,21 +354,6 @@ describe('endpoint states', () => {
     await until('the endpoint is disabled', async () => (await stateOf(id)) === 'disabled');
     const [delivery] = await deliveriesOf(id);
     expect((await attemptsOf(delivery.id)).map(({ number }) => number)).toEqual([1, 2, 3]);
-  });
-
-  test('service.md 3.2 row 1: one success within the five days keeps the endpoint active', async () => {
-    receiver.answer = answerWith(500);
-    const { id } = await endpoint();
-    await failOnce(id);
-    for (let day = 1; day <= 7; day++) {
-      await advance(86_400);
-      receiver.answer = answerWith(day === 4 ? 200 : 500);
-      if (day === 4) {
-        await bill();
-        await service.quiet();
-      } else await failOnce(id);
-    }
-    expect(await stateOf(id)).toBe('active');
   });
 });
 

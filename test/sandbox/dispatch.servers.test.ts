@@ -410,24 +410,6 @@ describe('when events fire', () => {
     }
   });
 
-  test('service.md 6.1.3: an update without a change emits nothing and moves nothing', async () => {
-    const { id } = await document();
-    const before = (await service.api(`/document/${id}`)).text;
-    expect(await eventsOf({ type: 'noop', resource: 'document', id })).toEqual([]);
-    expect((await service.api(`/document/${id}`)).text).toBe(before);
-  });
-
-  test('service.md 6.1.1, 3.1 row 1, 3.1 row 2: events are dispatched only while webhooks are enabled', async () => {
-    const { id } = await connection();
-    const change = (externalId: string) =>
-      eventsOf({ type: 'updateConnection', connectionId: id, externalId });
-    await service.enableWebhooks(false);
-    expect(await change('while off')).toEqual([]);
-    await service.enableWebhooks();
-    expect(types(await change('while on'))).toEqual(['connection.updated.v2']);
-    expect((await service.api<AnyRecord>(`/connection/${id}`)).body.externalId).toBe('while on');
-  });
-
   test('changes of one batch see one another, and their events keep their order', async () => {
     const id = '11111111-2222-4333-8444-555555555555';
     const events = await eventsOf(

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLocalDays } from '../../sandbox/generate/local-days.ts';
-import { connectionStatuses } from '../../sandbox/records/connection.ts';
 import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
 
 const tables = ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data', 'intervals'];
@@ -104,75 +103,6 @@ describe('data until today', () => {
       { type: 'GAS', units: 'thm (US)' },
       { type: 'WATER', units: 'kgal (US)' },
     ]);
-  });
-});
-
-describe('generated data looks real', () => {
-  let service: Service;
-  let companies: AnyRecord[];
-  beforeAll(async () => {
-    service = await startService({ companies: 60, documents: 24, intervalDays: 2, until: '2026-03-10' });
-    companies = await companiesOf(service);
-  });
-  afterAll(() => service.stop());
-
-  const everywhere = async (resource: string, items: string) =>
-    (await Promise.all(companies.map(({ id }) => recordsOf(service, resource, id, items)))).flat();
-
-  test('has connections in every status and at several utilities', async () => {
-    const connections = await everywhere('connection', 'connections');
-    const statuses = new Set(connections.map(({ status }) => status));
-    for (const named of ['PENDING', 'CONNECTED', 'MFA_TOKEN_EXPIRED']) expect(statuses).toContain(named);
-    expect([...statuses].every((status) => (connectionStatuses as readonly string[]).includes(status))).toBe(
-      true,
-    );
-    expect(statuses.size).toBeGreaterThan(7);
-    expect(new Set(connections.map(({ datasource }) => datasource.name)).size).toBeGreaterThan(5);
-  });
-
-  test('has meters for electricity, gas and water', async () => {
-    const types = new Set((await everywhere('meter', 'meters')).map(({ datasourceType }) => datasourceType));
-    expect([...types].sort()).toEqual(['ELECTRICITY', 'GAS', 'WATER']);
-  });
-
-  test('has bills that follow one another by month, some with a gap or an overlap of a day', async () => {
-    const documents = await everywhere('document', 'documents');
-    const steps = new Set<number>();
-    for (const bills of Map.groupBy(documents, ({ accountNumber }) => accountNumber).values()) {
-      const periods = bills.map(({ startDate, endDate }) => [startDate, endDate]).sort();
-      for (const [index, [start]] of periods.entries()) {
-        const before = periods[index - 1]?.[1];
-        if (before !== undefined) steps.add((Date.parse(start) - Date.parse(before)) / 86_400_000);
-      }
-    }
-    expect([...steps].sort()).toEqual([0, 1, 2]);
-  });
-
-  test('has some bills that are estimated, corrected or flagged, or carry a balance', async () => {
-    const documents = await everywhere('document', 'documents');
-    const some = (has: (document: AnyRecord) => boolean) => documents.filter(has).length;
-    expect(some(({ isEstimated }) => isEstimated)).toBeGreaterThan(10);
-    expect(some(({ notes }) => notes === 'Corrected bill')).toBeGreaterThan(10);
-    expect(some(({ isFlagged }) => isFlagged)).toBeGreaterThan(3);
-    expect(some(({ currentOpenBalance }) => currentOpenBalance !== '0.00')).toBeGreaterThan(10);
-    expect(some(({ created, updated }) => created !== updated)).toBeGreaterThan(10);
-  });
-
-  test('has readings by the quarter-hour and the hour, in several units and qualities', async () => {
-    const client = new pg.Client({ connectionString: service.databaseUrl });
-    await client.connect();
-    const { rows } = await client.query(`select array_agg(distinct seconds) as seconds,
-      array_agg(distinct usage_units) as units, array_agg(distinct quality) as qualities from sandbox.intervals`);
-    expect(rows[0]).toEqual({
-      seconds: [900, 3600],
-      units: expect.arrayContaining(['kWh', 'KW', 'CCF', 'gal (US)']),
-      qualities: ['ACTUAL', 'ESTIMATED'],
-    });
-    const days = await client.query<{ n: number }>(`select distinct count(*)::int as n from sandbox.intervals
-      where seconds = 900 group by meter_number`);
-    // 8 March 2026: the clocks go forward in most places, so two days hold 92 + 96 quarter-hours there.
-    expect(days.rows.map(({ n }) => n).sort()).toEqual([188, 192]);
-    await client.end();
   });
 });
 

@@ -233,7 +233,7 @@ describe('kill -9', () => {
     let running = await start(databaseUrl);
     await running.service.enableWebhooks();
     await running.service.control('POST', '/sandbox/endpoints', { url: receiver.url });
-    const kills = 3;
+    const kills = 2;
     for (let kill = 1; kill <= kills; kill++) {
       const fired = running.service
         .control('POST', '/sandbox/random', {

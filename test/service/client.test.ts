@@ -25,15 +25,6 @@ describe('a request', () => {
     expect(server.asked[0]?.query.toString()).toBe('page=1');
   });
 
-  test('accepts a base address that ends in a slash', async () => {
-    const { server, client } = await setup((asked) => pageOf([], asked));
-    const other = createServiceClient({ ...silent, baseUrl: `${server.url}/` });
-    await other.page(documents());
-    await other.close();
-    expect(server.asked[0]?.path).toBe('/v2.2/document/company/c1');
-    await client.close();
-  });
-
   test('is reported with its endpoint, result and bytes', async () => {
     const { client, ended } = await setup((asked) =>
       asked.path.endsWith('/ping') ? { body: '{"version":"v2.2"}' } : { status: 404, body: 'gone' },
@@ -119,11 +110,6 @@ describe('an answer', () => {
     expect(error).toMatchObject({ code: 'SERVICE_REQUEST_REFUSED', status: 422 });
     expect(`${error}`).toContain('GET /document/company/c1?page=2: answered 422');
     expect(`${error}`).toContain('no such page');
-  });
-
-  test('that refuses with a long body keeps its status', async () => {
-    const { client } = await setup(() => ({ status: 401, body: 'x'.repeat(1_000_000) }));
-    expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_KEY_REFUSED' });
   });
 
   test.each<[string, Exclude<Reply, string>]>([
@@ -270,14 +256,6 @@ describe('the API key', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(apiKey);
   });
 
-  test.each<Reply>(['hang up', { cut: '[' }])('is in no error if the network fails: %j', async (reply) => {
-    const { client, logged } = await setup(() => reply);
-    const error = await rejection(client.page(documents()));
-    expect(inspect([error, logged], { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(
-      apiKey,
-    );
-  });
-
   test.each(['', 'two words', 'line\nbreak', 'schlüssel'])(
     'is refused without being quoted if it is %j',
     (key) => {
@@ -290,14 +268,6 @@ describe('the API key', () => {
 
 test.each(['', 'localhost', 'ftp://service/v2', '/v2'])('the base address %j is refused', (baseUrl) => {
   expect(() => createServiceClient({ ...silent, baseUrl })).toThrow('http or https URL');
-});
-
-test('a service that does not exist is SERVICE_UNREACHABLE', async () => {
-  const { server, client } = await setup(() => ({ json: [] }), once);
-  const gone = createServiceClient({ ...silent, ...once, baseUrl: server.url });
-  await server.stop();
-  expect(await rejection(gone.page(documents()))).toMatchObject({ code: 'SERVICE_UNREACHABLE' });
-  await Promise.all([gone.close(), client.close()]);
 });
 
 test('a client that is closed during a request fails it at once, without a retry', async () => {

@@ -30,19 +30,6 @@ describe('requests in flight', () => {
     expect(server.asked).toHaveLength(50);
     expect(server.inFlightMax).toBe(maxConcurrency);
   });
-
-  test('are ten by default', async () => {
-    const door = createDoor();
-    const { server, client } = await setup(async () => {
-      await door.pass();
-      return good;
-    });
-    const all = Promise.all(pages(1, 12).map((page) => client.page(documents(page))));
-    await until('the number of requests at the door is 10', () => door.waiting === 10);
-    door.open();
-    await all;
-    expect(server.inFlightMax).toBe(10);
-  });
 });
 
 test('a live request is sent before an earlier request of a backfill', async () => {

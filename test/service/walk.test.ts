@@ -61,13 +61,6 @@ describe('a listing that does not change', () => {
     },
   );
 
-  test('may be a bare array', async () => {
-    const { ids, asked, judgement } = await walked(() => ({ json: someDocuments(250) }));
-    expect(ids).toHaveLength(250);
-    expect(asked).toEqual([1]);
-    expect(judgement).toMatchObject({ stable: true, distinct: 250, total: 250 });
-  });
-
   test.each([
     [['hasNext'], [1, 2]],
     [['totalPages'], [1, 2]],
@@ -158,25 +151,6 @@ describe('a listing that changes during the walk', () => {
       'the total changed between pages',
       '350 distinct records of a total of 150',
     ]);
-  });
-
-  test('and loses a record that was read reveals that another was skipped', async () => {
-    let items = someDocuments(250);
-    const { ids, judgement } = await walked((request) => {
-      if (request.number === 2) items = items.slice(1);
-      return pageOf(items, request);
-    });
-    expect(ids).not.toContain('d101');
-    expect(judgement.stable).toBe(false);
-  });
-
-  test('and gains a record at its start reveals the record that comes twice', async () => {
-    let items = someDocuments(250);
-    const { judgement } = await walked((request) => {
-      if (request.number === 2) items = [{ id: 'new' }, ...items];
-      return pageOf(items, request);
-    });
-    expect(judgement.reasons).toContain('1 records came twice');
   });
 
   test('and balances a loss and a gain looks stable, but the next pass does not confirm it', async () => {

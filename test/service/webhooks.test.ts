@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { webhookConfiguration } from '../../service/webhooks.ts';
-import { until } from '../support/poll.ts';
 import { type Reply, ScriptedServer } from './scripted-server.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -66,26 +65,5 @@ describe('webhookConfiguration', () => {
     const tooLong = { code: 'SERVICE_ANSWER_UNREADABLE', message: expect.stringContaining('longer than') };
     await expect(webhooks.enabled()).rejects.toMatchObject(tooLong);
     await expect(webhooks.portal()).rejects.toMatchObject(tooLong);
-  });
-
-  test('reads a long refusal only as far as it quotes it', async () => {
-    const webhooks = await against({ body: 'x'.repeat(64 * 1024 * 1024), status: 500 });
-    await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_ERROR' });
-  });
-
-  test.each<Reply>(['silence', 'trickle'])('limits the time of an answer that is %s', async (reply) => {
-    const webhooks = await against(reply);
-    const asked = webhooks.enabled().catch((error: unknown) => error);
-    await until('the deadline is set', async () => clock.sleeping === 1);
-    await clock.advance(30_000);
-    expect(await asked).toMatchObject({
-      code: 'SERVICE_UNREACHABLE',
-      message: expect.stringContaining('30000'),
-    });
-  });
-
-  test('reports a cut connection as SERVICE_UNREACHABLE', async () => {
-    const webhooks = await against('hang up');
-    await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
   });
 });

@@ -1,16 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 
-/** Two machines' fonts. Both come from packages of npm, so that every machine tests with both. */
-export const fonts = {
-  /** Debian's fonts and the widest common ones. */
-  dejavu: { sans: 'dejavu-sans', mono: 'dejavu-mono' },
-  /** Arimo and Cousine: the Liberation fonts under their original names, as wide as Arial and Courier New. */
-  liberation: { sans: 'arimo', mono: 'cousine' },
-} as const;
-
-export type Font = keyof typeof fonts;
-export const fontNames = Object.keys(fonts) as Font[];
+/**
+ * DejaVu: Debian's fonts, and the widest common ones, so that what fits here fits on other machines too. They come
+ * from packages of npm, so that every machine tests with them.
+ */
+const fonts = { sans: 'dejavu-sans', mono: 'dejavu-mono' } as const;
 
 const weights = [400, 700] as const;
 
@@ -34,7 +29,7 @@ let reading: Promise<Face[]> | undefined;
 
 /** Read once, by the first page that needs it. */
 function readFaces(): Promise<Face[]> {
-  const families = Object.values(fonts).flatMap(({ sans, mono }) => [sans, mono]);
+  const families = Object.values(fonts);
   reading ??= Promise.all(families.flatMap((family) => weights.map((weight) => readFace(family, weight))));
   return reading;
 }
@@ -49,11 +44,6 @@ const load = `async (faces) => {
   }
 }`;
 
-/** Loads the fonts into a page, until it is left. */
-export async function loadFonts(page: Page): Promise<void> {
-  await page.evaluate(`(${load})(${JSON.stringify(await readFaces())})`);
-}
-
 /** Runs in a page. The last style sheet wins, and no content security policy forbids one made by a script. */
 const dress = `(styles) => {
   globalThis.testSheet ??= new CSSStyleSheet();
@@ -61,18 +51,25 @@ const dress = `(styles) => {
   document.adoptedStyleSheets = [testSheet];
 }`;
 
-/**
- * Sets a page with loaded fonts in those of one machine, with text as large as a reader may choose. Without a
- * font, restores the page.
- */
-export async function useFont(page: Page, font?: Font, textPercent = 100): Promise<void> {
-  const styles = [];
-  if (font !== undefined) {
-    const [sans, mono] = [`"${familyName(fonts[font].sans)}"`, `"${familyName(fonts[font].mono)}"`];
-    styles.push(`body, svg * { font-family: ${sans} !important }`);
-    styles.push(`:root:root { --pico-font-family: ${sans} !important }`);
-    styles.push(`:root:root { --pico-font-family-monospace: ${mono} !important }`);
-  }
-  if (textPercent !== 100) styles.push(`:root { font-size: ${textPercent}% !important }`);
-  await page.evaluate(`(${dress})(${JSON.stringify(styles.join('\n'))})`);
+/** Loads the fonts into a page, until it is left. */
+export async function loadFonts(page: Page): Promise<void> {
+  await page.evaluate(`(${load})(${JSON.stringify(await readFaces())})`);
 }
+
+/** Sets a page in the loaded fonts, with text as large as a reader may choose. */
+export async function useFonts(page: Page, textPercent: number): Promise<void> {
+  const [sans, mono] = [`"${familyName(fonts.sans)}"`, `"${familyName(fonts.mono)}"`];
+  await restyle(page, [
+    `body, svg * { font-family: ${sans} !important }`,
+    `:root:root { --pico-font-family: ${sans} !important }`,
+    `:root:root { --pico-font-family-monospace: ${mono} !important }`,
+    ...(textPercent === 100 ? [] : [`:root { font-size: ${textPercent}% !important }`]),
+  ]);
+}
+
+/** Sets a page in its own fonts again. */
+export const restoreFonts = (page: Page): Promise<void> => restyle(page, []);
+
+const restyle = async (page: Page, styles: readonly string[]): Promise<void> => {
+  await page.evaluate(`(${dress})(${JSON.stringify(styles.join('\n'))})`);
+};

@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
-import { dueRanges, type TimeRange } from '../../db/catch-up/due-ranges.ts';
-import { noteFetched, settleRanges } from '../../db/catch-up/interval-ledger.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
+import type { TimeRange } from '../../db/catch-up/time-range.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { dueRanges } from '../../db/hot/due-ranges.ts';
+import { dueRecords } from '../../db/hot/due-records.ts';
+import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import {

@@ -1,24 +1,10 @@
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
-import { upsertConnections } from '../../db/records/connections.ts';
-import { upsertDocuments } from '../../db/records/documents.ts';
-import type { Cte, RecordPage, UpsertPage } from '../../db/records/page.ts';
-import { upsertPlain } from '../../db/records/plain.ts';
-import { upsertUsageData } from '../../db/records/usage-data.ts';
+import type { Cte, RecordPage } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum, writePage } from '../../db/records/write-page.ts';
-import { resources, tableOf } from '../../db/resources.ts';
+import { type RecordResource, tableOf } from '../../db/resources.ts';
 
-export const upserts = {
-  companies: upsertCompanies,
-  sites: upsertCompanySites,
-  connections: upsertConnections,
-  documents: upsertDocuments,
-  usageData: upsertUsageData,
-  meters: upsertPlain(resources.meters),
-} as const satisfies Record<string, UpsertPage>;
-
-export type Listing = keyof typeof upserts;
+export type Listing = RecordResource;
 
 /** A record as the service sends it: an object, or its JSON text where the spelling of a value matters. */
 export type SentRecord = string | object;
@@ -49,7 +35,7 @@ export function pageOfRecords(
   };
 }
 
-/** Writes records as one page of their listing; `usage` as in `RecordPage`, `noted` as in `writePage`. */
+/** Writes records as one page of their listing; `usage` and `noted` as in `RecordPage`. */
 export async function writeRecords(
   warehouse: Warehouse,
   listing: Listing,
@@ -62,8 +48,8 @@ export async function writeRecords(
     const { id } = (typeof record === 'string' ? JSON.parse(record) : record) as { id?: unknown };
     return typeof id === 'string' ? id : null;
   });
-  const page = { ...pageOfRecords(records, read), usage };
-  const written = await writePage(warehouse.db, listing, upserts[listing], page, ids, noted);
+  const page = { ...pageOfRecords(records, read), usage, noted };
+  const written = await writePage(warehouse.db, listing, page, ids);
   return sum(nothingWritten, written);
 }
 

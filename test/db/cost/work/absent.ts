@@ -6,14 +6,8 @@ import {
   reconciledSince,
   retireListed,
 } from '../../../../db/backfill/reconcile.ts';
-import {
-  clearQuarantine,
-  countAbsent,
-  countTombstoned,
-  type Listing,
-  retireAbsent,
-} from '../../../../db/deletes/absent.ts';
-import { absentSites, clearSiteQuarantine, endSiteDecisions } from '../../../../db/deletes/absent-sites.ts';
+import { clearQuarantine, countTombstoned, retireAbsent } from '../../../../db/deletes/absent.ts';
+import { sitesInDoubt } from '../../../../db/deletes/absent-sites.ts';
 import {
   approveDeletes,
   readDeletes,
@@ -22,8 +16,10 @@ import {
   undoDeletes,
 } from '../../../../db/deletes/decide.ts';
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
-import { unlistRecords } from '../../../../db/records/owner.ts';
+import type { Listing } from '../../../../db/deletes/listing.ts';
+import { countAbsent } from '../../../../db/hot/count-absent.ts';
 import { clearVersions } from '../../../../db/records/repair.ts';
+import { unlistRecords } from '../../../../db/records/unlist.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, readLater, type Work } from './work.ts';
@@ -136,9 +132,7 @@ export const absent: readonly Work[] = [
     rows: 10,
     asksForAll: 'It follows a pass over the list of companies, which has read each of them.',
     run: async ({ db }, plot) => {
-      await absentSites(db, [idOf('company', plot)], readLater);
-      await endSiteDecisions(db, [idOf('company', plot)]);
-      await clearSiteQuarantine(db, [idOf('company', plot)], []);
+      await sitesInDoubt(db, [idOf('company', plot)], readLater);
     },
   },
   {

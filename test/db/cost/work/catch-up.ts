@@ -8,19 +8,14 @@ import {
   postponeStranger,
   tombstoneUnverified,
 } from '../../../../db/backfill/strangers.ts';
-import {
-  createdTimes,
-  dueOwners,
-  dueRecords,
-  liveUsage,
-  usageListedByRecords,
-  warehouseNow,
-} from '../../../../db/catch-up/due.ts';
+import { createdTimes, dueOwners, liveUsage, warehouseNow } from '../../../../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
 import { parkOwner, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
 import { moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
-import { surroundings } from '../../../../db/catch-up/surroundings.ts';
 import { trySleep } from '../../../../db/events/wake.ts';
+import { dueRecords } from '../../../../db/hot/due-records.ts';
+import { surroundings } from '../../../../db/hot/surroundings.ts';
+import { usageListedByRecords } from '../../../../db/hot/usage-listed-by-records.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 

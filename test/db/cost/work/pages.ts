@@ -1,12 +1,13 @@
 import { sql } from 'drizzle-orm';
 import { notingPages } from '../../../../db/backfill/manifest.ts';
 import type { Warehouse } from '../../../../db/connection/connect.ts';
+import { retireUsage } from '../../../../db/hot/retire-usage.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
-import { unlistRecords } from '../../../../db/records/owner.ts';
 import type { RecordPage } from '../../../../db/records/page.ts';
-import { holdDocuments, retireUsage } from '../../../../db/records/usage-data.ts';
+import { unlistRecords } from '../../../../db/records/unlist.ts';
+import { holdDocuments } from '../../../../db/records/usage-data.ts';
 import { writePage } from '../../../../db/records/write-page.ts';
-import { type Listing, pageOfRecords, upserts, writeRecords } from '../../../support/pages.ts';
+import { type Listing, pageOfRecords, writeRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';
 
@@ -221,8 +222,8 @@ export const pages: readonly Work[] = [
         const records = numbers(1, Math.min(5, existing[listing])).map((n) => make[listing](plot, n));
         const page = { ...pageOfRecords([], { readAt, companyId: idOf('company', plot) }), itemsKey: null };
         const ids = records.map(({ id }) => id);
-        const bare = { ...page, body: JSON.stringify(records) };
-        return writePage(db, listing, upserts[listing], bare, ids, noted(plot, listing));
+        const bare = { ...page, body: JSON.stringify(records), noted: noted(plot, listing) };
+        return writePage(db, listing, bare, ids);
       },
     }),
   ),
@@ -233,7 +234,7 @@ export const pages: readonly Work[] = [
       const records = [make.companies(plot)];
       const page = { ...pageOfRecords(records, { readAt }), existingOnly: true };
       for (const listing of ['companies', 'sites'] as const)
-        await writePage(db, listing, upserts[listing], page, [records[0]?.id ?? null]);
+        await writePage(db, listing, page, [records[0]?.id ?? null]);
     },
   },
   {

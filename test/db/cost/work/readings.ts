@@ -1,12 +1,10 @@
 import { countMissedReadings } from '../../../../db/backfill/missed.ts';
-import { companyOfMeter, dueRanges, nextPiece } from '../../../../db/catch-up/due-ranges.ts';
-import { noteFetched, settleRanges } from '../../../../db/catch-up/interval-ledger.ts';
-import {
-  clearHeldBack,
-  endDecisionsWithin,
-  removeAbsentReadings,
-} from '../../../../db/deletes/absent-readings.ts';
-import { approveReadings, reviveReadings } from '../../../../db/deletes/decide-readings.ts';
+import { companyOfMeter, nextPiece } from '../../../../db/catch-up/due-ranges.ts';
+import { noteFetched } from '../../../../db/catch-up/interval-ledger.ts';
+import { clearNotes, removeAbsentReadings } from '../../../../db/deletes/absent-readings.ts';
+import { approveReadings, reviveReadings } from '../../../../db/deletes/removed-readings.ts';
+import { dueRanges } from '../../../../db/hot/due-ranges.ts';
+import { settleRanges } from '../../../../db/hot/settle-ranges.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
 import {
@@ -88,8 +86,7 @@ export const readingWork: readonly Work[] = [
       );
       const range = { meterId, range: { start, end }, readAt };
       await hasReadingsOutside(db, range, { first: start, last: end });
-      await clearHeldBack(db, meterId, { start, end });
-      await endDecisionsWithin(db, meterId, { start, end });
+      await clearNotes(db, meterId, { start, end });
       await noteFetched(db, { meterId, start, end });
       await clearRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);
@@ -105,8 +102,7 @@ export const readingWork: readonly Work[] = [
       await noteFetched(db, { meterId });
       await clearRejectedReadings(db, { meterId }, readAt);
       await hasReadingsOutside(db, { meterId, range: {}, readAt }, undefined);
-      await clearHeldBack(db, meterId, {});
-      await endDecisionsWithin(db, meterId, {});
+      await clearNotes(db, meterId, {});
     },
   },
   {

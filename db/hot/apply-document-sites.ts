@@ -1,33 +1,18 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import type { WrittenRows } from '../records/page.ts';
-import { upsertEvents } from '../records/upsert.ts';
-import { resources } from '../resources.ts';
+import { payloadOf, type RecordedEvent, recorded } from '../events/items.ts';
 import { documents } from '../schema/utility.ts';
-import { eventItems, payloadOf, type RecordedEvent, recorded, writeEvents } from './items.ts';
-
-/**
- * Applies events to documents: header columns of created or updated documents, and tombstones with the state
- * at deletion (service.md 2.5).
- */
-export async function applyDocuments(
-  tx: Executor,
-  recordedEvents: readonly RecordedEvent[],
-): Promise<WrittenRows> {
-  const events = eventItems(recordedEvents);
-  return await writeEvents(tx, upsertEvents(resources.documents, events));
-}
 
 /** Sets the site of documents whose record names none and was read before the event arrived. */
 export async function applyDocumentSites(
   tx: Executor,
-  recordedEvents: readonly RecordedEvent[],
+  events: readonly RecordedEvent[],
 ): Promise<void> {
   await hot(tx, 'applyDocumentSites').execute(sql`
     with named as materialized (
       select distinct on (read.id) read.id, identified.site_id
-      from ${recorded(recordedEvents)}
+      from ${recorded(events)}
         cross join lateral (
           -- Few, so that the payloads of the others are not read.
           select d.id, d.raw

@@ -2,10 +2,10 @@ import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { isDeletion } from '../events/items.ts';
+import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
 import { journal } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { isDeletion } from './items.ts';
-import { settledAs, unlessRecordedAnew } from './settling.ts';
 
 /**
  * Deletes the usage of documents that events deleted. Waiting and missing events that the deletions cover

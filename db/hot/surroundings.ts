@@ -1,10 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { isAdmitted, sitesToAdmit } from '../backfill/strangers.ts';
+import { selectNeverRead, sitesToAdmit } from '../backfill/strangers.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { companies, meters, sites, usageData } from '../schema/utility.ts';
-import { firstOf } from './due.ts';
 
 /** What surrounds the just read records of a company. */
 export interface Surroundings {
@@ -18,7 +17,10 @@ export interface Surroundings {
   readonly now: string;
 }
 
-/** Reads what surrounds records that were just read, and which listings of the company that asks for. */
+/**
+ * Reads what surrounds records that were just read, and which listings of the company that asks for. Raw
+ * because every catch-up of a company asks it, and because it looks up each meter once with a recursive query.
+ */
 export async function surroundings(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -26,12 +28,16 @@ export async function surroundings(
   recordIds: readonly string[],
 ): Promise<Surroundings> {
   const documentIds = kind === 'documents' ? recordIds : [];
-  const result = await hot(db, 'surroundings').execute<Surroundings & Record<string, unknown>>(sql`
+  const { rows } = await hot(db, 'surroundings').execute<
+    Surroundings & Record<string, unknown>
+  >(sql`
     select
-      ${isAdmitted(companyId)}
-        and not exists (select ${sitesToAdmit(kind, recordIds)}) as admitted,
+      coalesce(not ${selectNeverRead(db, companyId)}, false)
+        and not exists ${sitesToAdmit(db, kind, recordIds)} as admitted,
       ${unread(companyId, documentIds)}`);
-  return firstOf(result.rows);
+  const [read] = rows;
+  if (read === undefined) throw new Error('a select without a table has one row');
+  return read;
 }
 
 const unread = (companyId: string, documentIds: readonly string[]): SQL => sql`

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import type { Warehouse } from '../connection/connect.ts';
 import { type RecordResource, tableName, tableOf } from '../resources.ts';
-import { utility } from './utility.ts';
+import { utility } from '../schema/utility.ts';
+import type { Warehouse } from './connect.ts';
 
 /**
  * Rows that this process adds to a table, some pages, before it checks whether Postgres has
@@ -24,9 +24,9 @@ export async function analyseYoung(
   rowsAdded.set(resource, before + inserted);
   if (before + inserted < rowsMin) return;
   const table = `${utility.schemaName}.${tableName(resource)}`;
-  const { rows } = await db.execute<{ young: boolean }>(sql`
-    select reltuples < 0 as young
-    from pg_class
-    where oid = ${table}::regclass`);
-  if (rows[0]?.young === true) await db.execute(sql`analyze ${tableOf(resource)}`);
+  const [found] = await db
+    .select({ young: sql<boolean>`reltuples < 0` })
+    .from(sql`pg_class`)
+    .where(sql`oid = ${table}::regclass`);
+  if (found?.young === true) await db.execute(sql`analyze ${tableOf(resource)}`);
 }

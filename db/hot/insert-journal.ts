@@ -31,11 +31,9 @@ export interface FreshEvent extends Record<string, unknown> {
 }
 
 /** Which workflow records events, and which existing events it records again. */
-export interface Recording {
+export interface RecordedBy {
   readonly workflow?: { readonly workflowId: string; readonly runId: string } | undefined;
   readonly replay?: Replay | undefined;
-  /** Called with every payload that was read. */
-  readonly onPayload?: ((type: string, payload: unknown) => void) | undefined;
 }
 
 /**
@@ -92,12 +90,13 @@ const boundOf = (field: 'start' | 'end'): SQL => sql`case
  * the journal has had its effect, or will have it. Also writes `public_id`, which may be only in events, to
  * existing companies without one; the API's record takes precedence. No event creates the row of a company
  * (see db/backfill/strangers.ts). Events that take effect at once leave nothing to read. If their company
- * does not exist, they still wait until the service is asked about it.
+ * does not exist, they still wait until the service is asked about it. It runs for each group of events, and
+ * the builder has no insert within a step of a query.
  */
 export async function insertJournal(
   tx: Executor,
   entries: readonly JournalEntry[],
-  { workflow, replay }: Recording,
+  { workflow, replay }: RecordedBy,
 ): Promise<Map<string, FreshEvent>> {
   const isRevived = (
     event: SQL,
@@ -117,7 +116,7 @@ export async function insertJournal(
     ['error', 'text', (e) => e.error],
     ['error_code', 'text', (e) => e.errorCode],
   ]);
-  const result = await hot(tx, 'insertJournal').execute<FreshEvent & { readonly id: string }>(sql`
+  const { rows } = await hot(tx, 'insertJournal').execute<FreshEvent & { readonly id: string }>(sql`
     with incoming as materialized (
       select
         id, type, kind, record_id, company_id, received_at, outcome, error, error_code,
@@ -202,5 +201,5 @@ export async function insertJournal(
     )
     select id, outcome, occurred_at as "occurredAt", recorded_at as "recordedAt"
     from fresh`);
-  return new Map(result.rows.map((row) => [row.id, row]));
+  return new Map(rows.map((row) => [row.id, row]));
 }

@@ -3,10 +3,10 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf } from '../catch-up/stale.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { type RecordedEvent, recorded } from '../events/items.ts';
+import { settledAs } from '../events/settling.ts';
 import { catchUps, journal, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
-import { type RecordedEvent, recorded } from './items.ts';
-import { settledAs } from './settling.ts';
 
 /**
  * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of the catch-ups. Events

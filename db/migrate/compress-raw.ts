@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { history, utility } from './utility.ts';
+import { history, utility } from '../schema/utility.ts';
 
 type Method = 'lz4' | 'pglz';
 

@@ -1,0 +1,79 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { recordRead } from '../backfill/strangers.ts';
+import { array, printedUuids } from '../connection/arrays.ts';
+import type { RecordResource } from '../resources.ts';
+import { companies } from '../schema/utility.ts';
+import { explained, inNoOtherListing, isKept, untouchedSince } from './explained.ts';
+import { row } from './tombstone.ts';
+
+/**
+ * A listing of a company. Without a company: the list of companies, the sites of all of them, or rows that no
+ * company owns.
+ */
+export interface Listing {
+  readonly resource: RecordResource;
+  readonly companyId: string | null;
+  /** Companies that live, with their sites, without being in a list: settings name them. */
+  readonly configured?: readonly string[];
+}
+
+/** What a pass listed, and when it began by the warehouse's clock. */
+export interface Seen {
+  readonly ids: readonly string[];
+  readonly beganAt: string;
+}
+
+/**
+ * Whether the listing should contain a row. A company may be in no list if the settings name it, or if no
+ * list ever contained it and its records were read. A site may be in no list if its company's record has no
+ * list of sites.
+ */
+export const isListed = ({ resource, companyId, configured = [] }: Listing): SQL => {
+  const ofCompany =
+    companyId === null ? sql`${row.companyId} is null` : sql`${row.companyId} = ${companyId}::uuid`;
+  const named = array(printedUuids(configured), 'uuid');
+  switch (resource) {
+    case 'companies':
+      return sql`${row.deletedAt} is null
+    and not (${row.id} = any(${named}))
+    and (${row.raw} is not null or not ${recordRead(sql`${row.id}`)})`;
+    case 'sites':
+      return sql`${row.deletedAt} is null
+    and ${companyId === null ? sql`not (${row.companyId} = any(${named}))` : ofCompany}
+    and ${hasListOfSites}`;
+    default:
+      return sql`${row.deletedAt} is null
+    and ${ofCompany}`;
+  }
+};
+
+/** Whether the record of a site's company has a list of sites. */
+export const hasListOfSites = sql`exists (
+      select
+      from ${companies}
+      where ${companies.id} = ${row.companyId}
+        and jsonb_typeof(${companies.raw} -> 'sites') = 'array'
+      offset 0
+    )`;
+
+/**
+ * Whether a row is absent: the pass did not list it, no other listing does, nothing has touched it since, and
+ * nobody decided to keep it.
+ */
+export const isAbsent = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
+  const seen = printedUuids(ids);
+  // An empty list of companies proves nothing about companies that it never listed.
+  const neverListed =
+    resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
+  return sql`${neverListed} not (${row.id}::text = any(${array(seen, 'text')}))
+    and ${inNoOtherListing(resource)}
+    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}
+    and not ${isKept(resource)}`;
+};
+
+/**
+ * Whether the cap counts an absent row: nothing explains its absence. A row that was never read has
+ * no data to lose, but an empty listing proves nothing about it.
+ */
+export const isCapped = (resource: RecordResource, { ids }: Seen): SQL =>
+  sql`(${ids.length === 0} or ${row.raw} is not null) and not ${explained(resource)}`;

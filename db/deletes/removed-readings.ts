@@ -1,0 +1,93 @@
+import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { lockReadings, noteRemoved } from '../catch-up/interval-ledger.ts';
+import type { Executor } from '../connection/connect.ts';
+import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
+import { intervals, meters } from '../schema/utility.ts';
+import { changeOf } from './tombstone.ts';
+
+/** Notes that readings of a meter are removed: for reads of it, and for its company's months. */
+export async function noteRemoval(tx: Executor, meterId: string): Promise<void> {
+  await noteRemoved(tx, meterId);
+  const { companyId } = meters;
+  await tx.insert(companyChanges).select(
+    tx
+      .select(changeOf(companyId))
+      .from(meters)
+      .where(and(eq(meters.id, meterId), isNotNull(companyId))),
+  );
+}
+
+/** Removes readings, and keeps them for an undo; returns how many they are. */
+export async function removeReadings(tx: Executor, runId: string, which: SQL): Promise<number> {
+  const reading = getTableColumns(intervals);
+  const gone = tx.$with('gone').as(
+    tx
+      .delete(intervals)
+      .where(which)
+      .returning({ runId: sql<string>`${runId}::uuid`.as('run_id'), ...reading }),
+  );
+  const kept = await tx.with(gone).insert(removedReadings).select(tx.select().from(gone));
+  return kept.rowCount ?? 0;
+}
+
+const isNoted = (runId: string, state: 'quarantined' | 'applied'): SQL | undefined =>
+  and(eq(deletes.runId, runId), eq(deletes.resource, 'intervals'), eq(deletes.state, state));
+
+/**
+ * Removes the readings that a run held back, except readings that were read since: the next read judges them
+ * again.
+ */
+export async function approveReadings(
+  tx: Executor,
+  runId: string,
+): Promise<{ removed: number; spared: number }> {
+  const ranges = await tx.select().from(deletes).where(isNoted(runId, 'quarantined')).for('update');
+  let gone = 0;
+  for (const { meterId, usageUnits, startsFrom, startsBefore, absentSince, recordId } of ranges) {
+    if (meterId === null) continue;
+    await lockReadings(tx, meterId, absentSince);
+    await noteRemoval(tx, meterId);
+    const isOfRange = sql`${intervals.meterId} = ${meterId}
+      and ${intervals.usageUnits} = ${usageUnits}
+      and ${intervals.startAt} >= ${startsFrom}::timestamptz
+      and ${intervals.startAt} < ${startsBefore}::timestamptz
+      and ${intervals.syncedAt} < ${absentSince}::timestamptz`;
+    const of = await removeReadings(tx, runId, isOfRange);
+    gone += of;
+    if (of > 0)
+      await tx
+        .update(deletes)
+        .set({ state: 'applied', readings: of, decidedAt: sql`clock_timestamp()` })
+        .where(and(isNoted(runId, 'quarantined'), eq(deletes.recordId, recordId)));
+  }
+  const noted = ranges.reduce((sum, { readings }) => sum + (readings ?? 0), 0);
+  return { removed: gone, spared: Math.max(0, noted - gone) };
+}
+
+/** Brings back the readings that a run, or a decision on it, removed. */
+export async function reviveReadings(tx: Executor, runId: string): Promise<number> {
+  const ofRun = eq(removedReadings.runId, runId);
+  const { runId: _, ...reading } = getTableColumns(removedReadings);
+  // Their partitions may have been dropped. A statement does not see partitions that it makes.
+  const months = tx
+    .selectDistinct({ month: sql`date_trunc('month', ${reading.startAt}, 'UTC')`.as('month') })
+    .from(removedReadings)
+    .where(ofRun)
+    .orderBy(sql`month`)
+    .as('months');
+  await tx.select({ made: sql`metersync.ensure_interval_month(${months.month})` }).from(months);
+  const changed = tx
+    .selectDistinct({ companyId: meters.companyId })
+    .from(removedReadings)
+    .innerJoin(meters, eq(meters.id, reading.meterId))
+    .where(and(ofRun, isNotNull(meters.companyId)))
+    .as('changed');
+  await tx.insert(companyChanges).select(tx.select(changeOf(changed.companyId)).from(changed));
+  const back = tx.$with('back').as(tx.delete(removedReadings).where(ofRun).returning(reading));
+  const revived = await tx
+    .with(back)
+    .insert(intervals)
+    .select(tx.select().from(back))
+    .onConflictDoNothing();
+  return revived.rowCount ?? 0;
+}

@@ -1,0 +1,25 @@
+import { sql } from 'drizzle-orm';
+import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
+import type { RecordPage } from '../records/page.ts';
+import { reportedUsage } from '../records/sources.ts';
+import { companyNamed } from '../resources.ts';
+import { documents } from '../schema/utility.ts';
+
+/**
+ * Locks the documents of a page of usage, in the order that all writers use, and inserts documents that were
+ * never read, to be read later. It runs before each page of usage is written, in a snapshot of its own.
+ */
+export async function lockDocuments(tx: Executor, page: RecordPage): Promise<void> {
+  await hot(tx, 'lockDocuments').execute(sql`
+    with ${reportedUsage(page)}
+    insert into ${documents} (id, company_id)
+    select distinct on (document_id)
+      document_id,
+      coalesce(${companyNamed(sql`r`)}, owner)
+    from reported
+    where document_id is not null
+    order by document_id
+    -- An update whose condition is false still locks the row.
+    on conflict (id) do update set company_id = excluded.company_id where false`);
+}

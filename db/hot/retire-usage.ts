@@ -1,0 +1,29 @@
+import { sql } from 'drizzle-orm';
+import { array, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
+import { retiringUsage } from '../records/usage-data.ts';
+
+/**
+ * Tombstones usage rows that their document's listing no longer contains, because the usage of a document is
+ * one set. `seenIds` has everything that the listings of these documents contained, read from `readAt` on. A
+ * document whose usage was read later is not changed. Run it in a transaction that has locked the documents,
+ * because the statement must see all rows that others wrote. It runs for each read of documents that events
+ * named.
+ */
+export async function retireUsage(
+  tx: Executor,
+  documentIds: readonly string[],
+  seenIds: readonly string[],
+  readAt: string,
+): Promise<void> {
+  const retired = retiringUsage({
+    documents: array([...documentIds].sort(), 'uuid'),
+    seen: array(printedUuids(seenIds), 'text'),
+    readAt,
+  });
+  await hot(tx, 'retireUsage').execute(sql`
+    with ${retired}
+    select count(*)
+    from retired`);
+}

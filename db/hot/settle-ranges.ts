@@ -1,0 +1,106 @@
+import { sql } from 'drizzle-orm';
+import { recordPolicy } from '../../contract/retry-policy.ts';
+import { readingsIn } from '../catch-up/interval-ledger.ts';
+import { backOff, type WaitingReason } from '../catch-up/postpone.ts';
+import { staleOf } from '../catch-up/stale.ts';
+import type { TimeRange } from '../catch-up/time-range.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
+import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
+import { journal, staleRecords } from '../schema/metersync.ts';
+
+/** An event whose range has fewer readings than it reported. */
+export interface Shortfall extends Record<string, unknown> {
+  readonly id: string;
+  readonly reported: number;
+  readonly found: number;
+  /** Whether the range is read again. */
+  readonly waits: boolean;
+}
+
+/**
+ * Settles a meter's events whose ranges were completely read from `readAt` on. If fewer readings are found
+ * than an event reported, the event waits, and is settled with a shortfall after `shortfallAttemptsMax`
+ * attempts. Returns the events with a shortfall. Raw because it ends each read of a meter's ranges: one statement
+ * counts the readings of each event and settles it under the lock of its record.
+ */
+export async function settleRanges(
+  db: Executor,
+  meterId: string,
+  readAt: string,
+  ranges: readonly TimeRange[],
+): Promise<{ applied: number; short: Shortfall[] }> {
+  const starts = array(
+    ranges.map(({ start }) => start),
+    'text',
+  );
+  const ends = array(
+    ranges.map(({ end }) => end),
+    'text',
+  );
+  const { code, message } = readingsMissing;
+  const result = await hot(db, 'settleRanges').execute<Shortfall & { lacks: boolean }>(sql`
+    with fetched as materialized (
+      select range_agg(tstzrange(starts::timestamptz, ends::timestamptz, '[]')) as spans
+      from unnest(${starts}, ${ends}) as t (starts, ends)
+    ), waiting as materialized (
+      select
+        s.key,
+        s.record_id,
+        s.due_at,
+        e.interval_count as reported,
+        (${readingsIn(sql`e`)}) as found,
+        case when s.error_code = ${code} then s.attempts else 0 end as tried
+      from fetched
+        cross join ${staleOf.owner('intervals', meterId)}
+        cross join lateral (
+          select *
+          from ${journal}
+          where id = s.record_id
+          offset 0
+          ${unlessRecordedAnew}
+        ) e
+      where s.last_event_at <= ${readAt}::timestamptz
+        and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans
+    ), judged as materialized (
+      select *, lacks and tried < ${recordPolicy.shortfallAttemptsMax} as waits
+      from waiting
+        cross join lateral (select coalesce(found < reported, false) as lacks) l
+    ), settled as (
+      update ${journal} e set
+        ${settledAs(sql`'applied'`, { attempts: sql`j.tried` })},
+        intervals_found = j.found
+      from judged j
+      where e.id = any(array(select record_id from judged where not waits))
+        and e.id = j.record_id
+        and e.outcome = 'pending'
+    ), done as (
+      delete from ${staleRecords}
+      where key = any(array(select key from judged where not waits))
+    ), later as (
+      update ${staleRecords} s set
+        attempts = j.tried + 1,
+        error_code = ${code},
+        error = ${message},
+        due_at = clock_timestamp() + ${backOff(sql`j.tried`)}
+      from judged j
+      where s.key = any(array(select key from judged where waits))
+        and j.key = s.key
+        and j.due_at <= ${readAt}::timestamptz
+    )
+    select record_id as id, reported::float8 as reported, found::float8 as found, waits, lacks
+    from judged
+    where not waits
+      or due_at <= ${readAt}::timestamptz`);
+  const short = result.rows.filter(({ lacks }) => lacks);
+  return {
+    applied: result.rows.filter(({ waits }) => !waits).length,
+    short: short.map(({ id, reported, found, waits }) => ({ id, reported, found, waits })),
+  };
+}
+
+const readingsMissing: WaitingReason = {
+  code: 'READINGS_NOT_SHOWN',
+  message: 'the service shows fewer readings than this event reported',
+};

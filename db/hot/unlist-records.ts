@@ -1,0 +1,67 @@
+import { sql } from 'drizzle-orm';
+import { array, printedUuids } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
+import { row } from '../deletes/tombstone.ts';
+import { alsoListing, saysOwner } from '../records/owner.ts';
+import { type RecordResource, tableOf } from '../resources.ts';
+import { alsoListed } from '../schema/metersync.ts';
+
+/**
+ * Removes notes of records of other owners that a company no longer lists. Records that it owned only by
+ * listing them go to the next company that lists them; returns their ids. It runs for each listing of a
+ * company that was read completely.
+ */
+export async function unlistRecords(
+  tx: Executor,
+  resource: RecordResource,
+  companyId: string,
+  listedIds: readonly string[],
+): Promise<string[]> {
+  const listed = array(printedUuids(listedIds), 'text');
+  const { rows } = await hot(tx, 'unlistRecords').execute<{ id: string }>(sql`
+    with unlisted as (
+      delete from ${alsoListed} other
+      where other.company_id = ${companyId}::uuid
+        and other.resource = ${resource}
+        and not (other.record_id = any(${listed}))
+    ), inherited as (
+      update ${tableOf(resource)} ${row}
+      set company_id = (
+        select other.company_id${alsoListing(resource)}
+        order by other.company_id
+        limit 1
+      )
+      where ${row.companyId} = ${companyId}::uuid
+        and ${row.deletedAt} is null
+        -- Skips the search when no record of the kind is also listed.
+        and (
+          select true
+          from ${alsoListed}
+          where ${alsoListed.resource} = ${resource}
+          order by ${alsoListed.recordId}
+          limit 1
+        )
+        and not (${row.id}::text = any(${listed}))
+        and not ${saysOwner(resource, sql`${row}`)}
+        and exists (select${alsoListing(resource)})
+      returning ${row.id}, ${row.companyId}
+    ), own as (
+      delete from ${alsoListed}
+      where ctid = any(array(
+        select heir.ctid
+        from inherited
+          cross join lateral (
+            select ctid
+            from ${alsoListed}
+            where ${alsoListed.resource} = ${resource}
+              and ${alsoListed.recordId} = inherited.id::text
+              and ${alsoListed.companyId} = inherited.company_id
+            offset 0
+          ) heir
+      ))
+    )
+    select id
+    from inherited`);
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,31 @@
+import { sql } from 'drizzle-orm';
+import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
+import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
+import { requeueMissing } from '../records/missing.ts';
+import { items, type RecordPage } from '../records/page.ts';
+import { connections } from '../schema/utility.ts';
+
+/**
+ * Writes the sites that the connections of a page list (service.md 2.4), where the row now holds the page's
+ * record, and makes missing events pending again that the `changed` connections answer. Returns the
+ * connections of these events. It runs for each page, after its rows were locked.
+ */
+export async function writeConnectionSites(
+  tx: Executor,
+  page: RecordPage,
+  changed: readonly string[],
+): Promise<string[]> {
+  const { rows } = await hot(tx, 'writeConnectionSites').execute<{ record_id: string }>(sql`
+    with ${items(page)}, listing as (
+      select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations
+      from item
+        join ${connections} c on c.id = (item.r ->> 'id')::uuid and c.raw = item.r
+      where ${listsSites(sql`item.r`)}
+        and c.raw_updated is not distinct from c.updated
+    ), ${relatedSites}, ${goneSites}, served as (${serveSites}
+    ), ${requeueMissing('connections', changed)}
+    select record_id
+    from requeued`);
+  return rows.map(({ record_id }) => record_id);
+}

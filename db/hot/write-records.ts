@@ -1,0 +1,94 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
+import type { RecordPage } from '../records/page.ts';
+import { refusedId } from '../records/rejected-records.ts';
+import { listsUsage, sourceOf } from '../records/sources.ts';
+import { upsertRecords } from '../records/upsert.ts';
+import { type RecordResource, resources } from '../resources.ts';
+import { rejectedRecords } from '../schema/metersync.ts';
+import { documents } from '../schema/utility.ts';
+
+/** A row that a page wrote. */
+export interface WrittenRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly inserted: boolean;
+  /** Whether the company of the listing owns it. */
+  readonly own: boolean;
+  /** The warehouse's clock. */
+  readonly now: string;
+}
+
+/** A written document, and the usage that its record lists now and listed before. */
+export interface WrittenDocument extends WrittenRow {
+  /** When it had been tombstoned; null if it lived. */
+  readonly tombstoned: string | null;
+  /** Ids of the usage rows that its record listed before. */
+  readonly before: readonly string[] | null;
+  /** Usage rows as JSON text; null if they are not to be written, or a row has no id. */
+  readonly listed: string | null;
+}
+
+/** The end of the statement for documents: it sees rows as they were, in the snapshot of all its parts. */
+function documentsWritten(page: RecordPage): SQL {
+  const isToBeWritten = {
+    none: sql`false`,
+    corrected: sql`earlier.raw is not null`,
+    all: sql`true`,
+    alone: sql`true`,
+  }[page.usage ?? 'corrected'];
+  return sql`
+    select
+      written.id,
+      written.inserted,
+      written.own,
+      clock_timestamp()::text as now,
+      earlier.deleted_at::text as tombstoned,
+      (
+        select array_agg(distinct metersync.uuid_of(row ->> 'id')::text)
+        from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
+        where metersync.uuid_of(row ->> 'id') is not null
+      ) as before,
+      case
+        when ${isToBeWritten} and ${listsUsage(sql`incoming.raw`)}
+        then (incoming.raw -> 'usageData')::text
+      end as listed
+    from written
+      join incoming on incoming.id = written.id
+      left join lateral (
+        select raw, deleted_at
+        from ${documents}
+        where id = written.id
+          and not written.inserted
+        offset 0
+      ) earlier on true`;
+}
+
+/**
+ * Writes the rows of a page, and returns the rows that it inserted or changed; of documents
+ * `WrittenDocument`s. The records were read without error, so earlier refusals of them are deleted. It runs for each page, and its columns are those of the resource.
+ */
+export async function writeRecords(
+  tx: Executor,
+  resource: RecordResource,
+  page: RecordPage,
+  ids: readonly (string | null)[],
+): Promise<WrittenRow[]> {
+  const refusedAs = resource === 'sites' ? 'companies' : resource;
+  const refusedIds = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
+  const { rows } = await hot(tx, 'writeRecords').execute<WrittenRow>(sql`
+    with ${upsertRecords(resources[resource], sourceOf(resource, page))}, cleared as (
+      delete from ${rejectedRecords}
+      where ${rejectedRecords.resource} = ${refusedAs}
+        -- A subquery counts as ten ids: before 17 Postgres would rather read the table than seek many.
+        and ${rejectedRecords.recordId} = any(array(select unnest(${array(refusedIds, 'text')})))
+        and ${rejectedRecords.rejectedAt} < ${page.readAt}::timestamptz
+    )${page.noted === undefined ? sql`` : sql`, ${page.noted}`}
+    ${
+      resource === 'documents'
+        ? documentsWritten(page)
+        : sql`select id, inserted, own, clock_timestamp()::text as now from written`
+    }`);
+  return rows;
+}

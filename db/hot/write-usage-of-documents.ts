@@ -1,0 +1,142 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { hot } from '../connection/hot.ts';
+import { requeueMissing } from '../records/missing.ts';
+import type { Cte, RecordPage } from '../records/page.ts';
+import { usageSource } from '../records/sources.ts';
+import { upsertRecords } from '../records/upsert.ts';
+import { ownerOfUsage, retiringUsage, usageElsewhere } from '../records/usage-data.ts';
+import { resources } from '../resources.ts';
+import { usageData } from '../schema/utility.ts';
+import type { WrittenDocument } from './write-records.ts';
+
+type Listing = WrittenDocument & { readonly listed: string };
+
+const listsUsage = (document: WrittenDocument): document is Listing => document.listed !== null;
+
+/**
+ * Writes what follows from documents that a page wrote. The usage that their records list replaces their
+ * usage, other usage of changed documents moves to their owners, and missing events that they answer become
+ * pending again. Returns the documents of these events. It runs for each page, and its snapshot begins after
+ * the documents were locked.
+ */
+export async function writeUsageOfDocuments(
+  tx: Executor,
+  page: RecordPage,
+  written: readonly WrittenDocument[],
+): Promise<string[]> {
+  const changed = written.filter(({ inserted }) => !inserted).map(({ id }) => id);
+  const listing = written.filter(listsUsage);
+  if (changed.length + listing.length === 0) return [];
+  const usage = listing.length === 0 ? undefined : replacingUsage(listing, page);
+  const others = usage && sql`and id <> all(array(${usage.touched}))`;
+  const { rows } = await hot(tx, 'writeUsageOfDocuments').execute<{ record_id: string }>(sql`
+    with ${usage ? sql`${usage.steps}, ` : sql``}moved as (
+      update ${usageData} set company_id = ${ownerOfUsage}
+      where id = any(${usageElsewhere(changed)})
+        ${others ?? sql``}
+    ), ${requeueMissing('documents', changed)}
+    select record_id
+    from requeued`);
+  return rows.map(({ record_id }) => record_id);
+}
+
+/**
+ * Steps that replace the usage of documents by the rows of their own records, which this
+ * transaction just wrote: a record that lists usage lists all of it. Rows with equal columns stay:
+ * the usage endpoint's record has more fields, and a document's must not replace it at every
+ * backfill. `touched` is a query for the ids of rows that the steps write: a statement must not
+ * write a row twice.
+ */
+function replacingUsage(
+  listing: readonly Listing[],
+  page: RecordPage,
+): { readonly steps: Cte; readonly touched: SQL } {
+  const source = { ...usageSource(usageOfRecords(listing, page), page), columnsAlone: true };
+  const rows = upsertRecords(resources.usageData, source);
+  const existing = listing.filter(({ inserted }) => !inserted);
+  if (existing.length === 0) return { steps: rows, touched: sql`select id from written` };
+  const accepted =
+    page.usage === 'alone' ? sql`select unnest(${idsOf(existing)}) as id` : acceptedUsage(existing);
+  const retired = retiringUsage({
+    documents: sql`array(select id from accepted)`,
+    seen: sql`array(
+          select metersync.canonical_id(r ->> 'id')
+          from reported
+          where document_id = any(array(select id from accepted))
+        )`,
+    readAt: page.readAt,
+    also: sql`company_id = ${ownerOfUsage},`,
+    unless: sql`and id <> all(array(select id from written))`,
+  });
+  return {
+    steps: sql`accepted as materialized (${accepted}
+    ), ${rows}, ${retired}`,
+    touched: sql`select id from written union all select id from retired`,
+  };
+}
+
+const idsOf = (documents: readonly Listing[]): SQL =>
+  array(
+    documents.map(({ id }) => id),
+    'uuid',
+  );
+
+/**
+ * The rows that records list, as a step `reported`: rows of new documents and of `accepted` documents. They
+ * are JSON already and need no quoting.
+ */
+function usageOfRecords(documents: readonly Listing[], { companyId }: RecordPage): SQL {
+  const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
+  const isNew = array(
+    documents.map(({ inserted }) => inserted),
+    'boolean',
+  );
+  const areNew = documents.every(({ inserted }) => inserted);
+  return sql`reported as materialized (
+    select
+      row.r,
+      row.place,
+      ${companyId}::uuid as owner,
+      null::bytea as digest,
+      listed.document_id
+    from rows from (
+        unnest(${idsOf(documents)}),
+        unnest(${isNew}),
+        jsonb_array_elements(${lists}::jsonb)
+      ) as listed (document_id, is_new, rows)
+      cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
+    where metersync.uuid_of(row.r ->> 'id') is not null
+      ${areNew ? sql`` : sql`and (is_new or document_id = any(array(select id from accepted)))`}
+  )`;
+}
+
+/**
+ * A query for documents that existed before and whose records' usage is accepted. A record may list other
+ * rows than the usage endpoint does. It is accepted if the rows that it listed before are the rows of the
+ * warehouse, including those that were tombstoned with the document, or if the warehouse never had any.
+ */
+function acceptedUsage(existing: readonly Listing[]): SQL {
+  const asked = existing.map(({ id, before }) => ({ id, before }));
+  return sql`
+    select asked.id
+    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as asked (id uuid, before text[])
+    where (
+        select array_agg(u.id::text order by u.id::text collate "C")
+        from ${usageData} u
+        where u.document_id = asked.id
+          and (
+            u.deleted_at is null
+            or u.deleted_reason = 'document' and u.id::text = any(asked.before)
+          )
+      ) is not distinct from (
+        select array_agg(distinct id collate "C" order by id collate "C")
+        from unnest(asked.before) id
+      )
+      or not exists (
+        select from ${usageData} u
+        where u.document_id = asked.id
+        offset 0
+      )`;
+}

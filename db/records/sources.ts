@@ -1,0 +1,117 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import { companyNamed, documentNamed, type RecordResource } from '../resources.ts';
+import { companies, documents, usageData } from '../schema/utility.ts';
+import { items, type RecordPage } from './page.ts';
+import type { UpsertSource } from './upsert.ts';
+
+/** How the records of a page become rows, for `upsertRecords`. */
+export function sourceOf(resource: RecordResource, page: RecordPage): UpsertSource {
+  switch (resource) {
+    case 'companies': {
+      const from = page.existingOnly ? sql`item where ${hasRow(sql`item.r`)}` : sql`item`;
+      return { items: items(page), page, from };
+    }
+    case 'sites':
+      // Sites of a company without a row are left out: its record was refused, and no run would tombstone them.
+      return {
+        items: sql`${items(page)}, ${sitesOfCompanies}`,
+        page,
+        from: sql`site where ${hasRow(sql`site.company`)}`,
+      };
+    case 'documents':
+      return {
+        items: items(page),
+        page,
+        begins: new Map([[documents.usageReadAt, readWith(page)]]),
+      };
+    case 'usageData':
+      return usageSource(reportedUsage(page), page);
+    default:
+      return { items: items(page), page };
+  }
+}
+
+const hasRow = (company: SQL): SQL => sql`exists (
+      select from ${companies} existing
+      where existing.id = (${company} ->> 'id')::uuid
+      offset 0
+    )`;
+
+/** The sites embedded in companies `item`, as a step `site (r, place, owner, digest, company)`. */
+export const sitesOfCompanies = sql`site as (
+    select
+      s.r,
+      item.place,
+      (item.r ->> 'id')::uuid as owner,
+      null::bytea as digest,
+      item.r as company
+    from item
+      cross join lateral jsonb_array_elements(metersync.elements(item.r -> 'sites')) as s (r)
+    where item.r ->> 'id' is not null
+      and metersync.uuid_of(s.r ->> 'id') is not null
+  )`;
+
+/** When all usage of a new document was read: it has no usage but what its record lists. */
+const readWith = ({ usage, readAt }: RecordPage): SQL =>
+  usage === 'all' || usage === 'alone'
+    ? sql`case when ${listsUsage(sql`r`)} then ${readAt}::timestamptz end`
+    : sql`null::timestamptz`;
+
+/** Whether a record lists its usage, each row with an id. Rows whose id is not a UUID are left out. */
+export const listsUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
+          and not ${record} @? '$.usageData[*]
+            ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
+
+/**
+ * The rows of a page of usage as a step `reported (r, place, owner, digest, document_id)`. A row that names no
+ * document belongs to the document of its listing, or else to the document of the existing row.
+ */
+export function reportedUsage(page: RecordPage): SQL {
+  const listedFor = JSON.stringify(page.documentOf ?? {});
+  return sql`${items(page)}, reported as materialized (
+    select
+      item.*,
+      coalesce(
+        ${documentNamed},
+        (${listedFor}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
+        (
+          select existing.document_id
+          from ${usageData} existing
+          where existing.id = (r ->> 'id')::uuid
+        )
+      ) as document_id
+    from item
+  )`;
+}
+
+/**
+ * Usage rows of a step `reported`. A row is live only if its document is. A row that was read before its
+ * document was deleted and is written after that is not restored. Neither is a row that was read before a
+ * later read listed all usage of the document, unless the row is newer.
+ */
+export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
+  items: reported,
+  page,
+  instead: new Map<PgColumn, SQL>([
+    [usageData.companyId, sql`coalesce(d.company_id, ${companyNamed(sql`r`)}, owner)`],
+    [usageData.documentId, sql`document_id`],
+  ]),
+  from: sql`reported
+      left join lateral (
+        select company_id, deleted_reason, usage_read_at
+        from ${documents}
+        where id = document_id
+        offset 0
+      ) d on true
+    where d.deleted_reason is distinct from 'event'
+      and (
+        d.usage_read_at is null
+        or d.usage_read_at <= ${page.readAt}::timestamptz
+        or exists (
+          select from ${usageData} existing
+          where existing.id = (r ->> 'id')::uuid
+            and existing.updated < metersync.read_time(r ->> 'updated')
+        )
+      )`,
+});
