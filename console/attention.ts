@@ -11,7 +11,7 @@ type Found = Awaited<ReturnType<typeof connectionsNeedingAttention>>;
 
 /** Connections that need attention. If Postgres takes too long for them, the rest of the page is still shown. */
 export async function attentionSection({ deps, now }: Asking): Promise<Markup> {
-  const made = await connectionsNeedingAttention(deps.db, consoleBounds.rows).then(
+  const made = await connectionsNeedingAttention(deps.db, { limit: consoleBounds.rows }).then(
     (found) => listOf(found, now),
     (error: unknown) => nothing('This cannot be shown now', text(sqlMessage(error))),
   );

@@ -100,9 +100,23 @@ with
 select
   p.id as issue_id,
   p.company_id,
-  c.name as company,
+  (
+    select
+      c.name
+    from
+      utility.companies c
+    where
+      c.id = p.company_id
+  ) as company,
   p.site_id,
-  s.name as site,
+  (
+    select
+      s.name
+    from
+      utility.sites s
+    where
+      s.id = p.site_id
+  ) as site,
   p.meter_id,
   p.identifier as meter,
   p.account,
@@ -120,9 +134,7 @@ select
     when p.evidence ? 'may_cost' then p.evidence ->> 'currency'
   end as currency
 from
-  placed p
-  left join utility.companies c on c.id = p.company_id
-  left join utility.sites s on s.id = p.site_id;
+  placed p;
 comment on view ops.open_issues is 'One row for each open issue, with a sentence and names.';
 comment on column ops.open_issues.issue_id is 'Id in data_issues, for metersync checks acknowledge.';
 comment on column ops.open_issues.site_id is 'Site of the meter, or else of the document.';

@@ -2,8 +2,8 @@ import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { nameInWords } from '../../contract/words.ts';
 import { acknowledgeIssue } from '../../db/checks/check-data.ts';
-import { type DataIssue, type IssueNames, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
-import { subjectsOf } from '../../operations/issue-subjects.ts';
+import { type DataIssue, listDataIssues } from '../../db/read/issues.ts';
+import { subjectOf } from '../../operations/issue-subjects.ts';
 import { Refused, recorded } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
 import { CommandError, UsageError } from '../errors.ts';
@@ -32,7 +32,7 @@ export async function checksList(id: number | undefined, options: IssuesChosen):
       limit,
     );
     if (options.json) printJson({ issues });
-    else print(...describeIssues(issues, await subjectsOf(db, issues), options));
+    else print(...describeIssues(issues, options));
   });
 }
 
@@ -41,19 +41,20 @@ async function showIssue(id: number, options: { json?: boolean }): Promise<void>
     const [issue] = await listDataIssues(db, { id }, 1);
     if (issue === undefined)
       throw new CommandError(`there is no issue ${id}: metersync checks list shows the issues`);
-    const names = await namesOfIssues(db, [id]);
-    if (options.json) printJson({ issue: { ...issue, ...names.get(id) } });
-    else print(...describeIssue(issue, names.get(id)));
+    if (options.json) printJson({ issue });
+    else print(...describeIssue(issue));
   });
 }
 
-function describeIssue(issue: DataIssue, names: IssueNames | undefined): string[] {
+function describeIssue(issue: DataIssue): string[] {
   const { id, severity, checkName, companyId, entityType, entityId, subject, evidence } = issue;
   const facts = Object.entries(evidence).map(([key, value]) => `  ${nameInWords(key)}: ${value ?? 'none'}`);
   return [
     `issue ${id}, ${severity}, ${checkName}: ${issue.sentence}`,
     `company: ${issue.company ?? 'no name'} (${companyId})`,
-    ...Object.entries(names ?? {}).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`])),
+    ...Object.entries(issue.names ?? {}).flatMap(([name, value]) =>
+      value === null ? [] : [`${name}: ${value}`],
+    ),
     `${entityType}: ${entityId}`,
     ...(subject === '' ? [] : [`subject: ${subject}`]),
     ...(facts.length === 0 ? [] : ['evidence:', ...facts]),
@@ -62,18 +63,14 @@ function describeIssue(issue: DataIssue, names: IssueNames | undefined): string[
   ];
 }
 
-function describeIssues(
-  issues: readonly DataIssue[],
-  subjects: ReadonlyMap<number, string>,
-  { closed = false, limit }: IssuesChosen,
-): string[] {
+function describeIssues(issues: readonly DataIssue[], { closed = false, limit }: IssuesChosen): string[] {
   if (issues.length === 0) return [closed ? 'No such issue was closed.' : 'No such issue is open.'];
   const idWidth = Math.max(...issues.map(({ id }) => String(id).length));
   const lines = issues.flatMap((issue) => {
     const when = closed ? `closed ${closedAs(issue).join(', ')}` : `since ${openAs(issue).join(', ')}`;
     return paragraph(
       `${String(issue.id).padStart(idWidth)}  ${issue.severity.padEnd(7)}  `,
-      `${issue.company ?? issue.companyId}, ${subjects.get(issue.id)}: ${issue.sentence} (${when})`,
+      `${issue.company ?? issue.companyId}, ${subjectOf(issue)}: ${issue.sentence} (${when})`,
     );
   });
   const more = issues.length === limit ? [`There may be more: --limit ${limit * 2}`] : [];

@@ -163,7 +163,7 @@ ${section(
 )}
 ${months.calendar.sites.length > 0 && section('Bills by month', billCalendar(months))}
 ${months.months.length > 0 && section('Cost and usage by month', monthCharts(months))}
-${issues.length > 0 && section('Open issues', await issueTable(db, issues, now), html`<a href="/issues?company=${id}">All</a>`)}
+${issues.length > 0 && section('Open issues', issueTable(issues, now), html`<a href="/issues?company=${id}">All</a>`)}
 ${events.length > 0 && section('Events that wait', eventTable(events, now), html`<a href="/events?company=${id}">All events</a>`)}`,
   };
 };

@@ -3,10 +3,9 @@ import { checkNames } from '../../contract/check-names.ts';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { severities } from '../../contract/names.ts';
 import { nameInWords } from '../../contract/words.ts';
-import type { Executor } from '../../db/connection/connect.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
-import { countOpenByWeek, type DataIssue, listDataIssues, namesOfIssues } from '../../db/read/issues.ts';
-import { subjectsOf } from '../../operations/issue-subjects.ts';
+import { countOpenByWeek, type DataIssue, listDataIssues } from '../../db/read/issues.ts';
+import { subjectOf } from '../../operations/issue-subjects.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct, oneOf } from '../asking.ts';
@@ -88,22 +87,21 @@ ${filters(
               ? html`<a href="/issues">Show all that nobody acknowledged.</a>`
               : 'The checks run after each backfill and reconcile.',
           )
-        : await issueTable(deps.db, issues, now)
+        : issueTable(issues, now)
     }${pager(last && address('/issues', { ...values, after: String(last.id) }), after === undefined ? undefined : address('/issues', values))}
 ${first && (await attentionSection(asking))}`,
   };
 };
 
 /** Each issue with what it is about, as several of a company can have the same sentence. */
-export async function issueTable(db: Executor, issues: readonly DataIssue[], now: number): Promise<Markup> {
-  const subjects = await subjectsOf(db, issues);
-  return table(
+export const issueTable = (issues: readonly DataIssue[], now: number): Markup =>
+  table(
     'Issues, the gravest first',
     [
       {
         name: 'Issue',
-        of: ({ id, sentence }) =>
-          html`${rowLink(`/issues/${id}`, text(sentence))}<small class="id">${text(subjects.get(id))}</small>`,
+        of: (issue) =>
+          html`${rowLink(`/issues/${issue.id}`, text(issue.sentence))}<small class="id">${text(subjectOf(issue))}</small>`,
       },
       {
         name: 'Severity',
@@ -117,7 +115,6 @@ export async function issueTable(db: Executor, issues: readonly DataIssue[], now
     issues,
     ({ id }) => String(id),
   );
-}
 
 const issueId = (value: string | undefined): number | undefined =>
   value !== undefined && /^\d{1,9}$/.test(value) ? Number(value) : undefined;
@@ -127,7 +124,6 @@ export const issuePage: MakePage = async (asking) => {
   const id = issueId(params.id);
   const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id }, 1);
   if (issue === undefined || id === undefined) return undefined;
-  const names = (await namesOfIssues(deps.db, [id])).get(id);
   const known = issue.acknowledgedAt !== null;
   const back = `/issues/${id}`;
   return {
@@ -143,7 +139,7 @@ ${issue.closedAt === null && mayAct(asking) && (known ? actButton(`/act/issue-un
         'Company',
         html`<a href="/companies/${issue.companyId}">${text(issue.company ?? issue.companyId)}</a>`,
       ],
-      ...Object.entries(names ?? {}).map(
+      ...Object.entries(issue.names ?? {}).map(
         ([name, value]) => [nameInWords(name), value && text(value)] as const,
       ),
       [nameInWords(issue.entityType), html`<code>${text(issue.entityId)}</code>`],

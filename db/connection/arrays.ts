@@ -46,8 +46,8 @@ export function unnested<Row>(
 export const oneRow: SQL = sql`(select) one`;
 
 /**
- * A number of `limit` or `offset` as text of the statement, so that every plan counts on it. Drizzle leaves
- * out a plain `offset 0`, with which Postgres plans a subquery by itself.
+ * A number of `limit` or `offset` as text of the statement, so that a plan for any parameters counts on it.
+ * Drizzle leaves out a plain `offset 0`, with which Postgres plans a subquery by itself.
  */
 export const literal = (count: number): number => sql.raw(String(count)) as unknown as number;
 

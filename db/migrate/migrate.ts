@@ -12,7 +12,7 @@ import {
 import { sqlState } from '../connection/failures.ts';
 import { lock } from '../connection/locks.ts';
 import { type AppliedTypedViews, applyTypedViewsIn } from '../fields/typed-views.ts';
-import { describeSessions, sessionsAtWork } from '../read/sessions.ts';
+import { describeSessions, sessionsAtWork } from '../read/session.ts';
 import { applyViews, grantAgain } from './apply-views.ts';
 import { compressRecords } from './compress-raw.ts';
 import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';

@@ -29,9 +29,16 @@ async function unwellStatuses(db: Executor) {
 /**
  * Lists connections that need somebody: those that stay so until a customer acts first, then the
  * oldest. It finds them by their status, and works out how far bills reach only for those it lists.
- * `looked` is how many were looked at, up to `consoleBounds.connectionsMax`.
+ * `looked` is how many were looked at, up to `among`.
  */
-export async function connectionsNeedingAttention(db: Executor, limit: number) {
+export async function connectionsNeedingAttention(
+  db: Executor,
+  {
+    limit,
+    among = consoleBounds.connectionsMax,
+    companyId,
+  }: { readonly limit: number; readonly among?: number; readonly companyId?: string | undefined },
+) {
   const unwell = unnested('unwell', await unwellStatuses(db), [
     ['status', 'text', ({ status }) => status],
     ['customer', 'boolean', ({ customer }) => customer],
@@ -39,9 +46,15 @@ export async function connectionsNeedingAttention(db: Executor, limit: number) {
   const few = db
     .select({ id: connections.id })
     .from(connections)
-    .where(and(isNull(connections.deletedAt), eq(connections.status, sql`unwell.status`)))
+    .where(
+      and(
+        isNull(connections.deletedAt),
+        eq(connections.status, sql`unwell.status`),
+        companyId === undefined ? undefined : eq(connections.companyId, companyId),
+      ),
+    )
     .orderBy(connections.id)
-    .limit(literal(consoleBounds.connectionsMax))
+    .limit(literal(among))
     .as('few');
   const candidate = db
     .$with('candidate')
@@ -51,7 +64,7 @@ export async function connectionsNeedingAttention(db: Executor, limit: number) {
         .from(unwell)
         .crossJoinLateral(few)
         .orderBy(sql`unwell.customer desc`)
-        .limit(literal(consoleBounds.connectionsMax)),
+        .limit(literal(among)),
     );
   const { connectionId, customerMustAct, since } = unwellConnections;
   const itsState = db

@@ -76,7 +76,7 @@ export async function listDataIssues(
     .select({ name: companies.name })
     .from(companies)
     .where(eq(companies.id, companyId));
-  return await db
+  const issues = await db
     .select({
       ...getTableColumns(dataIssues),
       companyId: sql<string>`${companyId}`,
@@ -102,6 +102,14 @@ export async function listDataIssues(
     )
     .orderBy(...order)
     .limit(limit);
+  const ids = issues.map(({ id }) => id);
+  const named = await db
+    .select()
+    .from(openIssues)
+    .where(isAmong(openIssues.issueId, ids, 'bigint'));
+  const names = new Map(named.map(({ issueId, ...of }) => [issueId, of]));
+  /** The names of an open issue's subject that people know; null if it is closed. */
+  return issues.map((issue) => ({ ...issue, names: names.get(issue.id) ?? null }));
 }
 
 /** Which issues a list is sorted from: one, those of a company, closed ones, or the first open ones. */
@@ -186,21 +194,6 @@ async function firstOpen(
     .as('next');
   const fresh = await db.select({ id: next.id }).from(opened).crossJoinLateral(next);
   return [...fresh, ...known].map((issue) => issue.id);
-}
-
-/** Names of an open issue's subject that people know; null if there is none. */
-export type IssueNames = Omit<typeof openIssues.$inferSelect, 'issueId'>;
-
-/** Reads the names of open issues, by their ids. */
-export async function namesOfIssues(
-  db: Executor,
-  ids: readonly number[],
-): Promise<ReadonlyMap<number, IssueNames>> {
-  const rows = await db
-    .select()
-    .from(openIssues)
-    .where(isAmong(openIssues.issueId, ids, 'bigint'));
-  return new Map(rows.map(({ issueId, ...names }) => [issueId, names]));
 }
 
 /** Counts open issues of each check, and acknowledged ones, up to `most` of each. */

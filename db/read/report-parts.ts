@@ -1,10 +1,13 @@
 import { and, count, countDistinct, desc, eq, isNull, type SQL, sql, sum } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
+import { formatTime } from '../../contract/times.ts';
 import type { Executor } from '../connection/connect.ts';
 import { dataIssues } from '../schema/ops.ts';
+import { connectionsNeedingAttention } from './attention.ts';
+import { monthsOf } from './company-months.ts';
+import { allCounted } from './counted.ts';
 import { gravity } from './issues.ts';
-import { monthsOf } from './months.ts';
-import { billCorrections, connectionsNeedingAttention, freshness } from './views.ts';
+import { billCorrections, freshness } from './views.ts';
 
 /** Most months of a chart. */
 export const monthsMax = 24;
@@ -83,30 +86,24 @@ export async function readCorrections(tx: Executor, companyId: string | undefine
 
 /** Lists the first connections, those that need a person first; `total` counts all. */
 export async function readAttention(tx: Executor, companyId: string | undefined) {
-  const { connectionId, company, provider, status, since, whatToDo, dataUntil } =
-    connectionsNeedingAttention;
-  const listed = await tx
-    .select({
-      connectionId,
-      company,
-      provider,
-      status,
-      since: utc<string | null>(sql`${since}`),
-      whatToDo,
-      dataUntil,
-      total: sql<number>`count(*) over ()::int`,
-    })
-    .from(connectionsNeedingAttention)
-    .where(isOf(connectionsNeedingAttention.companyId, companyId))
-    .orderBy(
-      desc(connectionsNeedingAttention.customerMustAct),
-      sql`${since} nulls last`,
-      connectionId,
-    )
-    .limit(attentionMax);
+  const { connections, looked } = await connectionsNeedingAttention(tx, {
+    limit: attentionMax,
+    among: allCounted,
+    companyId,
+  });
   return {
-    total: listed[0]?.total ?? 0,
-    connections: listed.map(({ total: _, ...connection }) => connection),
+    total: looked,
+    connections: connections.map(
+      ({ connectionId, company, provider, status, since, whatToDo, dataUntil }) => ({
+        connectionId,
+        company,
+        provider,
+        status,
+        since: since && formatTime(since).replace(' ', 'T'),
+        whatToDo,
+        dataUntil,
+      }),
+    ),
   };
 }
 

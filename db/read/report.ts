@@ -14,8 +14,7 @@ import {
 import { oneRow } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
-import { costByMonth, usageByMonth } from './company-months.ts';
-import { monthOf, monthsOf } from './months.ts';
+import { costByMonth, monthOf, monthsOf, usageByMonth } from './company-months.ts';
 import {
   isOf,
   monthsMax,

@@ -90,7 +90,7 @@ test.each(
     select check_name, evidence ->> 'what_to_do' as what from ops.data_issues
     where company_id = ${company.id}::uuid and check_name in ('unhealthy_connection', 'unknown_status')`);
     const viewed = await company.rows('connections_needing_attention', 'connection_id');
-    const { connections } = await connectionsNeedingAttention(db, 1_000);
+    const { connections } = await connectionsNeedingAttention(db, { limit: 1_000 });
     const said = [
       ...viewed.map((row) => row.what_to_do),
       ...issues.rows.map((row) => row.what),
@@ -177,12 +177,12 @@ test('lists the connections that need attention as the view does: first those on
     select connection_id as id, status
     from analytics.connections_needing_attention
     order by customer_must_act desc, connections_needing_attention.since nulls last, connection_id`);
-  const listed = await connectionsNeedingAttention(db, 100);
+  const listed = await connectionsNeedingAttention(db, { limit: 100 });
   expect(listed.connections.map(({ connectionId: id, status }) => ({ id, status }))).toEqual(rows);
   expect(listed.looked).toBe(rows.length);
   const [first] = listed.connections;
   expect(first).toMatchObject({ customerMustAct: true, dataUntil: '2026-01-31', isLate: true });
-  const few = await connectionsNeedingAttention(db, 2);
+  const few = await connectionsNeedingAttention(db, { limit: 2 });
   expect(few.connections).toEqual(listed.connections.slice(0, 2));
   // The page of a company says the same.
   const own = await listConnections(db, first?.companyId ?? '');

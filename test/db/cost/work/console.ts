@@ -153,6 +153,6 @@ export const consolePages: readonly Work[] = [
     name: 'connections that need somebody are listed',
     // Four thousand are looked at, and each of twenty has some bills.
     rows: 3 * consoleBounds.connectionsMax,
-    run: ({ db }) => connectionsNeedingAttention(db, 20),
+    run: ({ db }) => connectionsNeedingAttention(db, { limit: 20 }),
   },
 ];

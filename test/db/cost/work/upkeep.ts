@@ -14,7 +14,7 @@ import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { typesAmong, typesSeen } from '../../../../db/read/event-types.ts';
 import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
-import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
+import { listDataIssues } from '../../../../db/read/issues.ts';
 import { keptEvents, readDelivered } from '../../../../db/read/kept-events.ts';
 import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
@@ -175,11 +175,7 @@ export const upkeep: readonly Work[] = [
       await readStatus(db);
       await readStatusAbout(db, await readHealth(db));
       await failedParts(db, ['SERVICE_ACCESS_DENIED']);
-      const issues = await listDataIssues(db, {}, 20);
-      await namesOfIssues(
-        db,
-        issues.map(({ id }) => id),
-      );
+      await listDataIssues(db, {}, 20);
     },
   },
   {
