@@ -2,9 +2,8 @@ import { and, desc, eq, isNull, lt, notExists, type SQL, sql } from 'drizzle-orm
 import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { runKinds } from '../../contract/names.ts';
-import { array } from '../connection/arrays.ts';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
@@ -59,7 +58,7 @@ function oldParts(
     .select({ place: sql`ctid`.as('place') })
     .from(part)
     .where(and(isOf(part), sql`${part.kind} = kinds.kind`, lt(part.finishedAt, before)))
-    .offset(fence)
+    .offset(literal(0))
     .as('theirs');
   return db.select({ place: theirs.place }).from(complete).crossJoinLateral(theirs).as('old');
 }
@@ -96,12 +95,12 @@ export async function dropLeftPages(
         isNull(runs.finishedAt),
       ),
     )
-    .offset(fence);
+    .offset(literal(0));
   const theirs = db
     .select({ place: sql`ctid`.as('place') })
     .from(pages)
     .where(eq(pages.runId, ofRun))
-    .offset(fence)
+    .offset(literal(0))
     .as('theirs');
   const left = db
     .select({ place: theirs.place })

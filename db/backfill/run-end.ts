@@ -2,8 +2,8 @@ import { and, count, eq, exists, isNotNull, isNull, notExists, type SQL, sql } f
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { RunState } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { deletes, runCompanies, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun } from './runs.ts';
 
@@ -41,7 +41,7 @@ export async function failPartsLeft(db: Executor): Promise<void> {
         isNotNull(run.finishedAt),
       ),
     )
-    .offset(fence);
+    .offset(literal(0));
   await db
     .update(runs)
     .set({ state: 'failed', finishedAt: clock, error: 'its run has ended' })
@@ -74,7 +74,7 @@ async function completeDecided(db: Executor, runId: string): Promise<void> {
     .from(deletes)
     // The index of what waits has the state as a literal.
     .where(and(sql`${deletes.state} = 'quarantined'`, ofPart))
-    .offset(fence);
+    .offset(literal(0));
   await db
     .update(runs)
     .set({ state: 'complete', ...failure(undefined) })

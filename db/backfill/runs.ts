@@ -3,8 +3,8 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { livesCompany } from '../catch-up/parking.ts';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
@@ -74,7 +74,7 @@ export async function startRun(
         eq(earlier.state, 'complete'),
       ),
     )
-    .offset(fence);
+    .offset(literal(0));
   const [started] = await db
     .insert(runs)
     .values({ ...key, kind, workflowId, state: 'running' })
@@ -135,7 +135,7 @@ export async function readCompanyInRun(
         isNull(run.finishedAt),
       ),
     )
-    .offset(fence);
+    .offset(literal(0));
   const others = db
     .select({})
     .from(part)

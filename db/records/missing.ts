@@ -2,7 +2,6 @@ import { sql } from 'drizzle-orm';
 import { eventKind } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
-import { refreshStale } from '../hot/refresh-stale.ts';
 import { tableOf } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import type { Cte } from './page.ts';
