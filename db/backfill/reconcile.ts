@@ -35,6 +35,7 @@ import {
   meters,
   sites,
 } from '../schema/utility.ts';
+import { isWhole } from './runs.ts';
 
 /** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
@@ -66,8 +67,7 @@ export async function changedUntimed(
     .from(runs)
     .where(
       and(
-        isNull(runs.companyId),
-        isNull(runs.resource),
+        isWhole(runs),
         eq(runs.kind, 'reconcile'),
         eq(runs.state, 'complete'),
         ne(runs.runId, runId),

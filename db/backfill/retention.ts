@@ -6,6 +6,7 @@ import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
+import { isWhole } from './runs.ts';
 
 const part = alias(runs, 'part');
 const later = alias(runs, 'later');
@@ -87,14 +88,7 @@ export async function dropLeftPages(
   const underWay = db
     .select({})
     .from(runs)
-    .where(
-      and(
-        eq(runs.runId, ofRun),
-        isNull(runs.companyId),
-        isNull(runs.resource),
-        isNull(runs.finishedAt),
-      ),
-    )
+    .where(and(eq(runs.runId, ofRun), isWhole(runs), isNull(runs.finishedAt)))
     .offset(literal(0));
   const theirs = db
     .select({ place: sql`ctid`.as('place') })

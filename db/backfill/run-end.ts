@@ -5,7 +5,7 @@ import { onlyUntilDecided } from '../../contract/words.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { deletes, runCompanies, runs } from '../schema/metersync.ts';
-import { clock, failure, isRun } from './runs.ts';
+import { clock, failure, isRun, isWhole } from './runs.ts';
 
 /** How many companies that the service does not have a run's error names. */
 const refusedNamed = 5;
@@ -18,7 +18,7 @@ export async function runsUnderWay(
   return await db
     .select({ runId, workflowId })
     .from(runs)
-    .where(and(isNull(runs.companyId), isNull(runs.resource), isNull(runs.finishedAt)));
+    .where(and(isWhole(runs), isNull(runs.finishedAt)));
 }
 
 /** Fails a run that has not ended, and its parts that are still running. */
@@ -33,14 +33,7 @@ export async function failPartsLeft(db: Executor): Promise<void> {
   const ended = db
     .select({})
     .from(run)
-    .where(
-      and(
-        eq(run.runId, runs.runId),
-        isNull(run.companyId),
-        isNull(run.resource),
-        isNotNull(run.finishedAt),
-      ),
-    )
+    .where(and(eq(run.runId, runs.runId), isWhole(run), isNotNull(run.finishedAt)))
     .offset(literal(0));
   await db
     .update(runs)

@@ -47,6 +47,10 @@ const is = (column: PgColumn, value: string | null): SQL =>
 export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =>
   and(eq(runs.runId, runId), is(runs.companyId, companyId), is(runs.resource, resource));
 
+/** Whether a row is that of a run itself, and not of a part. */
+export const isWhole = (run: Record<'companyId' | 'resource', PgColumn>) =>
+  and(isNull(run.companyId), isNull(run.resource));
+
 export const clock = sql`clock_timestamp()`;
 
 /**
@@ -127,14 +131,7 @@ export async function readCompanyInRun(
   const underWay = db
     .select({})
     .from(run)
-    .where(
-      and(
-        eq(run.runId, part.runId),
-        isNull(run.companyId),
-        isNull(run.resource),
-        isNull(run.finishedAt),
-      ),
-    )
+    .where(and(eq(run.runId, part.runId), isWhole(run), isNull(run.finishedAt)))
     .offset(literal(0));
   const others = db
     .select({})
