@@ -15,8 +15,8 @@ import {
 } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import type { Listing } from '../deletes/listing.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { connections, documents, intervals, meters, usageData } from '../schema/utility.ts';
@@ -106,19 +106,25 @@ function periodOf(
   return { own, before, changed };
 }
 
-function missedRecords(db: Executor, read: Read, resource: 'documents' | 'connections') {
-  const { own, before, changed } = periodOf(db, read, resource);
-  const row = resource === 'documents' ? documents : connections;
-  const withoutEvent = notExists(
+/** Whether the journal has no such event. */
+const withoutEvent = (db: Executor, ...conditions: SQL[]): SQL =>
+  notExists(
     db
       .select({})
       .from(journal)
-      .where(
-        and(eq(journal.recordId, sql`${row.id}::text`), gte(journal.occurredAt, row.rawUpdated)),
-      )
-      .offset(fence),
+      .where(and(...conditions))
+      .offset(literal(0)),
   );
-  const isChanged = and(changed(row.syncedAt, row.rawUpdated), withoutEvent);
+
+function missedRecords(db: Executor, read: Read, resource: 'documents' | 'connections') {
+  const { own, before, changed } = periodOf(db, read, resource);
+  const row = resource === 'documents' ? documents : connections;
+  const isUnknown = withoutEvent(
+    db,
+    eq(journal.recordId, sql`${row.id}::text`),
+    gte(journal.occurredAt, row.rawUpdated),
+  );
+  const isChanged = and(changed(row.syncedAt, row.rawUpdated), isUnknown);
   const isGone = and(
     inArray(row.deletedReason, ['absent', 'listed']),
     sql`${row.deletedAt} >= ${own.at}`,
@@ -146,23 +152,16 @@ function missedUsage(db: Executor, read: Read) {
   const { own, before, changed } = periodOf(db, read, 'usageData', null);
   const { documentId, meterId, syncedAt, updated, deletedAt, deletedReason } = usageData;
   const noEventSince = (moment: SQLWrapper): SQL =>
-    notExists(
-      db
-        .select({})
-        .from(journal)
-        .where(
-          and(
-            eq(journal.recordId, sql`${documentId}::text`),
-            sql`${journal.recordedAt} >= ${moment}`,
-          ),
-        )
-        .offset(fence),
+    withoutEvent(
+      db,
+      eq(journal.recordId, sql`${documentId}::text`),
+      sql`${journal.recordedAt} >= ${moment}`,
     );
   const meter = db
     .select({ id: meters.id })
     .from(meters)
     .where(and(eq(meters.id, meterId), sql`${meters.syncedAt} >= ${own.at}`))
-    .offset(fence)
+    .offset(literal(0))
     .as('meter');
   const isChanged = and(changed(syncedAt, updated), noEventSince(updated));
   const isGone = and(
@@ -195,18 +194,11 @@ export async function countMissedReadings(
 ): Promise<number> {
   const read = { runId, companyId, graceSeconds };
   const { own, before, changed } = periodOf(db, read, 'intervals');
-  const withoutEvent = notExists(
-    db
-      .select({})
-      .from(journal)
-      .where(
-        and(
-          eq(journal.recordId, intervals.meterId),
-          gte(journal.recordedAt, intervals.updated),
-          sql`${intervals.startAt} between ${journal.rangeStart} and ${journal.rangeEnd}`,
-        ),
-      )
-      .offset(fence),
+  const isUnknown = withoutEvent(
+    db,
+    eq(journal.recordId, intervals.meterId),
+    gte(journal.recordedAt, intervals.updated),
+    sql`${intervals.startAt} between ${journal.rangeStart} and ${journal.rangeEnd}`,
   );
   const [missed] = await db
     .select({ rows: count() })
@@ -218,7 +210,7 @@ export async function countMissedReadings(
         eq(intervals.meterId, meterId),
         isNotNull(before.at),
         changed(intervals.syncedAt, intervals.updated),
-        withoutEvent,
+        isUnknown,
       ),
     );
   return missed?.rows ?? 0;

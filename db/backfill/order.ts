@@ -1,6 +1,6 @@
 import { and, eq, gt, isNull } from 'drizzle-orm';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { companies, meters } from '../schema/utility.ts';
 
 /** Lists ids of companies to backfill, in order, after the given one. */
@@ -30,7 +30,7 @@ export async function metersAfter(
     .select({ id: meters.id })
     .from(meters)
     .where(and(eq(meters.companyId, companyId), isNull(meters.deletedAt)))
-    .offset(fence)
+    .offset(literal(0))
     .as('theirs');
   const next = await db
     .select({ id: theirs.id })

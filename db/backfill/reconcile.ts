@@ -15,14 +15,13 @@ import {
 } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { unseenFor } from '../checks/companies-to-check.ts';
-import { isAmong, printedUuids, unnested } from '../connection/arrays.ts';
+import { isAmong, literal, printedUuids, unnested } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { type DeletesCap, overCap } from '../deletes/absent.ts';
 import { untouchedSince } from '../deletes/explained.ts';
 import { note, row, tombstone } from '../deletes/tombstone.ts';
@@ -36,6 +35,7 @@ import {
   meters,
   sites,
 } from '../schema/utility.ts';
+import { isWhole } from './runs.ts';
 
 /** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
@@ -67,8 +67,7 @@ export async function changedUntimed(
     .from(runs)
     .where(
       and(
-        isNull(runs.companyId),
-        isNull(runs.resource),
+        isWhole(runs),
         eq(runs.kind, 'reconcile'),
         eq(runs.state, 'complete'),
         ne(runs.runId, runId),
@@ -112,7 +111,7 @@ async function hasChanged(
     .select({})
     .from(sql`${earlier}`)
     .where(and(eq(earlier.id, table.id), gte(earlier.validTo, since)))
-    .offset(fence);
+    .offset(literal(0));
   const changed = await db
     .select({ id: sql`${table.id}` })
     .from(sql`${table}`)
@@ -205,7 +204,7 @@ async function lockGone(
         .select({})
         .from(note)
         .where(and(eq(note.resource, 'documents'), eq(note.recordId, sql`${row.id}::text`), which))
-        .offset(fence),
+        .offset(literal(0)),
     );
   const isDecided = inArray(note.state, ['rejected', 'undone']);
   const sameState = sql`${note.updated} is not distinct from listed.updated`;

@@ -2,11 +2,11 @@ import { and, desc, eq, isNull, lt, notExists, type SQL, sql } from 'drizzle-orm
 import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { runKinds } from '../../contract/names.ts';
-import { array } from '../connection/arrays.ts';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { pages, runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
+import { isWhole } from './runs.ts';
 
 const part = alias(runs, 'part');
 const later = alias(runs, 'later');
@@ -59,7 +59,7 @@ function oldParts(
     .select({ place: sql`ctid`.as('place') })
     .from(part)
     .where(and(isOf(part), sql`${part.kind} = kinds.kind`, lt(part.finishedAt, before)))
-    .offset(fence)
+    .offset(literal(0))
     .as('theirs');
   return db.select({ place: theirs.place }).from(complete).crossJoinLateral(theirs).as('old');
 }
@@ -88,20 +88,13 @@ export async function dropLeftPages(
   const underWay = db
     .select({})
     .from(runs)
-    .where(
-      and(
-        eq(runs.runId, ofRun),
-        isNull(runs.companyId),
-        isNull(runs.resource),
-        isNull(runs.finishedAt),
-      ),
-    )
-    .offset(fence);
+    .where(and(eq(runs.runId, ofRun), isWhole(runs), isNull(runs.finishedAt)))
+    .offset(literal(0));
   const theirs = db
     .select({ place: sql`ctid`.as('place') })
     .from(pages)
     .where(eq(pages.runId, ofRun))
-    .offset(fence)
+    .offset(literal(0))
     .as('theirs');
   const left = db
     .select({ place: theirs.place })

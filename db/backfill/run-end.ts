@@ -2,10 +2,10 @@ import { and, count, eq, exists, isNotNull, isNull, notExists, type SQL, sql } f
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { RunState } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { deletes, runCompanies, runs } from '../schema/metersync.ts';
-import { clock, failure, isRun } from './runs.ts';
+import { clock, failure, isRun, isWhole } from './runs.ts';
 
 /** How many companies that the service does not have a run's error names. */
 const refusedNamed = 5;
@@ -18,7 +18,7 @@ export async function runsUnderWay(
   return await db
     .select({ runId, workflowId })
     .from(runs)
-    .where(and(isNull(runs.companyId), isNull(runs.resource), isNull(runs.finishedAt)));
+    .where(and(isWhole(runs), isNull(runs.finishedAt)));
 }
 
 /** Fails a run that has not ended, and its parts that are still running. */
@@ -33,15 +33,8 @@ export async function failPartsLeft(db: Executor): Promise<void> {
   const ended = db
     .select({})
     .from(run)
-    .where(
-      and(
-        eq(run.runId, runs.runId),
-        isNull(run.companyId),
-        isNull(run.resource),
-        isNotNull(run.finishedAt),
-      ),
-    )
-    .offset(fence);
+    .where(and(eq(run.runId, runs.runId), isWhole(run), isNotNull(run.finishedAt)))
+    .offset(literal(0));
   await db
     .update(runs)
     .set({ state: 'failed', finishedAt: clock, error: 'its run has ended' })
@@ -74,7 +67,7 @@ async function completeDecided(db: Executor, runId: string): Promise<void> {
     .from(deletes)
     // The index of what waits has the state as a literal.
     .where(and(sql`${deletes.state} = 'quarantined'`, ofPart))
-    .offset(fence);
+    .offset(literal(0));
   await db
     .update(runs)
     .set({ state: 'complete', ...failure(undefined) })

@@ -3,8 +3,8 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { livesCompany } from '../catch-up/parking.ts';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
@@ -47,6 +47,10 @@ const is = (column: PgColumn, value: string | null): SQL =>
 export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =>
   and(eq(runs.runId, runId), is(runs.companyId, companyId), is(runs.resource, resource));
 
+/** Whether a row is that of a run itself, and not of a part. */
+export const isWhole = (run: Record<'companyId' | 'resource', PgColumn>) =>
+  and(isNull(run.companyId), isNull(run.resource));
+
 export const clock = sql`clock_timestamp()`;
 
 /**
@@ -74,7 +78,7 @@ export async function startRun(
         eq(earlier.state, 'complete'),
       ),
     )
-    .offset(fence);
+    .offset(literal(0));
   const [started] = await db
     .insert(runs)
     .values({ ...key, kind, workflowId, state: 'running' })
@@ -127,15 +131,8 @@ export async function readCompanyInRun(
   const underWay = db
     .select({})
     .from(run)
-    .where(
-      and(
-        eq(run.runId, part.runId),
-        isNull(run.companyId),
-        isNull(run.resource),
-        isNull(run.finishedAt),
-      ),
-    )
-    .offset(fence);
+    .where(and(eq(run.runId, part.runId), isWhole(run), isNull(run.finishedAt)))
+    .offset(literal(0));
   const others = db
     .select({})
     .from(part)

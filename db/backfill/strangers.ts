@@ -20,9 +20,8 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { postpone } from '../catch-up/postpone.ts';
 import { eventKind, isStale, keyOf, staleOf } from '../catch-up/stale.ts';
-import { array } from '../connection/arrays.ts';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { payloadOf } from '../events/items.ts';
 import { listedByCompanies, resources } from '../resources.ts';
 import { journal, runs, staleRecords } from '../schema/metersync.ts';
@@ -174,13 +173,13 @@ export function sitesToAdmit(db: Executor, kind: RecordKind, recordIds: readonly
     .select({ since: staleRecords.since })
     .from(staleRecords)
     .where(eq(staleRecords.key, keyOf(eventKind[kind], sql`asked.record_id`)))
-    .offset(fence)
+    .offset(literal(0))
     .as('waiting');
   const read = db
     .select({ rawUpdated: sql`${record.rawUpdated}`.as('read_until') })
     .from(sql`${record}`)
     .where(and(eq(record.id, sql`asked.record_id::uuid`), isNotNull(record.raw)))
-    .offset(fence)
+    .offset(literal(0))
     .as('read');
   const event = db
     .select({ id: journal.id, companyId: journal.companyId, occurredAt: journal.occurredAt })
@@ -193,14 +192,14 @@ export function sitesToAdmit(db: Executor, kind: RecordKind, recordIds: readonly
         lte(journal.occurredAt, sql`read.read_until`),
       ),
     )
-    .offset(fence)
+    .offset(literal(0))
     .as('event');
   const siteId = sql<string>`metersync.uuid_of(metersync.id_of(named.site))`;
   const existing = db
     .select({})
     .from(sites)
     .where(and(eq(sites.id, siteId), or(isNull(sites.deletedAt), isNotNull(sites.raw))))
-    .offset(fence);
+    .offset(literal(0));
   return db
     .select({
       id: siteId.as('site_id'),
@@ -288,7 +287,7 @@ export async function tombstoneUnverified(db: Executor, companyId: string): Prom
     .select({})
     .from(staleRecords)
     .where(inArray(staleRecords.queue, [`connection/${companyId}`, `document/${companyId}`]))
-    .offset(fence);
+    .offset(literal(0));
   const isAlone = and(not(recordRead(sql`${companyId}::uuid`)), notExists(waiting));
   await tombstone(sites, eq(sites.companyId, companyId), isAlone);
   await tombstone(companies, eq(companies.id, companyId), isAlone);

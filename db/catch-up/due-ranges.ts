@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { payloadOf } from '../events/items.ts';
 import type { DueRange } from '../hot/due-ranges.ts';
 import { journal } from '../schema/metersync.ts';
@@ -72,7 +72,7 @@ export async function companyOfMeter(
     .select({ id: companies.id })
     .from(companies)
     .where(eq(companies.externalId, sql`said.payload ->> 'companyExternalId'`))
-    .offset(fence)
+    .offset(literal(0))
     .as('company');
   const [named] = await db
     .select({ companyId: company.id })

@@ -2,9 +2,8 @@ import { and, eq, isNotNull, isNull, type SQLWrapper, sql } from 'drizzle-orm';
 import { uuid } from '../../contract/ids.ts';
 import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { array, isAmong } from '../connection/arrays.ts';
+import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { ownersDue } from '../hot/owners-due.ts';
 import { runStep } from '../hot/run-step.ts';
 import type { Cte } from '../records/page.ts';
@@ -59,7 +58,7 @@ export async function liveUsage(
     .select({ id: usageData.id })
     .from(usageData)
     .where(and(eq(usageData.documentId, sql`asked.id`), isNull(usageData.deletedAt)))
-    .offset(fence)
+    .offset(literal(0))
     .as('theirs');
   const live = await db
     .select({ id: sql<string>`asked.id`, ids: sql<string[]>`array_agg(${theirs.id}::text)` })

@@ -3,9 +3,8 @@ import { eventKinds } from '../../contract/event.ts';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array, isAmong } from '../connection/arrays.ts';
+import { array, isAmong, literal } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { journal, parked, runs, staleRecords } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import { backOff } from './postpone.ts';
@@ -136,7 +135,7 @@ async function reviveTogether(
     .select({ key, dueAt })
     .from(staleRecords)
     .where(eq(errorCode, sql`asked.code`))
-    .offset(fence)
+    .offset(literal(0))
     .for('update', { skipLocked: true })
     .as('of_code');
   const waiting = db

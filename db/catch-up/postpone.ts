@@ -2,13 +2,12 @@ import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { isAmong } from '../connection/arrays.ts';
+import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
+import { refreshStale } from '../hot/refresh-stale.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
-import { refreshEach } from './refresh-each.ts';
-import { eventKind, isOf, type StaleKind, staleOf } from './stale.ts';
+import { eventKind, isOf, staleOf } from './stale.ts';
 
 /** Why records wait: a failure of the catalogue, and its message. */
 export interface WaitingReason {
@@ -61,14 +60,11 @@ export async function postpone(
   const waiting = db.$with('waiting').as(
     db
       .select({
-        kind: sql`s.kind`.as('kind'),
         recordId: sql`s.record_id`.as('record_id'),
         key: sql`s.key`.as('key'),
         since: sql`s.since`.as('since'),
         dueAt: sql`s.due_at`.as('due_at'),
         error: sql`s.error`.as('error'),
-        errorCode: sql`s.error_code`.as('error_code'),
-        attempts: sql`s.attempts`.as('attempts'),
         givenUp: givenUp.as('given_up'),
         tried: sql`case when ${again} then s.attempts else 0 end`.as('tried'),
         firstTried: sql`case when ${again} then s.tried_since end`.as('first_tried'),
@@ -92,7 +88,7 @@ export async function postpone(
         eq(journal.outcome, 'pending'),
       ),
     )
-    .offset(fence)
+    .offset(literal(0))
     .for('no key update', { skipLocked: true })
     .as('event');
   const lost = db.$with('lost').as(
@@ -100,8 +96,7 @@ export async function postpone(
       .select({
         id: event.id,
         error: sql`waiting.error`.as('error'),
-        errorCode: sql`waiting.error_code`.as('error_code'),
-        attempts: sql`waiting.attempts`.as('attempts'),
+        tried: sql`waiting.tried`.as('tried'),
       })
       .from(waiting)
       .crossJoinLateral(event)
@@ -114,8 +109,8 @@ export async function postpone(
         outcome: 'missing',
         settledAt: sql`statement_timestamp()`,
         error: sql`lost.error`,
-        errorCode: sql`lost.error_code`,
-        attempts: sql`lost.attempts`,
+        errorCode: code,
+        attempts: sql`lost.tried`,
       })
       .from(lost)
       .where(and(sql`${journal.id} = any(array(select id from lost))`, eq(journal.id, lost.id)))
@@ -155,18 +150,11 @@ export async function postpone(
   );
   const postponed = await db
     .with(waiting, lost, missing, later)
-    .select({
-      kind: sql<StaleKind>`kind`,
-      record_id: sql<string>`record_id`,
-      givenUp: sql<boolean>`given_up`,
-    })
+    .select({ id: sql<string>`record_id`, isLost: sql<boolean>`given_up` })
     .from(waiting);
-  const lostRecords = postponed.filter((row) => row.givenUp);
-  await refreshEach(db, lostRecords);
-  return {
-    waiting: postponed.length - lostRecords.length,
-    givenUp: lostRecords.map((row) => row.record_id),
-  };
+  const lostIds = postponed.flatMap(({ id, isLost }) => (isLost ? [id] : []));
+  if (lostIds.length > 0) await refreshStale(db, eventKind[kind], lostIds);
+  return { waiting: postponed.length - lostIds.length, givenUp: lostIds };
 }
 
 /** Why documents wait whose usage was incomplete. Once they are given up, it stays as it is. */

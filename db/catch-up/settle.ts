@@ -1,8 +1,7 @@
 import { and, eq, exists, gte, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array, isAmong } from '../connection/arrays.ts';
+import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { refreshStale } from '../hot/refresh-stale.ts';
 import { type Judged, settleJudged } from '../hot/settle-judged.ts';
 import { staleRecords } from '../schema/metersync.ts';
@@ -69,7 +68,7 @@ export async function moveToCompany(
     .select({ companyId: sql<string>`${documents.companyId}`.as('owner_now') })
     .from(documents)
     .where(and(eq(documents.id, sql`asked.id`), ne(documents.companyId, companyId)))
-    .offset(fence)
+    .offset(literal(0))
     .as('document');
   const stale = db
     .select({ key: staleRecords.key })
@@ -141,7 +140,7 @@ async function tombstoneNotFound(
     .select({ owner, errorCode, attempts })
     .from(staleRecords)
     .where(eq(key, keyOf(eventKind[kind], sql`${table.id}`)))
-    .offset(fence)
+    .offset(literal(0))
     .as('stale');
   const longUnseen = db
     .select({})
@@ -153,7 +152,7 @@ async function tombstoneNotFound(
         companyId === undefined ? undefined : eq(stale.owner, companyId),
       ),
     )
-    .offset(fence);
+    .offset(literal(0));
   const tombstoned = db
     .update(table)
     .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })

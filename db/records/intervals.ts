@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { and, eq, exists, gt, lt, or, type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
-import { columnNames } from '../connection/arrays.ts';
+import { columnNames, literal } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import {
   hasNoPartition,
@@ -12,7 +12,6 @@ import {
   sqlState,
   warehouseFailure,
 } from '../connection/failures.ts';
-import { fence } from '../connection/fence.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import {
   mergeIntervals,
@@ -199,7 +198,7 @@ export async function hasReadingsOutside(
             startsWithin(range, intervals),
           ),
         )
-        .offset(fence),
+        .offset(literal(0)),
     );
   const outside =
     covered === undefined

@@ -1,7 +1,7 @@
 import { and, count, eq, isNull, sql } from 'drizzle-orm';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { row } from '../deletes/tombstone.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
 import { itemList, type RecordPage } from './page.ts';
@@ -43,7 +43,7 @@ export async function countOlder(
         sql`${row.syncedAt} < ${longAgo}`,
       ),
     )
-    .offset(fence)
+    .offset(literal(0))
     .as('newer');
   const [found] = await db.select({ older: count() }).from(listed).crossJoinLateral(newer);
   return found?.older ?? 0;

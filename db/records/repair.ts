@@ -1,8 +1,7 @@
 import { and, gte, isNull, lt, notExists, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { array, isAmong } from '../connection/arrays.ts';
+import { array, isAmong, literal } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { fence } from '../connection/fence.ts';
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
@@ -26,7 +25,7 @@ export async function clearVersions(
       .select({ id: event.id })
       .from(event)
       .where(and(sql`${event.recordId} = ${row.id}::text`, gte(event.recordedAt, readAt)))
-      .offset(fence);
+      .offset(literal(0));
     const differing = sql`array(
       select ${idOf(resource, sql`id`)} from unnest(${array(ids, 'text')}) as differing (id)
     )`;
