@@ -9,6 +9,7 @@ import {
   readStatusAbout,
   type WarehouseStatus,
 } from '../../db/read/status.ts';
+import { type AlarmName, alarmTypes } from '../../health/findings.ts';
 import type { TemporalHealth } from '../../health/measured.ts';
 import {
   acknowledgedInWords,
@@ -74,15 +75,16 @@ function describeVerdict(verdict: Verdict): string[] {
         ? []
         : paragraph(
             '    ',
-            `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(open)}`,
+            `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(alarm, open)}`,
           )),
       ...(acknowledged === null ? [] : paragraph('    ', capitalized(acknowledgedInWords(acknowledged)))),
     ]),
   ];
 }
 
-function openInWords(open: Finding['open']): string {
-  if (open === null) return 'not open yet';
+function openInWords(alarm: AlarmName, open: Finding['open']): string {
+  if (open === null)
+    return `opens if this lasts ${formatSeconds(60 * Math.max(1, alarmTypes[alarm].forMinutes))}`;
   const notified = open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`;
   return `open since ${timeAgo(open.since)}; ${notified}`;
 }

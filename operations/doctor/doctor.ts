@@ -263,26 +263,23 @@ function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
   );
 }
 
-/** Adds failed checks to the verdict, as the pipeline rests on them. */
-function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
-  const failed = checks.flatMap(({ name, state, saw, todo }): Finding[] =>
-    state === 'fail'
-      ? [
-          {
-            name,
-            word: 'Broken',
-            brief: health.findings.find((one) => one.name === name)?.brief ?? `the check of ${name} fails`,
-            saw,
-            todo: todo ?? '',
-            alarm: null,
-            key: '',
-            counts: {},
-            open: null,
-            acknowledged: null,
-          },
-        ]
-      : [],
-  );
-  const rest = health.findings.filter((finding) => !failed.some(({ name }) => name === finding.name));
-  return worstFirst([...failed, ...rest]);
+/** Adds failed checks to the verdict, as the pipeline rests on them, unless a finding of that name says the same. */
+function withChecks({ findings }: Verdict, checks: readonly Check[]): Verdict {
+  const failed = checks
+    .filter(({ name, state }) => state === 'fail' && !findings.some((finding) => finding.name === name))
+    .map(
+      ({ name, saw, todo }): Finding => ({
+        name,
+        word: 'Broken',
+        brief: `the check of ${name} fails`,
+        saw,
+        todo: todo ?? '',
+        alarm: null,
+        key: '',
+        counts: {},
+        open: null,
+        acknowledged: null,
+      }),
+    );
+  return worstFirst([...failed, ...findings]);
 }
