@@ -317,7 +317,7 @@ set
             '%s days: about %s bills, some %s %s',
             g.days,
             greatest(1, round(g.days / c.usual_days)),
-            round(g.days * c.per_day),
+            to_char(round(g.days * c.per_day), 'FM999,999,999,999,999,990'),
             c.currency
           ),
           'may_cost', round(g.days * c.per_day, 2),

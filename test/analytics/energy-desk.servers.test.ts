@@ -238,7 +238,7 @@ test('a gap of a day or two is only information, and a longer gap says what it m
   const meterId = `meter/${randomUUID()}`;
   const company = await companyWith({ [meterId]: {} });
   const of = (billed: number, start: string, end: string) => ({
-    ...{ billed, cost: '310.00', usage: [{ meterId, start, end, usage: '31' }] },
+    ...{ billed, cost: '3100.00', usage: [{ meterId, start, end, usage: '31' }] },
   });
   await company.bill([
     of(1, '2025-01-01', '2025-01-31'),
@@ -252,8 +252,8 @@ test('a gap of a day or two is only information, and a longer gap says what it m
   expect(rows).toEqual([
     {
       severity: 'warning',
-      sentence: 'No bill covers 2025-03-06 to 2025-05-05 (61 days: about 2 bills, some 610 USD).',
-      may_cost: '610.00',
+      sentence: 'No bill covers 2025-03-06 to 2025-05-05 (61 days: about 2 bills, some 6,100 USD).',
+      may_cost: '6100.00',
       currency: 'USD',
     },
     {
