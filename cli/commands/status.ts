@@ -83,8 +83,7 @@ function describeVerdict(verdict: Verdict): string[] {
 }
 
 function openInWords(alarm: AlarmName, open: Finding['open']): string {
-  if (open === null)
-    return `opens if this lasts ${formatSeconds(60 * Math.max(1, alarmTypes[alarm].forMinutes))}`;
+  if (open === null) return `opens after ${formatSeconds(60 * Math.max(1, alarmTypes[alarm].forMinutes))}`;
   const notified = open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`;
   return `open since ${timeAgo(open.since)}; ${notified}`;
 }

@@ -85,7 +85,7 @@ describe('every command says the same sentence', () => {
     const status = await runCommand(['status', '--exit-code'], { env });
     expect(status).toMatchObject({ status: 4, stdout: expect.stringContaining(`warehouse: ${sentence}`) });
     expect(status.stdout).toContain('no worker is running for events');
-    expect(status.stdout).toContain('Alarm WarehouseDown: opens if this lasts 5 min');
+    expect(status.stdout).toContain('Alarm WarehouseDown: opens after 5 min');
     const { stdout } = await runCommand(['doctor'], { env });
     expect(stdout).toMatch(/^ok +Temporal /m);
     expect(stdout.split(sentence), 'it is said once').toHaveLength(2);
