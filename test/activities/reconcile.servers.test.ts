@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
+import { sumDeletedRows } from '../../db/deletes/list-rows.ts';
+import { describeSum } from '../../operations/describe-deletes.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
@@ -279,6 +281,9 @@ describe('deleted documents', () => {
     await reconcile(under);
     expect(await run(under)).toMatchObject(asks(75));
     expect(await readDeletes(db, { all: true })).toMatchObject([{ runId: first?.runId, rows: 75 }]);
+    expect((await sumDeletedRows(db, first?.runId ?? '')).map(describeSum)).toEqual([
+      '75 bills, on hold: the service itself lists all 75 as deleted',
+    ]);
     expect(await live()).toEqual([90, 90]);
 
     expect(await approveDeletes(db, first?.runId ?? '')).toEqual({ tombstoned: 75, spared: 0 });
