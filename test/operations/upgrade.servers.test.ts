@@ -72,7 +72,7 @@ test('Temporal cannot be replaced while it has events that no worker has recorde
   const [product, temporal] = [await check(), await check('--temporal')];
   await group.terminate();
   await release();
-  expect(product).toMatchObject({ status: 0, stdout: expect.stringContaining('Go: ') });
+  expect(product, product.stderr).toMatchObject({ status: 0, stdout: expect.stringContaining('Go: ') });
   expect(temporal.status).toBe(1);
   expect(temporal.stdout).toMatch(
     /^No: this version cannot take over now\.\n(.*\n)*1 group of events not yet recorded\.\n {2}Only Temporal has/,
