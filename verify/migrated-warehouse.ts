@@ -5,7 +5,7 @@ import { connectWarehouse, type Database } from '../db/connection/connect.ts';
 import { migrateWarehouse } from '../db/migrate/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
 
-/** Runs work on a newly migrated warehouse, and removes that. */
+/** Runs work on a newly migrated warehouse, which is dropped afterwards. */
 export async function withMigratedWarehouse<T>(work: (db: Database) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-verify-'));
   try {

@@ -157,7 +157,7 @@ export async function companiesToCheck(
 
 /**
  * Companies whose records changed since a time, whoever wrote them, with the companies and meters of events. A
- * change counts again when the company's months are worked out, because it is no longer noted by itself then.
+ * company counts again when its months are worked out, because that replaces the note of its change.
  */
 const changesSince = (db: Executor, since: SQL) =>
   eventsAppliedSince(db, since).unionAll(

@@ -8,7 +8,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Name of the migrated warehouse that tests copy and never use. */
     warehouseTemplate: string;
-    /** The same of a sandbox without data; undefined in runs that migrate each. */
+    /** Name of the empty sandbox that tests copy; undefined in runs where each test migrates its own. */
     sandboxTemplate: string | undefined;
   }
 }
