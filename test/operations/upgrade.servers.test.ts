@@ -5,7 +5,6 @@ import { startBackfill } from '../../app/backfill.ts';
 import { replayHistories } from '../../app/temporal/replay-histories.ts';
 import { workflowIds, workflowNames } from '../../contract/names.ts';
 import { changedCheckout } from '../faults/changed-checkout.ts';
-import { runCommand } from '../support/command.ts';
 import { runProcess } from '../support/command-process.ts';
 import { forFile } from '../support/for-file.ts';
 import { holdCompany, waited } from '../support/held-company.ts';
@@ -68,7 +67,8 @@ test('Temporal cannot be replaced while it has events that no worker has recorde
   });
   const listed = `WorkflowId = 'events/waiting'`;
   await until('the group is listed', async () => (await client.workflow.count(listed)).count === 1);
-  const check = (...more: string[]) => runCommand(['upgrade', 'check', ...more], { env });
+  // A process of its own: Temporal's runtime is installed once in a process, and other files may use it here.
+  const check = (...more: string[]) => runProcess(['upgrade', 'check', ...more], { env });
   const [product, temporal] = [await check(), await check('--temporal')];
   await group.terminate();
   await release();
