@@ -1,9 +1,9 @@
 import { and, count, eq, type SQL, sql } from 'drizzle-orm';
 import type { RunState } from '../../contract/names.ts';
-import { warehouseNow } from '../catch-up/due.ts';
 import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isHeld, isTombstonedBy } from '../deletes/absent.ts';
+import { runStep } from '../hot/run-step.ts';
 import type { Cte } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
 import { deletes, pages, runs } from '../schema/metersync.ts';
@@ -74,7 +74,7 @@ export async function notePages(
   db: Executor,
   ...pages: Parameters<typeof notingPages>
 ): Promise<void> {
-  await warehouseNow(db, notingPages(...pages));
+  await runStep(db, notingPages(...pages));
 }
 
 const noted = [

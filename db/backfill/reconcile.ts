@@ -15,7 +15,7 @@ import {
 } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { unseenFor } from '../checks/companies-to-check.ts';
-import { isAmong, literal, printedUuids, unnested } from '../connection/arrays.ts';
+import { isAmong, literal, oneRow, printedUuids, unnested } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
@@ -42,7 +42,7 @@ export async function reconciledSince(db: Executor, days: number): Promise<strin
   const today = sql`(clock_timestamp() at time zone 'UTC')::date`;
   const [day] = await db
     .select({ since: sql<string>`(${today} - ${days}::int)::text` })
-    .from(sql`(select) clock`);
+    .from(oneRow);
   return day?.since ?? '';
 }
 

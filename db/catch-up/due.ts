@@ -2,11 +2,9 @@ import { and, eq, isNotNull, isNull, type SQLWrapper, sql } from 'drizzle-orm';
 import { uuid } from '../../contract/ids.ts';
 import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { array, isAmong, literal } from '../connection/arrays.ts';
+import { array, isAmong, literal, oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { ownersDue } from '../hot/owners-due.ts';
-import { runStep } from '../hot/run-step.ts';
-import type { Cte } from '../records/page.ts';
 import { documents, usageData } from '../schema/utility.ts';
 
 /**
@@ -27,15 +25,9 @@ export async function dueOwners(
   return (await ownersDue(db, kind, 'each', limit)).owners;
 }
 
-/**
- * Returns the warehouse's clock: reads of all workers are ordered by it. Runs a step of a statement
- * before, if one is given.
- */
-export async function warehouseNow(db: Executor, step?: Cte): Promise<string> {
-  if (step !== undefined) return await runStep(db, step);
-  const [clock] = await db
-    .select({ now: sql<string>`clock_timestamp()::text` })
-    .from(sql`(select) clock`);
+/** Returns the warehouse's clock: reads of all workers are ordered by it. */
+export async function warehouseNow(db: Executor): Promise<string> {
+  const [clock] = await db.select({ now: sql<string>`clock_timestamp()::text` }).from(oneRow);
   return clock?.now ?? '';
 }
 

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { oneRow } from './arrays.ts';
 import type { Executor } from './connect.ts';
 
 /** Changes settings of the session until the transaction ends. */
@@ -9,5 +10,5 @@ export async function setLocal(
   const set = Object.entries(settings).map(
     ([name, value]) => [name, sql`set_config(${name}, ${value}, true)`] as const,
   );
-  await tx.select(Object.fromEntries(set)).from(sql`(values (true)) one`);
+  await tx.select(Object.fromEntries(set)).from(oneRow);
 }

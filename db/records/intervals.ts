@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { and, eq, exists, gt, lt, or, type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
-import { columnNames, literal } from '../connection/arrays.ts';
+import { columnNames, literal, oneRow } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import {
   hasNoPartition,
@@ -204,8 +204,6 @@ export async function hasReadingsOutside(
     covered === undefined
       ? has()
       : or(has(lt(startAt, covered.first)), has(gt(startAt, covered.last)));
-  const [found] = await db
-    .select({ outside: sql<boolean>`${outside}` })
-    .from(sql`(values (true)) one`);
+  const [found] = await db.select({ outside: sql<boolean>`${outside}` }).from(oneRow);
   return found?.outside === true;
 }

@@ -1,10 +1,10 @@
-import { warehouseNow } from '../catch-up/due.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { lockDocuments } from '../hot/lock-documents.ts';
 import { noteListed } from '../hot/note-listed.ts';
 import { refreshStale } from '../hot/refresh-stale.ts';
+import { runStep } from '../hot/run-step.ts';
 import { unchangedPlaces } from '../hot/unchanged-places.ts';
 import { writeConnectionSites } from '../hot/write-connection-sites.ts';
 import { type WrittenDocument, type WrittenRow, writeRecords } from '../hot/write-records.ts';
@@ -170,7 +170,7 @@ async function noteAlone(
   written: PageWritten,
   noted: Cte | undefined,
 ): Promise<PageWrittenAt> {
-  return noted === undefined ? written : { ...written, now: await warehouseNow(db, noted) };
+  return noted === undefined ? written : { ...written, now: await runStep(db, noted) };
 }
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
