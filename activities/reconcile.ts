@@ -157,7 +157,7 @@ async function reconcileListing(deps: ActivityDependencies, part: ListingReconci
     ...countsOf(live, live.written),
     passes: live.passes,
     tombstoned: await countTombstoned(db, runId, { resource, companyId }),
-    missed: await countMissed(db, runId, { resource, companyId }, attemptPolicy.eventOnItsWaySeconds),
+    missed: await countMissed(db, runId, { resource, companyId }),
     requests: live.requests + (withDeleted?.manifest.length ?? 0) + (gone?.pages ?? 0),
   };
   await finishRun(db, part, stateOf(error), { error, counts });

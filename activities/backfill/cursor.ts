@@ -26,8 +26,6 @@ export interface IntervalCursor {
   readonly written: PageWritten;
   /** Sum of the meters' totals; null where the service gives none. */
   readonly reportedTotal: number | null;
-  /** Readings that an event should have announced. */
-  readonly missed: number;
   /** Readings that the service no longer lists: removed ones, and those held back. */
   readonly removed: number;
   readonly heldBack: number;

@@ -2,7 +2,6 @@ import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { counted, untilDecided } from '../../contract/words.ts';
-import { countMissedReadings } from '../../db/backfill/missed.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
 import {
   finishRun,
@@ -34,7 +33,6 @@ const firstMeter: Omit<IntervalCursor, 'companyId'> = {
   readings: 0,
   written: nothingWritten,
   reportedTotal: null,
-  missed: 0,
   removed: 0,
   heldBack: 0,
   failed: 0,
@@ -67,7 +65,7 @@ export async function backfillIntervals(
     ...(reached?.resource === 'intervals' ? reached : {}),
     companyId,
   };
-  let { now, readBefore } = await startRun(db, key);
+  let { now } = await startRun(db, key);
   const within = atMostEvery(attemptPolicy.progressEveryMs, deps.now, async (counts: RunCounts) => {
     await noteProgress(db, key, counts);
   });
@@ -75,7 +73,7 @@ export async function backfillIntervals(
     const meters = await metersAfter(db, companyId, cursor.after, batches.meters);
     for (const meterId of meters) {
       if (isFull()) return { done: false, cursor };
-      cursor = await backfillMeter(deps, { key, meterId, now, readBefore }, cursor, within);
+      cursor = await backfillMeter(deps, { key, meterId, now }, cursor, within);
       noteCursor(cursor);
       now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
     }
@@ -87,12 +85,7 @@ export async function backfillIntervals(
 
 async function backfillMeter(
   deps: ActivityDependencies,
-  {
-    key,
-    meterId,
-    now,
-    readBefore,
-  }: Awaited<ReturnType<typeof startRun>> & { readonly key: IntervalsPart; readonly meterId: string },
+  { key, meterId, now }: { readonly key: RunKey; readonly meterId: string; readonly now: string },
   { within, ...done }: IntervalCursor,
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
@@ -106,10 +99,7 @@ async function backfillMeter(
   try {
     const { runId } = key;
     const read = await readMeter(deps, meterId, { runId, done, now, interrupted, onWritten });
-    const { inserted, changed } = read.written;
-    const missed = readBefore && inserted + changed > 0 ? await missedOf(deps, key, meterId) : 0;
-    const judgement = judged(meterId, done, read);
-    return { ...withMeter(done, read), ...judgement, missed: done.missed + missed, after: meterId };
+    return { ...withMeter(done, read), ...judged(meterId, done, read), after: meterId };
   } catch (error) {
     const { cancellationSignal, info } = Context.current();
     cancellationSignal.throwIfAborted();
@@ -123,13 +113,6 @@ async function backfillMeter(
     return { ...soFar(), after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
   }
 }
-
-const missedOf = async (
-  { warehouse: { db } }: ActivityDependencies,
-  { runId, companyId }: IntervalsPart,
-  meterId: string,
-): Promise<number> =>
-  await countMissedReadings(db, runId, { companyId, meterId }, attemptPolicy.eventOnItsWaySeconds);
 
 const withMeter = (
   done: IntervalCursor,
@@ -235,8 +218,8 @@ async function finishIntervals(
 const named = ({ failed, failedMeters }: IntervalCursor): string =>
   [...failedMeters, ...(failed > failedMeters.length ? ['…'] : [])].join(', ');
 
-function intervalCounts({ written, readings, pages, missed, removed }: IntervalCursor): RunCounts {
+function intervalCounts({ written, readings, pages, removed }: IntervalCursor): RunCounts {
   const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
   const none = { passes: 1, reportedTotal: null };
-  return { ...written, ...none, tombstoned: removed, pages, distinctIds: readings, unchanged, missed };
+  return { ...written, ...none, tombstoned: removed, pages, distinctIds: readings, unchanged };
 }

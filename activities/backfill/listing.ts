@@ -60,7 +60,6 @@ export async function backfillListing(
       distinctIds: seen,
       unchanged: unchangedOf(seen, written),
     },
-    graceSeconds: attemptPolicy.eventOnItsWaySeconds,
     lacksNothing,
     mayHaveMissed: readBefore && !(isFirstTry && lacksNothing && written.inserted + written.changed === 0),
   });

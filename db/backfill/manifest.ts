@@ -109,8 +109,6 @@ export interface ListingEnd {
   readonly state: RunState;
   readonly error?: string | undefined;
   readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'drift' | 'requests'>;
-  /** How long an event may be under way before its change counts as missed, in seconds. */
-  readonly graceSeconds: number;
   /** Whether the listing is complete: then an earlier run's quarantine is out of date. */
   readonly lacksNothing: boolean;
   /** Whether an earlier run read the listing, and this one changed or tombstoned a row. */
@@ -125,7 +123,7 @@ export interface ListingEnd {
 export async function finishListing(
   db: Executor,
   key: RunKey & { readonly resource: ListedResource },
-  { state, error, counts, graceSeconds, lacksNothing, mayHaveMissed }: ListingEnd,
+  { state, error, counts, lacksNothing, mayHaveMissed }: ListingEnd,
 ): Promise<void> {
   const { pass, asked, currentPage, total } = pages;
   const page = db
@@ -134,7 +132,7 @@ export async function finishListing(
   const firstTotal = sql`first_value(${page.total}) over (partition by ${page.pass} order by ${page.asked})`;
   const hasMoved = sql`${page.currentPage} <> ${page.asked} or ${page.total} is distinct from ${firstTotal}`;
   const judged = db.$with('judged').as(db.select({ moved: hasMoved.as('moved') }).from(page));
-  const missed = mayHaveMissed ? missedBy(db, key.runId, key, graceSeconds) : undefined;
+  const missed = mayHaveMissed ? missedBy(db, key.runId, key) : undefined;
   const cleared = db
     .$with('cleared')
     .as(db.delete(deletes).where(isHeld(key)).returning({ recordId: deletes.recordId }));

@@ -3,12 +3,10 @@ import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import type { IntervalCursor } from '../../activities/backfill/cursor.ts';
 import { requestPolicy } from '../../contract/retry-policy.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, activityEnvironment } from '../support/activities.ts';
-import { delivery, intervalsEvent } from '../support/events.ts';
 import { outageOf } from '../support/outage.ts';
 
 const companyId = randomUUID();
@@ -245,29 +243,4 @@ test('leaves out no meter because of an outage of the warehouse, however long it
       message: expect.stringMatching(/not currently accepting|terminating connection/),
     }),
   ]);
-});
-
-test('counts readings as missed if they changed since the last run without an event', async () => {
-  const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString();
-  const [old, lately] = [day(-9), new Date(Date.now() - 3_600_000).toISOString()];
-  const plain = readings(4);
-  let updated = [old, old, old, old];
-  const listed = () => plain.map((reading, at) => ({ ...reading, usage: String(at), updated: updated[at] }));
-  const under = await activitiesOn((asked: Asked): Reply => pageOf(listed(), asked, shape), onlyIntervals);
-  const { db } = under.warehouse;
-  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
-  const missedBy = async () => {
-    const runId = randomUUID();
-    await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
-    const { rows } = await db.execute<{ missed: number }>(sql`select rows_missed::int as missed
-      from metersync.runs where resource = 'intervals' and run_id = ${runId}::uuid`);
-    return rows[0]?.missed;
-  };
-  expect(await missedBy()).toBe(0);
-  // As if that were a day ago.
-  await db.execute(sql`update metersync.runs set started_at = started_at - interval '1 day'`);
-  const [, second] = plain;
-  await recordEvents(db, [delivery(intervalsEvent('m-1', second?.start ?? '', second?.start ?? '', 1))]);
-  updated = [old, lately, lately, new Date().toISOString()];
-  expect(await missedBy()).toBe(1);
 });

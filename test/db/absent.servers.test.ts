@@ -383,7 +383,7 @@ describe('a change that a run finds without an event', () => {
       const records = [{ id, updated: change.updated }];
       await writeRecords(warehouse, 'documents', records, { readAt: '2026-06-02T00:00:01Z', companyId });
     }
-    return await countMissed(warehouse.db, runId, listing(companyId), 300);
+    return await countMissed(warehouse.db, runId, listing(companyId));
   };
   const last = '2026-06-01T00:00:00Z';
 
@@ -398,48 +398,5 @@ describe('a change that a run finds without an event', () => {
     ['when its event may still be under way', last, { updated: '2026-06-01T23:59:00.000001' }],
   ] as const)('is not counted %s', async (_, before, change) => {
     expect(await run(before, [change])).toBe(0);
-  });
-
-  /**
-   * Counts missed usage of one document read by a second run; with `reported`, an event of the document
-   * exists.
-   */
-  const runOverUsage = async (change: { reported?: boolean; updated: string }, gone = false) => {
-    const companyId = randomUUID();
-    const [id, documentId, meterId, other] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
-    const part = async (resource: string, at: string, runId = randomUUID()) => {
-      const key = { runId, companyId, resource };
-      await startRun(warehouse.db, key);
-      await finishRun(warehouse.db, key, 'complete');
-      await warehouse.db.execute(sql`update metersync.runs set started_at = ${at}::timestamptz
-        where run_id = ${runId}::uuid and resource = ${resource}`);
-      return runId;
-    };
-    const [began, read] = ['2026-06-02T00:00:00Z', '2026-06-02T00:00:01Z'];
-    await part('usageData', last);
-    const row = { id, document: { id: documentId }, meter: meterId, updated: change.updated };
-    if (gone) await writeRecords(warehouse, 'usageData', [row], { readAt: last, companyId });
-    if (change.reported)
-      await recordEvents(warehouse.db, [delivery(documentEvent('updated', documentId, change.updated))]);
-    const runId = await part('meters', began);
-    // Another meter of the same run, which no usage names.
-    await writeRecords(warehouse, 'meters', [{ id: meterId }, { id: other }], { readAt: read, companyId });
-    await part('usageData', '2026-06-02T00:01:00Z', runId);
-    if (gone)
-      await warehouse.db.execute(sql`update utility.usage_data set deleted_reason = 'absent', deleted_at = ${read}
-        where id = ${id}::uuid`);
-    else await writeRecords(warehouse, 'usageData', [row], { readAt: read, companyId });
-    return await countMissed(warehouse.db, runId, { resource: 'usageData', companyId }, 300);
-  };
-
-  test('is counted for usage, with the meter that the usage names', async () => {
-    expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001' })).toBe(2);
-    expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001' }, true)).toBe(2);
-  });
-
-  test('is not counted for usage if an event of its document exists or may be on its way', async () => {
-    expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001', reported: true })).toBe(0);
-    expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001', reported: true }, true)).toBe(0);
-    expect(await runOverUsage({ updated: '2026-06-01T23:59:00.000001' })).toBe(0);
   });
 });

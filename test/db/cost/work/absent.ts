@@ -76,7 +76,7 @@ export const absent: readonly Work[] = [
           await unlistRecords(db, resource, idOf('company', plot), ['another']);
         await retireAbsent(db, runOf(plot), listing, none, any);
         await countTombstoned(db, runOf(plot), listing);
-        await countMissed(db, runOf(plot), listing, 300);
+        await countMissed(db, runOf(plot), listing);
       },
     }),
   ),

@@ -1,4 +1,3 @@
-import { countMissedReadings } from '../../../../db/backfill/missed.ts';
 import { companyOfMeter, nextPiece } from '../../../../db/catch-up/due-ranges.ts';
 import { noteFetched } from '../../../../db/catch-up/interval-ledger.ts';
 import { clearNotes, removeAbsentReadings } from '../../../../db/deletes/absent-readings.ts';
@@ -104,17 +103,6 @@ export const readingWork: readonly Work[] = [
       await hasReadingsOutside(db, { meterId, range: {}, readAt }, undefined);
       await clearNotes(db, meterId, {});
     },
-  },
-  {
-    name: 'missed readings of a meter are counted',
-    rows: 60,
-    run: ({ db }, plot) =>
-      countMissedReadings(
-        db,
-        idOf('run', plot, 1_000),
-        { companyId: idOf('company', plot), meterId: meterOf(plot, 1) },
-        300,
-      ),
   },
   {
     name: 'readings that the service no longer has are removed',

@@ -65,7 +65,6 @@ export const runs: readonly Work[] = [
       const end = {
         state: 'complete',
         counts,
-        graceSeconds: 300,
         lacksNothing: true,
         mayHaveMissed: true,
       } as const;
