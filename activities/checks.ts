@@ -3,11 +3,7 @@ import type { CheckKind } from '../contract/names.ts';
 import { monthsPolicy } from '../contract/retry-policy.ts';
 import { chosenCompanies, isOfChosen } from '../db/backfill/chosen-companies.ts';
 import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
-import {
-  companiesReconciled,
-  companiesToCheck,
-  deleteOutdatedChecks,
-} from '../db/checks/companies-to-check.ts';
+import { companiesToCheck, deleteOutdatedChecks } from '../db/checks/companies-to-check.ts';
 import { keepMonths } from '../db/watch/months.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { noteCursor } from './heartbeat.ts';
@@ -20,14 +16,11 @@ export interface DataCheck {
    */
   readonly runId: string;
   readonly kinds: readonly CheckKind[];
-  /** After a reconcile: checks only companies that it changed, or an event since the reconcile before. */
-  readonly changedOnly?: boolean;
 }
 
 export function checkActivities({ checks: { db }, checksOff: off, log }: ActivityDependencies) {
   /** Returns companies in order of their ids, so that the last id marks how far an attempt came. */
-  async function toCheck({ runId, kinds, changedOnly }: DataCheck): Promise<CompanyToCheck[]> {
-    if (changedOnly) return (await companiesReconciled(db, runId)).map((id) => ({ id, kinds }));
+  async function toCheck({ runId, kinds }: DataCheck): Promise<CompanyToCheck[]> {
     if (await isOfChosen(db, runId)) return (await chosenCompanies(db, runId)).map((id) => ({ id, kinds }));
     await deleteOutdatedChecks(db, off);
     return await companiesToCheck(db, kinds);

@@ -58,7 +58,7 @@ export async function reconcile(input: ReconcileInput = {}): Promise<RunState> {
       await continueAsNew<typeof reconcile>({ runId, after: { companyId: last, resources } });
     }
     const state = await noting.concludeRun({ runId });
-    await startChecks({ runId, kinds: ['bills', 'connections'], changedOnly: true });
+    await startChecks({ runId, kinds: ['bills', 'connections'] });
     return state;
   } catch (error) {
     if (!isCancellation(error)) throw error;

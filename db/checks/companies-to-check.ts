@@ -1,5 +1,4 @@
-import { and, eq, gt, inArray, isNull, lt, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, eq, inArray, isNull, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { CheckName } from '../../contract/check-names.ts';
 import type { CheckKind } from '../../contract/names.ts';
 import { array, isAmong } from '../connection/arrays.ts';
@@ -17,53 +16,6 @@ const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 
 /** Rows that a part of a run changed. */
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
-
-/**
- * Lists companies that a reconcile changed, or whose events were applied since the previous
- * reconcile began.
- */
-export async function companiesReconciled(db: Executor, reconcileId: string): Promise<string[]> {
-  const before = alias(runs, 'before');
-  const [since] = await db
-    .select({
-      at: sql<string>`coalesce(
-        max(${before.startedAt}),
-        max(${runs.startedAt}) - interval '1 day',
-        'infinity'
-      )`,
-    })
-    .from(runs)
-    .leftJoin(
-      before,
-      and(
-        isNull(before.companyId),
-        isNull(before.resource),
-        eq(before.kind, 'reconcile'),
-        lt(before.startedAt, runs.startedAt),
-      ),
-    )
-    .where(and(eq(runs.runId, reconcileId), isNull(runs.companyId), isNull(runs.resource)));
-  const events = eventsAppliedSince(db, sql`${since?.at ?? 'infinity'}::timestamptz`).as('events');
-  const changed = db
-    .select({ companyId: runs.companyId })
-    .from(runs)
-    .where(and(eq(runs.runId, reconcileId), gt(rowsChanged, 0)))
-    .union(db.select({ companyId: events.companyId }).from(events))
-    .as('changed');
-  // The limit keeps the planner from reading all companies.
-  const company = db
-    .select({ id: companies.id })
-    .from(companies)
-    .where(eq(companies.id, changed.companyId))
-    .limit(1)
-    .as('company');
-  const found = await db
-    .select({ id: company.id })
-    .from(changed)
-    .crossJoinLateral(company)
-    .orderBy(company.id);
-  return found.map(({ id }) => id);
-}
 
 /**
  * Deletes checks of companies that may find something else now, because their data changed since, the date

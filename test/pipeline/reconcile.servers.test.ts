@@ -51,6 +51,8 @@ test('a reconcile finds new, changed and deleted documents without events', {
     at ? [at] : [],
   );
   expect(scheduled.map(({ taskQueue }) => taskQueue?.name)).toEqual([taskQueues.checks]);
+  // As if the changes before the checks were long ago.
+  await warehouse.db.execute(sql`update metersync.data_checks set seen_until = now() + interval '1 hour'`);
   const forgotten = await warehouse.db.execute(sql`delete from ops.data_issues`);
   expect(forgotten.rowCount).toBeGreaterThan(0);
   const second = randomUUID();

@@ -3,11 +3,7 @@ import { dropLeftPages, dropOldParts } from '../../../../db/backfill/retention.t
 import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { failedParts } from '../../../../db/catch-up/parking.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
-import {
-  companiesReconciled,
-  companiesToCheck,
-  deleteOutdatedChecks,
-} from '../../../../db/checks/companies-to-check.ts';
+import { companiesToCheck, deleteOutdatedChecks } from '../../../../db/checks/companies-to-check.ts';
 import type { Database } from '../../../../db/connection/connect.ts';
 import { dropPayloads } from '../../../../db/events/retention.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
@@ -102,15 +98,6 @@ export const upkeep: readonly Work[] = [
     run: async ({ db }) => {
       await deleteOutdatedChecks(db, []);
       await companiesToCheck(db, ['bills']);
-    },
-  },
-  {
-    name: 'companies that a reconcile changed are listed',
-    rows: 20,
-    run: async ({ db }, plot) => {
-      const runId = idOf('run', plot, 1_000);
-      await startRun(db, { runId, companyId: null, resource: null }, { kind: 'reconcile' });
-      await companiesReconciled(db, runId);
     },
   },
   {
