@@ -1,18 +1,10 @@
 import { Context } from '@temporalio/activity';
 import type { EventGroup } from '../contract/delivery.ts';
-import { eventTypes } from '../contract/event.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { type Recorded, recordEvents } from '../db/events/record-events.ts';
 import { noteRefused } from '../db/watch/refused.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
-
-/**
- * Names an event type in the field catalogue. Unknown types share one name, as a sender may invent any
- * number.
- */
-const catalogued = (type: string): string =>
-  (eventTypes as readonly string[]).includes(type) ? `events/${type}` : 'events/other';
 
 const nothingRecorded = { fresh: 0, duplicates: 0, dead: 0, wake: [] } as const;
 
@@ -24,18 +16,10 @@ export function recordActivities(deps: ActivityDependencies) {
         if (refused !== undefined) await noteRefused(deps.warehouse.db, refused);
         if (events.length === 0) return nothingRecorded;
         const workflow = Context.current().info.workflowExecution;
-        const payloads = new Map<string, unknown[]>();
-        const onPayload = (type: string, payload: unknown): void => {
-          const resource = catalogued(type);
-          const same = payloads.get(resource);
-          if (same === undefined) payloads.set(resource, [payload]);
-          else same.push(payload);
-        };
-        const recording = { workflow, replay, onPayload };
-        const { written, ...recorded } = await recordEvents(deps.warehouse.db, events, recording);
+        const { warehouse } = deps;
+        const { written, ...recorded } = await recordEvents(warehouse.db, events, { workflow, replay });
         for (const resource of ['connections', 'documents'] as const)
           deps.onWritten?.({ resource, by: 'event', ...written[resource], rejected: 0 });
-        for (const [resource, same] of payloads) await deps.catalogue.note(resource, 'webhooks', same);
         if (recorded.dead > 0) {
           deps.log.warn(
             { dead: recorded.dead },

@@ -24,10 +24,10 @@ from
   and root.path = ''
   cross join lateral (
     select
-      f.resource like 'events/%'
-      or f.path ~* 'secret|password|passphrase|passcode|token|credential|api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
+      f.path ~* 'secret|password|passphrase|passcode|token|credential|api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
   ) hidden;
 comment on view ops.field_catalogue is 'Every field that a record ever had, by resource and version of the API.';
 comment on column ops.field_catalogue.share is 'Share of the resource''s records that have it.';
 select
   metersync.copy_comments ('metersync.field_catalogue', 'ops.field_catalogue');
+comment on column ops.field_catalogue.resource is 'documents, usageData, …; rows events/TYPE are of version 0.1.0.';

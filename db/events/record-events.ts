@@ -19,12 +19,6 @@ import type { WrittenRows } from '../records/page.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { holdAwake, maybeMissedWakeups } from './wake.ts';
 
-/** Which workflow records events, and which existing events it records again. */
-export interface Recording extends RecordedBy {
-  /** Called with every payload that was read. */
-  readonly onPayload?: ((type: string, payload: unknown) => void) | undefined;
-}
-
 /** The result of recording a group. */
 export interface Recorded {
   /** Events that were new to the journal, or were recorded again. */
@@ -46,10 +40,10 @@ export interface Recorded {
 export async function recordEvents(
   db: Database,
   events: readonly DeliveredEvent[],
-  recording: Recording = {},
+  recording: RecordedBy = {},
 ): Promise<Recorded> {
   const unique = new Map(events.map((event) => [event.id, event]));
-  const entries = [...unique.values()].map((event) => readDelivery(event, recording));
+  const entries = [...unique.values()].map(readDelivery);
   const recordInOne = (part: readonly JournalEntry[]): Promise<Recorded> =>
     withTransaction(db, (tx) => recordTogether(tx, part, recording));
   try {
@@ -91,7 +85,7 @@ const noRows: WrittenRows = { inserted: 0, changed: 0 };
 async function recordTogether(
   tx: Transaction,
   entries: readonly JournalEntry[],
-  recording: Recording,
+  recording: RecordedBy,
 ): Promise<Recorded> {
   await holdAwake(tx);
   const fresh = await insertJournal(tx, entries, recording);
@@ -137,7 +131,7 @@ function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
 }
 
 /** Reads a delivery for the journal. Unreadable deliveries are dead from the start, with their bytes. */
-function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): JournalEntry {
+function readDelivery(delivery: DeliveredEvent): JournalEntry {
   // The signature covers the mark, too, so the receiver left it there.
   const text = withoutByteOrderMark(
     delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8'),
@@ -155,7 +149,6 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
       );
     if (text.includes('\\u') && unholdable.test(jsonText(payload) ?? ''))
       return asDead({ ...sound, event }, 'WAREHOUSE_VALUE_REFUSED', unholdableReason);
-    onPayload?.(event.type, payload);
     return { ...sound, event };
   } catch (error) {
     const reason =

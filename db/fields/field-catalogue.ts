@@ -7,11 +7,6 @@ import { fieldCatalogue } from '../schema/metersync.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
 import type { FieldKind } from './kinds.ts';
 
-/**
- * Resources and API versions with a tree of their own: a worker has some 16. See also `FieldTree`.
- */
-const treesMax = 32;
-
 /** Records the fields of every record that is written. */
 export interface FieldCatalogue {
   /**
@@ -47,15 +42,14 @@ export function createFieldCatalogue(options: {
 }): FieldCatalogue {
   const { db, onError } = options;
   const trees = new Map<string, Kept>();
-  const others = noneOf('*', '*');
   let writing: Promise<void> = Promise.resolve();
 
   const keptOf = (resource: string, apiVersion: string): Kept => {
     const key = JSON.stringify([resource, apiVersion]);
     const existing = trees.get(key);
     if (existing !== undefined) return existing;
-    if (trees.size >= treesMax) return others;
-    const made = noneOf(resource, apiVersion);
+    const tree = new FieldTree();
+    const made: Kept = { resource, apiVersion, tree, written: 0, loaded: undefined };
     trees.set(key, made);
     return made;
   };
@@ -118,7 +112,7 @@ export function createFieldCatalogue(options: {
   };
 
   const flush = async (): Promise<void> => {
-    for (const kept of [...trees.values(), others]) await write(kept, true);
+    for (const kept of trees.values()) await write(kept, true);
   };
   const timer = setInterval(() => void flush().catch(onError), serverWaits.fieldCountsEveryMs);
   timer.unref();
@@ -144,18 +138,6 @@ export function createFieldCatalogue(options: {
     },
   };
 }
-
-const noneOf = (resource: string, apiVersion: string): Kept => {
-  // Analysts read the catalogue, but may not read values of events.
-  const namesAlone = resource === '*' || resource.startsWith('events/');
-  return {
-    resource,
-    apiVersion,
-    tree: new FieldTree({ namesAlone }),
-    written: 0,
-    loaded: undefined,
-  };
-};
 
 const inTrouble = (error: unknown): Error =>
   new Error(`the field catalogue could not be written: ${sqlMessage(error)}`, {

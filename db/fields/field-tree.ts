@@ -84,22 +84,12 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
  * fields, or with UUIDs as keys, becomes a map, whose fields are all one.
  */
 export class FieldTree {
-  readonly #root: FieldNode;
-  readonly #namesAlone: boolean;
+  readonly #root = fieldNode('', 0, false);
   #nodes = 1;
   #pathCharacters = 0;
   #valueCharacters = 0;
   #record = 0;
   #news = 0;
-
-  /**
-   * @param namesAlone whether to keep no value, as an example or of an enumeration: few may read
-   * these records
-   */
-  constructor({ namesAlone = false }: { readonly namesAlone?: boolean } = {}) {
-    this.#root = fieldNode('', 0, false);
-    this.#namesAlone = namesAlone;
-  }
 
   /**
    * Counts new fields and new kinds of values; counts of records and new values do not add to it.
@@ -260,9 +250,8 @@ export class FieldTree {
     this.#news += 1;
   }
 
-  /** Returns a copy of a text to keep; undefined if no text should be kept, or there is no room. */
+  /** Returns a copy of a text to keep; undefined if there is no room. */
   #kept(text: string): string | undefined {
-    if (this.#namesAlone) return undefined;
     if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;
     this.#valueCharacters += sizeOf(text);
     // A slice would keep the whole larger text in memory.

@@ -260,7 +260,6 @@ async function readFields(db: Executor): Promise<CataloguedField[]> {
       coalesce(array_agg(distinct kind) filter (where kind is not null), '{}') as kinds
     from ${fieldCatalogue}
       left join lateral unnest(${fieldCatalogue.types}) kind on true
-    where ${resource} not like 'events/%'
     group by ${resource}, ${path}
     order by min(${fieldCatalogue.firstSeenAt}), ${path} collate "C"`);
   return rows;

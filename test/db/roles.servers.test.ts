@@ -118,17 +118,12 @@ describe('a user with the role of the analyst', () => {
     await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
   });
 
-  test('cannot read the values of events or secret fields in the field catalogue', async () => {
-    const [eventValue, secret, status] = [randomUUID(), randomUUID(), randomUUID()];
+  test('cannot read secret fields in the field catalogue', async () => {
+    const [secret, status] = [randomUUID(), randomUUID()];
     const catalogue = createFieldCatalogue({
       db: warehouse.db,
       onError: (error) => expect(error).toBeUndefined(),
     });
-    const company = { name: `Acme ${eventValue}`, address: [`${eventValue} Main street`] };
-    await catalogue.note('events/document.created.v2', 'webhooks', [
-      { company },
-      { company: { name: `B ${eventValue}` } },
-    ]);
     await catalogue.note('connections', 'v2.2', [{ login: { password: secret }, status: `S ${status}` }]);
     await catalogue.close();
     await warehouse.db.execute(sql`
@@ -140,14 +135,8 @@ describe('a user with the role of the analyst', () => {
       );
       return (await Promise.all(texts)).join('');
     };
-    expect(await seen()).toContain('/company/name');
     expect(await seen()).toContain(status);
     expect(await seen()).not.toMatch(new RegExp(`${secret}`));
-    expect(await seen()).not.toContain(eventValue);
-    const kept = await warehouse.db.execute(
-      sql`select resource, path, example from metersync.field_catalogue where example like ${`%${eventValue}%`}`,
-    );
-    expect(kept.rows).toEqual([]);
   });
 
   test.each([

@@ -137,15 +137,6 @@ describe('the field catalogue', () => {
     expect(read).toBeLessThan(100_000);
   });
 
-  test('has one entry for all resources beyond its limit', async () => {
-    const catalogue = open();
-    for (let n = 0; n < 250; n++) await catalogue.note(`${resource} ${n}`, 'v2', [{ [`f${n}`]: n }]);
-    await catalogue.note(`${resource} 0`, 'v2', [{ last: 1 }]);
-    expect((await fields(`${resource} 0`)).map(({ path }) => path)).toEqual(['', '/f0', '/last']);
-    expect((await fields(`${resource} 249`)).length).toBe(0);
-    expect((await fields('*')).map(({ path }) => path)).toContain('/f249');
-  });
-
   test('accepts any names and texts', async () => {
     const record =
       JSON.parse(`{"__proto__": 1, "": 2, "a/b~c*": 3, "\\u0000": 4, "'; drop --": 5, "naïve 😀": "\\u0000x",

@@ -13,17 +13,6 @@ function seenOf(records: readonly unknown[]): Map<string, SeenField> {
 }
 
 describe('a field of records', () => {
-  test('with secret values has no example and no values', () => {
-    const tree = new FieldTree({ namesAlone: true });
-    tree.observe({ name: 'Acme', lines: [{ amount: 2, isOpen: true }], address: ['Main street'] });
-    const taken = tree.take(true);
-    expect(taken.map(({ path }) => path)).toContain('/lines/*/amount');
-    for (const { example, values } of taken) {
-      expect(example).toBeNull();
-      expect(values ?? []).toEqual([]);
-    }
-  });
-
   test('has a path, kinds, a count of records, an example and its few texts', () => {
     const seen = seenOf([
       {
