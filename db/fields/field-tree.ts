@@ -11,18 +11,10 @@ const exampleLengthMax = 80;
 const depthMax = 8;
 /** Number of fields of an object above which its keys are data, such as ids. */
 export const fieldsMax = 300;
-/** Fields of all records of a resource: a bound of memory and catalogue. */
+/** Fields of all records of a resource: with the longest paths and values a tree takes some 10 MB. */
 const nodesMax = 5_000;
-/**
- * Characters of all paths, and of all examples and values; each text counts `textOverhead` more.
- * Beyond the first no field is added, beyond the second no value is kept. A tree so takes at most
- * some 2 MB, with any names; the service's own documents take a tenth.
- */
-const pathCharactersMax = 500_000;
-const valueCharactersMax = 500_000;
-const textOverhead = 40;
-/** Longest path in bytes: Postgres refuses to index much longer ones. */
-const pathLengthMax = 2_000;
+/** Longest path in bytes. */
+const pathLengthMax = 500;
 
 /** The values observed at one place of the records of a resource. */
 export interface SeenField {
@@ -86,8 +78,6 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
 export class FieldTree {
   readonly #root = fieldNode('', 0, false);
   #nodes = 1;
-  #pathCharacters = 0;
-  #valueCharacters = 0;
   #record = 0;
   #news = 0;
 
@@ -158,7 +148,7 @@ export class FieldTree {
     else if (typeof value === 'object') this.#seeParts(node, value);
     else {
       this.#learn(node, typeof value === 'number' ? kindBit.number : kindBit.boolean);
-      if (node.example === null) node.example = this.#kept(String(value)) ?? null;
+      node.example ??= String(value);
     }
   }
 
@@ -167,13 +157,10 @@ export class FieldTree {
     if (values === null ? (node.kinds & kindBit.text) !== 0 : values.has(text)) return;
     const kind = kindOfText(text);
     this.#learn(node, kindBit[kind]);
-    if (node.example === null)
-      node.example = this.#kept(printable(text.slice(0, exampleLengthMax))) ?? null;
+    node.example ??= copyOf(text.slice(0, exampleLengthMax));
     if (values === null || kind !== 'text') return;
     const fits = values.size < valuesMax && text.length <= valueLengthMax;
-    const value = fits ? this.#kept(printable(text)) : undefined;
-    if (value === undefined) for (const text of values) this.#valueCharacters -= sizeOf(text);
-    node.values = value === undefined ? null : new Set([...values, value]);
+    node.values = fits ? new Set([...values, copyOf(text)]) : null;
     // A new value is written with the counts: a young process meets one on almost every page.
     node.fresh = true;
   }
@@ -211,7 +198,7 @@ export class FieldTree {
   #anyOf(node: FieldNode, fresh = true): FieldNode {
     if (node.any === undefined) {
       node.any = fieldNode(`${node.path}/${anyStep}`, node.depth + 1, fresh);
-      this.#added(node.any);
+      this.#added();
     }
     return node.any;
   }
@@ -229,14 +216,13 @@ export class FieldTree {
       const fits =
         (node.fields?.size ?? 0) < fieldsMax &&
         this.#nodes < nodesMax &&
-        this.#pathCharacters + path.length <= pathCharactersMax &&
         Buffer.byteLength(path) <= pathLengthMax &&
         !uuid.test(name);
       if (fits) {
         const field = fieldNode(path, node.depth + 1, fresh);
         node.fields ??= new Map();
         node.fields.set(name, field);
-        this.#added(field);
+        this.#added();
         return field;
       }
       this.#collapse(node);
@@ -244,18 +230,9 @@ export class FieldTree {
     return node.depth === depthMax ? undefined : this.#anyOf(node);
   }
 
-  #added({ path }: FieldNode): void {
+  #added(): void {
     this.#nodes += 1;
-    this.#pathCharacters += path.length;
     this.#news += 1;
-  }
-
-  /** Returns a copy of a text to keep; undefined if there is no room. */
-  #kept(text: string): string | undefined {
-    if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;
-    this.#valueCharacters += sizeOf(text);
-    // A slice would keep the whole larger text in memory.
-    return Buffer.from(text).toString();
   }
 
   /**
@@ -269,20 +246,7 @@ export class FieldTree {
     const any = this.#anyOf(node);
     for (const field of node.fields.values()) this.#merge(any, field);
     node.fields = undefined;
-    this.#measure();
-  }
-
-  /** Recounts nodes and characters. */
-  #measure(): void {
-    this.#nodes = 0;
-    this.#pathCharacters = 0;
-    this.#valueCharacters = 0;
-    for (const { path, example, values } of this.#everyNode()) {
-      this.#nodes += 1;
-      this.#pathCharacters += path.length;
-      if (example !== null) this.#valueCharacters += sizeOf(example);
-      for (const value of values ?? []) this.#valueCharacters += sizeOf(value);
-    }
+    this.#nodes = [...this.#everyNode()].length;
   }
 
   #merge(into: FieldNode, from: FieldNode): void {
@@ -311,7 +275,9 @@ export class FieldTree {
   }
 }
 
-const sizeOf = (text: string): number => text.length + textOverhead;
-
-/** Removes what Postgres cannot hold: NUL, and halves of surrogate pairs. */
-const printable = (text: string): string => text.replaceAll('\0', '').toWellFormed();
+/**
+ * Copies a text, because a slice would keep the whole larger text in memory. Removes what Postgres cannot hold:
+ * NUL, and halves of surrogate pairs.
+ */
+const copyOf = (text: string): string =>
+  Buffer.from(text.replaceAll('\0', '').toWellFormed()).toString();

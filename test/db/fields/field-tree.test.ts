@@ -125,39 +125,6 @@ describe('memory is bounded:', () => {
     }
     expect(tree.take(true).length).toBeLessThan(10_000);
   });
-
-  test('names, examples and values have at most a million characters', () => {
-    const charactersOf = (
-      rounds: number,
-      name: (n: number) => string,
-      value: (n: number, round: number) => unknown,
-    ) => {
-      const tree = new FieldTree();
-      for (let group = 0; group < 17; group++) {
-        for (let round = 0; round < rounds; round++) {
-          const fields = Array.from({ length: 290 }, (_, n) => [name(n), value(n, round)]);
-          tree.observe({ [`group ${group}`]: Object.fromEntries(fields) });
-        }
-      }
-      const seen = tree.take(true);
-      expect(seen.length).toBeGreaterThan(17);
-      return seen.map(({ path, example, values }) => path + example + (values ?? []).join('')).join('')
-        .length;
-    };
-    const [long, short] = [(n: number) => `${n}`.padEnd(1_900, 'x'), (n: number) => `f${n}`];
-    expect(charactersOf(1, long, () => 1)).toBeLessThan(1_000_000);
-    expect(charactersOf(20, short, (n, round) => `${n} ${round}`.padEnd(40, 'é'))).toBeLessThan(1_000_000);
-  });
-
-  test('values are released when their field turns out not to be an enumeration', () => {
-    const tree = new FieldTree();
-    for (let n = 0; n < 300; n++) {
-      const names = Array.from({ length: 100 }, (_, m) => [`name ${m}`, `${n} ${m} any text`]);
-      tree.observe(Object.fromEntries(names));
-    }
-    tree.observe({ status: 'OPEN' });
-    expect(tree.take(true).find(({ path }) => path === '/status')?.values).toEqual(['OPEN']);
-  });
 });
 
 test('a path can contain any name', () => {
