@@ -14,6 +14,7 @@ import type { Start } from '../receiver/start-group.ts';
 import { createVerifier } from '../receiver/verify.ts';
 import { watchStarts } from '../receiver/watch-starts.ts';
 import type { ReceiverObserver } from './metrics/receiver.ts';
+import { connectionsMaxFor } from './process/open-files.ts';
 import type { Running, ServerWait } from './process/running.ts';
 import type { Settings } from './settings/settings.ts';
 import type { TemporalPlace } from './temporal/place.ts';
@@ -43,8 +44,6 @@ export async function startReceiver(options: {
   temporalWait: Pick<ServerWait, 'isThere'>;
   /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
-  /** Maximum number of sockets; by default as many as the receiver accepts if open files are not the limit. */
-  connectionsMax?: number;
   /** Bounds of groups that a measurement replaces. */
   groups?: Partial<GroupCommitLimits>;
   refusedEveryMs?: number;
@@ -52,7 +51,6 @@ export async function startReceiver(options: {
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
   const { settings, secrets, temporal, temporalWait, startHere, groups, observer, log } = options;
-  const { connectionsMax = httpLimits.connectionsMax } = options;
   const { refusedEveryMs = notifyPolicy.refusedEveryMs } = options;
   const { client, close } = lazyClient(temporal);
   const startAnywhere = startOf(client);
@@ -74,11 +72,12 @@ export async function startReceiver(options: {
     }),
     accept: (event, arrivedAt) =>
       temporalWait.isThere() ? commit.accept(event, arrivedAt) : Promise.resolve('unavailable'),
+    drain: () => commit.drain(),
     ready,
     now: Date.now,
     clock: systemClock,
     log,
-    limits: { ...httpLimits, connectionsMax },
+    limits: { ...httpLimits, connectionsMax: connectionsMaxFor() },
     ...(observer === undefined ? {} : { onAnswer: observer.onAnswer }),
   });
   observer?.watch({ receiver, commit, secrets, ready });
@@ -97,7 +96,7 @@ export async function startReceiver(options: {
     finished: never,
     stop: async () => {
       endReports();
-      await Promise.all([receiver.close(), commit.drain()]);
+      await receiver.close();
       await close();
     },
   };

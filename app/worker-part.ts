@@ -138,7 +138,6 @@ export async function startWorker(
     service: access.client,
     liveness,
     buildId: workers.buildId,
-    activities: Object.keys(activities),
   });
   if (ownSchedules) await ensureOwnSchedules(client);
   let startHere: Start | undefined;

@@ -26,7 +26,7 @@ function choosingEvents(command: Command): Command {
 }
 
 export function addEvents(program: Command): void {
-  const events = program.command('events').description('List, show, replay and ignore events of the journal');
+  const events = program.command('events').description('List, show and replay events of the journal');
   choosingEvents(add(events, 'list', 'List events', 'metersync events list --outcome dead --since 7d'))
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--before <place>', 'the next page; the page before it prints the value')
@@ -50,16 +50,6 @@ export function addEvents(program: Command): void {
   )
     .option('--force', 'also replay applied events: their records are read again')
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsReplay(ids, options));
-  add(
-    events,
-    'ignore',
-    'Ignore dead events that cannot be fixed; they can still be replayed',
-    'metersync events ignore msg_2Lh9KRb0pzN4LePd3XiA4v12Axj --note "a test by the service"',
-  )
-    .argument('<events...>', 'their ids')
-    .option('--note <text>', 'the reason; events list and events show print it')
-    .option('--json', 'as JSON')
-    .action(async (ids, options) => (await import('./commands/events.ts')).eventsIgnore(ids, options));
 }
 
 export function addChecks(program: Command): void {

@@ -14,12 +14,11 @@ import { readCompany } from '../db/read/companies.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import { type CountedEvents, countEvents } from '../db/read/events.ts';
 import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decide-deletes.ts';
-import { ignoreDead, ignoredInWords } from '../operations/ignore.ts';
 import { Refused } from '../operations/recorded.ts';
 import { describeReplay, replayEvents, wasReplayed } from '../operations/replay.ts';
 import { requireWorker } from '../operations/require-worker.ts';
 import { describeResumed, resumeParked } from '../operations/resume.ts';
-import { askAcknowledge, askFinding, noteField, noteOf } from './acknowledging.ts';
+import { askAcknowledge, askFinding, noteOf } from './acknowledging.ts';
 import { type Asking, asked, oneOf } from './asking.ts';
 import { asQuery, filterOf } from './pages/events.ts';
 import { text } from './parts.ts';
@@ -30,7 +29,6 @@ import { askSites } from './site-actions.ts';
 export const actions = {
   resume: askResume,
   replay: askReplay,
-  'events ignore': askIgnore,
   backfill: askBackfill,
   'schedule pause': askPause,
   'schedule resume': askResumeSchedule,
@@ -95,24 +93,9 @@ function eventsOf(query: URLSearchParams): { readonly id: string | undefined; re
   return { id, filter };
 }
 
-function matching({ events, isAll }: CountedEvents, one = 'event'): string {
+function matching({ events, isAll }: CountedEvents): string {
   const count = Math.min(events, limits.countMax);
-  return `${isAll ? '' : 'At least '}${counted(count, one)} ${events === 1 ? 'matches' : 'match'}.`;
-}
-
-async function askIgnore({ deps, query }: Asking): Promise<Question> {
-  const { id, filter } = eventsOf(query);
-  const { outcome = 'dead' } = filter;
-  const found = await countEvents(deps.db, { ...filter, outcome: 'dead' }, limits.countMax);
-  if (outcome !== 'dead' || (found.events === 0 && found.isAll))
-    throw new Refused('none of these events is dead');
-  return {
-    title: id === undefined ? 'Ignore dead events' : 'Ignore a dead event',
-    says: `${matching(found, 'dead event')} Ignored events no longer raise an alarm. Their bodies are kept until retention drops them, and a replay still tries them.`,
-    fields: noteField,
-    button: 'Ignore',
-    act: async (form) => ignoredInWords(await ignoreDead(deps.writer, filter), noteOf(form)),
-  };
+  return `${isAll ? '' : 'At least '}${counted(count, 'event')} ${events === 1 ? 'matches' : 'match'}.`;
 }
 
 async function askReplay(asking: Asking): Promise<Question> {

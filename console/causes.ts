@@ -114,7 +114,7 @@ function givenUp(asking: Asking, outcome: 'dead' | 'missing', group: GivenUpGrou
     since,
     reason: error,
     example,
-    act: html`${outcome === 'dead' && actButton(`/act/events-ignore?${query}&back=/`, 'Ignore')}${actButton(`/act/replay?${query}&back=/`, 'Replay')}`,
+    act: actButton(`/act/replay?${query}&back=/`, 'Replay'),
     finding: findingOf(asking, outcome === 'dead' ? 'EventsDead' : 'EventsMissing'),
     list: `/events?${query}`,
   });

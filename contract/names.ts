@@ -100,7 +100,6 @@ export type OperatorRole = (typeof operatorRoles)[number];
 export const operationActions = [
   'resume',
   'replay',
-  'events ignore',
   'backfill',
   'schedule pause',
   'schedule resume',

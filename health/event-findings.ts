@@ -183,7 +183,7 @@ export const eventFindings = {
     ),
     forMinutes: 0,
     causes: ['`metersync events list --outcome dead` shows each with its reason.'],
-    todo: 'See why with `metersync events list --outcome dead`. Fix the cause, then run `metersync events replay --outcome dead`. If an event cannot be fixed, dismiss it: `metersync events ignore ID`.',
+    todo: 'See why with `metersync events list --outcome dead`. Fix the cause, then run `metersync events replay --outcome dead`. If an event cannot be fixed, acknowledge the finding: `metersync alerts acknowledge EventsDead`.',
   },
   EventsMissing: {
     name: 'missing events',

@@ -1,6 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { createBodyBudget, type Incoming } from './body-budget.ts';
-import type { MonotonicClock } from './clock.ts';
 import type { HttpLimits } from './http-limits.ts';
 
 /** Ends the reading of a body whose memory others need. */
@@ -8,31 +6,71 @@ class Crowded extends Error {
   readonly code = 'CROWDED';
 }
 
+/** A body that is being read. It may be ended to make room; then it has to `release` what it holds. */
+export interface Incoming {
+  crowdOut(): void;
+}
+
+/** Memory that unverified bodies share. */
+export interface SharedMemory {
+  /** Accounts for bytes that were read of a body. It may crowd out this or another one. */
+  take(body: Incoming, bytes: number): void;
+  /** Gives back all that a body holds, once it is complete or ended. */
+  release(body: Incoming): void;
+  /** Bytes that all bodies hold. */
+  readonly held: number;
+}
+
+/**
+ * Limits the memory that bodies share. Beyond the limit the body that began first is ended, because it had its
+ * time before all others and is still not complete. Other measures of slowness can be cheated: by a burst
+ * without its last bytes, by a byte now and then, or by many small bodies.
+ */
+export function shareMemory(bytesMax: number): SharedMemory {
+  /** What each body holds, in the order of their first bytes. */
+  const holds = new Map<Incoming, number>();
+  let held = 0;
+  return {
+    get held() {
+      return held;
+    },
+    take(body, bytes) {
+      holds.set(body, (holds.get(body) ?? 0) + bytes);
+      held += bytes;
+      while (held > bytesMax) {
+        const [first] = holds.keys();
+        first?.crowdOut();
+      }
+    },
+    release(body) {
+      held -= holds.get(body) ?? 0;
+      holds.delete(body);
+    },
+  };
+}
+
 /**
  * Limits the bodies that are being read at the same time; Fastify reads them, and limits each. Anyone may
  * open sockets and send slowly, and must not take all memory that way. Small bodies, which most deliveries
- * have, have a budget of their own that no large body can use up.
+ * have, share memory of their own that no large body can use up.
  * @returns a function that watches the body of a request which is about to be read. If the body has to make
  *   room, its request emits an error with the code CROWDED.
  */
-export function boundBodies(limits: HttpLimits, clock: MonotonicClock): (request: IncomingMessage) => void {
+export function boundBodies(limits: HttpLimits): (request: IncomingMessage) => void {
   const { bodyBytesMax, smallBodyBytesMax, pieceBytes } = limits;
-  const pace = { bytesPerSecond: limits.bodiesBytesPerSecond, bytesAtOnce: limits.bodiesBytesAtOnce };
-  const small = createBodyBudget({ bytesMax: limits.smallBodiesBytesMax, ...pace }, clock);
-  const large = createBodyBudget({ bytesMax: limits.largeBodiesBytesMax, ...pace }, clock);
+  const small = shareMemory(limits.smallBodiesBytesMax);
+  const large = shareMemory(limits.largeBodiesBytesMax);
   return (request) => {
     const declared = Number(request.headers['content-length'] ?? 0);
     // Fastify answers it 413, and reads nothing.
     if (declared > bodyBytesMax) return;
-    const budget = declared <= smallBodyBytesMax ? small : large;
+    const memory = declared <= smallBodyBytesMax ? small : large;
     let bytes = 0;
     const leave = () => {
       request.off('data', onData).off('close', leave);
-      budget.release(body);
+      memory.release(body);
     };
     const body: Incoming = {
-      pause: () => request.pause(),
-      resume: () => request.resume(),
       crowdOut: () => {
         leave();
         request.emit('error', new Crowded());
@@ -40,8 +78,8 @@ export function boundBodies(limits: HttpLimits, clock: MonotonicClock): (request
     };
     const onData = (piece: Buffer) => {
       bytes += piece.length;
-      // A complete body needs no room any more: most deliveries come in one piece and never wait.
-      if (bytes < declared) budget.take(body, piece.length + pieceBytes);
+      // A complete body needs no room any more: most deliveries come in one piece.
+      if (bytes < declared) memory.take(body, piece.length + pieceBytes);
       else leave();
     };
     request.on('data', onData).on('close', leave);

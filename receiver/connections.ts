@@ -13,25 +13,21 @@ export interface Connections {
 
 /**
  * Limits the sockets of a server. Node itself would refuse new sockets at the limit, so that idle or endless
- * sockets could keep deliveries out. Above a quarter of the limit, sockets that are between two requests are
- * closed to make room. Above three quarters, the oldest socket that never brought a verified delivery is
- * closed for each new socket. A delivery needs its socket only for moments, and a stranger who wants to stay
- * cannot hide the age of a socket.
+ * sockets could keep deliveries out. Above three quarters of the limit, the oldest socket that never brought a
+ * verified delivery is closed for each new socket. A delivery needs its socket only for moments, and a
+ * stranger who wants to stay cannot hide the age of a socket.
  * @param crowded closes a socket to make room
  */
 export function boundConnections(
   server: Server,
-  { connectionsMax, idleCloseIntervalMs }: Pick<HttpLimits, 'connectionsMax' | 'idleCloseIntervalMs'>,
-  clock: MonotonicClock,
+  { connectionsMax }: Pick<HttpLimits, 'connectionsMax'>,
   crowded: (socket: Socket) => void,
 ): Connections {
-  const beforeIdleClose = connectionsMax / 4;
   const beforeStrangersEnd = (connectionsMax * 3) / 4;
   server.maxConnections = connectionsMax;
   /** In the order in which they were opened. */
   const strangers = new Set<Socket>();
   let open = 0;
-  let closedIdleAt = Number.NEGATIVE_INFINITY;
   server.on('connection', (socket) => {
     open += 1;
     // Not this one: it may bring a delivery.
@@ -41,14 +37,10 @@ export function boundConnections(
       open -= 1;
       strangers.delete(socket);
     });
-    if (oldest !== undefined && open > beforeStrangersEnd) {
-      // Removed at once, although the socket takes a moment to close.
-      strangers.delete(oldest);
-      crowded(oldest);
-    }
-    if (open <= beforeIdleClose || clock.now() - closedIdleAt < idleCloseIntervalMs) return;
-    closedIdleAt = clock.now();
-    server.closeIdleConnections();
+    if (oldest === undefined || open <= beforeStrangersEnd) return;
+    // Removed at once, although the socket takes a moment to close.
+    strangers.delete(oldest);
+    crowded(oldest);
   });
   return {
     verified: (socket) => {
@@ -110,36 +102,27 @@ export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'un
 /**
  * Ends the sockets that are left at close, once every accepted event has its answer. Otherwise a socket that
  * sends a byte a second would hold the close, for which Node has no timeout.
- * @returns `add` for an event that is taken and `remove` for its answer; `closing` from the moment of the
- * close
+ * @param drain ends when every accepted event has its answer
+ * @returns `closing` from the moment of the close
  */
 export function endConnectionsAtClose(
   app: FastifyInstance,
   { closeGraceMs }: Pick<HttpLimits, 'closeGraceMs'>,
   clock: MonotonicClock,
-): { readonly closing: boolean; add(): void; remove(): void } {
+  drain: () => Promise<void>,
+): { readonly closing: boolean } {
   let closing = false;
-  let waiting = 0;
-  const endWhenAnswered = () => {
-    if (!closing || waiting > 0) return;
-    const cancel = clock.after(closeGraceMs, () => app.server.closeAllConnections());
-    app.server.once('close', cancel);
-  };
   app.addHook('preClose', (done) => {
     closing = true;
-    endWhenAnswered();
+    drain().then(() => {
+      const cancel = clock.after(closeGraceMs, () => app.server.closeAllConnections());
+      app.server.once('close', cancel);
+    });
     done();
   });
   return {
     get closing() {
       return closing;
-    },
-    add() {
-      waiting += 1;
-    },
-    remove() {
-      waiting -= 1;
-      endWhenAnswered();
     },
   };
 }

@@ -6,7 +6,7 @@ export const httpLimits = {
   bodyBytesMax: limits.webhookBodyBytesMax,
   /** Memory that each piece of a body costs besides its bytes: a piece is what came in one read. */
   pieceBytes: 512,
-  /** Raw bytes of a small body, as most deliveries are; small bodies share a budget of their own. */
+  /** Raw bytes of a small body, as most deliveries are; small bodies share memory of their own. */
   smallBodyBytesMax: 64 * 1024,
   /**
    * Memory of the small, unverified bodies that are being read at the same time: a reserve that no large body
@@ -15,10 +15,6 @@ export const httpLimits = {
   smallBodiesBytesMax: 32 * 1024 * 1024,
   /** The same for all others. Past either bound the body that began first is ended. */
   largeBodiesBytesMax: 96 * 1024 * 1024,
-  /** Pace at which unverified bodies may fill either budget: some 600 of the largest deliveries a second. */
-  bodiesBytesPerSecond: 200 * 1024 * 1024,
-  /** How many bytes they may bring at once before the pace applies: a millisecond or two of reading. */
-  bodiesBytesAtOnce: 1024 * 1024,
   /** The header block: 16 signatures and an id of 200 characters are a tenth of it. Past it, 431. */
   headerBytesMax: 16 * 1024,
   /** Header fields. Past them, 431. */
@@ -56,12 +52,10 @@ export const httpLimits = {
    */
   unansweredPerSocketMax: 4,
   /**
-   * Open sockets, at about 15 kB each. Further sockets are closed at once. There are fewer if the limit of
-   * open files is low.
+   * Open sockets, at about 15 kB each. Further sockets are closed at once. There are fewer if the process may
+   * open fewer than twice as many files.
    */
   connectionsMax: 8_192,
-  /** Idle sockets are closed at most this often, as the search walks all sockets. */
-  idleCloseIntervalMs: 100,
   /** At close, the time between the last answer to an accepted event and the end of the remaining sockets. */
   closeGraceMs: 500,
   /**
@@ -73,8 +67,6 @@ export const httpLimits = {
   readyWithinMs: 2_000,
   /** Refusals are logged this often for each reason: enough for an operator with a wrong secret. */
   logIntervalMs: 60_000,
-  /** How often bodies that wait for their pace get a turn. */
-  bodyTurnMs: 5,
   /** How often the file of secrets is checked: a rotation is in force a second after it is written. */
   secretsCheckMs: 1_000,
   /** Retry-After of a 503: the provider waits 5 to 10 s before its first retry. */

@@ -30,6 +30,8 @@ export interface ReceiverDependencies {
   readonly verify: Verify;
   /** Takes a verified event whose headers were complete at `arrivedAt`, on `clock`; see group-commit.ts. */
   readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<Answer>;
+  /** Takes nothing more; ends when every accepted event has its answer. */
+  readonly drain: () => Promise<void>;
   /** Whether events can be taken, for `GET /readyz`. */
   readonly ready: () => boolean | Promise<boolean>;
   /** Unix time in milliseconds, for `receivedAt`. */
@@ -73,7 +75,7 @@ const reasonsOfBodyErrors: ReadonlyMap<unknown, AnswerReason> = new Map([
  * `Connection: close`, and events that were accepted before get their answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
-  const { clock, log, limits = httpLimits, onAnswer } = dependencies;
+  const { clock, log, drain, limits = httpLimits, onAnswer } = dependencies;
   const { counters, count } = createAnswerCounters({ now: () => clock.now(), log });
   const unanswered = boundUnanswered(limits);
   const app = fastify({
@@ -98,14 +100,14 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const endCrowded = (socket: Socket) => refuse(socket, 'busy');
   onRefused(app.server, refuse);
   unanswered.watch(app.server, endCrowded);
-  const connections = boundConnections(app.server, limits, clock, endCrowded);
-  const taken = endConnectionsAtClose(app, limits, clock);
+  const connections = boundConnections(app.server, limits, endCrowded);
+  const state = endConnectionsAtClose(app, limits, clock, drain);
   const send: Send = (reply, reason) => {
     count(reason);
     const { arrivedAt } = reply.request;
     if (arrivedAt > 0) onAnswer?.(reason, clock.now() - arrivedAt);
     // Also for requests from before the close, whose sockets would otherwise stay open for the next request.
-    if (taken.closing) reply.header('connection', 'close');
+    if (state.closing) reply.header('connection', 'close');
     sendAnswer(reply, answerStatus[reason], limits.retryAfterSeconds);
   };
 
@@ -121,14 +123,13 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     else if (request.is404) send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found');
     else done();
   });
-  const handle = createWebhookHandler(dependencies, connections, taken, send);
-  registerWebhooks(app, dependencies, { boundBody: boundBodies(limits, clock), handle, send });
-  registerHealth(app, dependencies, limits, taken);
+  const handle = createWebhookHandler(dependencies, connections, send);
+  registerWebhooks(app, dependencies, { boundBody: boundBodies(limits), handle, send });
+  registerHealth(app, dependencies, limits, state);
   app.decorate('counters', counters).decorate('dropped', countDropped(app.server, limits, clock, log));
   return app as unknown as Receiver;
 }
 
-type Taken = ReturnType<typeof endConnectionsAtClose>;
 type Send = (reply: FastifyReply, reason: AnswerReason) => void;
 type Handle = (request: FastifyRequest, reply: FastifyReply) => void;
 
@@ -168,11 +169,9 @@ function registerWebhooks(
 function createWebhookHandler(
   { verify, accept, now }: ReceiverDependencies,
   connections: Connections,
-  taken: Taken,
   send: Send,
 ): Handle {
   const take = (request: FastifyRequest, body: Buffer): AnswerReason | Promise<Answer> => {
-    if (taken.closing) return 'closing';
     const verdict = verify.body(request.claim as Claim, body);
     if (typeof verdict === 'string') return verdict;
     connections.verified(request.raw.socket);
@@ -186,13 +185,10 @@ function createWebhookHandler(
       send(reply, outcome);
       return;
     }
-    taken.add();
-    outcome
-      .then(
-        (answer) => send(reply, answer),
-        (error) => reply.send(error),
-      )
-      .finally(() => taken.remove());
+    outcome.then(
+      (answer) => send(reply, answer),
+      (error) => reply.send(error),
+    );
   };
 }
 
@@ -201,14 +197,14 @@ function registerHealth(
   app: FastifyInstance,
   { ready, clock, log }: ReceiverDependencies,
   { readyForMs }: HttpLimits,
-  taken: Taken,
+  state: { readonly closing: boolean },
 ): void {
   const isReady = rememberReady({ ready, forMs: readyForMs, clock, log });
   app.get('/healthz', (_request, reply) => {
     reply.send({ status: 'ok' });
   });
   app.get('/readyz', async (_request, reply) => {
-    const takes = !taken.closing && (await isReady());
+    const takes = !state.closing && (await isReady());
     return reply.code(takes ? 200 : 503).send({ status: takes ? 'ready' : 'not ready' });
   });
 }

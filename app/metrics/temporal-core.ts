@@ -28,42 +28,13 @@ export async function placeCoreMetrics(): Promise<CoreMetrics> {
   };
 }
 
-/**
- * Writes all metrics of a process that runs workers: metersync's own, then Temporal's.
- * @param types metersync's workflows and activities
- */
-export function withCoreMetrics(
-  metrics: Metrics,
-  core: Pick<CoreMetrics, 'text'>,
-  types: () => ReadonlySet<string>,
-): () => Promise<string> {
+/** Writes all metrics of a process that runs workers: metersync's own, then Temporal's. */
+export function withCoreMetrics(metrics: Metrics, core: Pick<CoreMetrics, 'text'>): () => Promise<string> {
   let up = 0;
   metrics.read('metersync_worker_temporal_metrics_up', () => [{ value: up }]);
   return async () => {
     const text = await core.text();
     up = text === undefined ? 0 : 1;
-    return `${await metrics.text()}${text === undefined ? '' : withoutInvented(text, types())}`;
+    return `${await metrics.text()}${text ?? ''}`;
   };
-}
-
-/**
- * Adds up the series of unknown types as `other`, because whoever reaches Temporal can invent any number of
- * types.
- */
-function withoutInvented(text: string, types: ReadonlySet<string>): string {
-  const sums = new Map<string, number>();
-  const lines = text.split('\n').flatMap((line) => {
-    let invented = false;
-    const folded = line.replaceAll(/(?<=[{,](?:workflow|activity)_type=")(?:[^"\\]|\\.)*/g, (type) => {
-      if (types.has(type)) return type;
-      invented = true;
-      return 'other';
-    });
-    if (!invented) return [line];
-    const [, series = '', value] = /^(.*) (\S+)$/.exec(folded) ?? [];
-    const before = sums.get(series);
-    sums.set(series, (before ?? 0) + Number(value));
-    return before === undefined ? [series] : [];
-  });
-  return lines.map((line) => (sums.has(line) ? `${line} ${sums.get(line)}` : line)).join('\n');
 }

@@ -13,7 +13,6 @@ export interface WorkerParts {
   readonly liveness: Liveness;
   /** The build id of its workers, as Temporal shows it. */
   readonly buildId: string;
-  readonly activities: readonly string[];
 }
 
 export interface WorkerObserver {

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { workflowNames } from '../../contract/names.ts';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import { observeDeployment } from '../../health/deployment-metrics.ts';
 import type { Health } from '../../health/measured.ts';
@@ -44,7 +43,6 @@ export async function createMonitor(options: {
   let isReady: (() => Promise<boolean>) | undefined;
   let liveness: Liveness | undefined;
   let buildId = '';
-  let types: ReadonlySet<string> = new Set();
   const all: Readonly<Record<WatchedPart['name'], WatchedPart>> = {
     receiver: {
       name: 'receiver',
@@ -84,12 +82,11 @@ export async function createMonitor(options: {
     worker: works
       ? observeWorker(metrics, (begun) => {
           ({ liveness, buildId } = begun);
-          types = new Set([...Object.values(workflowNames), ...begun.activities]);
         })
       : undefined,
     core,
     async serve() {
-      const text = core === undefined ? metrics.text : withCoreMetrics(metrics, core, () => types);
+      const text = core === undefined ? metrics.text : withCoreMetrics(metrics, core);
       try {
         return await servePrivately({ at: settings, parts: watched, metrics: text, log });
       } catch (error) {

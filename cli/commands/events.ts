@@ -1,11 +1,9 @@
 import { type EventOutcome, eventOutcomes } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
-import { ignoreEvents } from '../../db/events/ignore-events.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
-import { describeIgnored, type Ignored, ignoredInWords, whoIgnored } from '../../operations/ignore.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { describeReplay, replayEvents, wasReplayed } from '../../operations/replay.ts';
 import { asOperation } from '../as-operation.ts';
@@ -44,38 +42,22 @@ export async function eventsList(options: EventsChosen & { limit: number; before
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { events, next } = await listEvents(db, filterOf(options), { limit, after });
     const more = next === null ? null : placeText(next);
-    const ignored = await whoIgnored(db, events);
-    if (options.json)
-      printJson({
-        events: events.map((event) => ({ ...event, ignored: ignored.get(event.id) ?? null })),
-        next: more,
-      });
-    else print(...describeList(events, ignored, more));
+    if (options.json) printJson({ events, next: more });
+    else print(...describeList(events, more));
   });
 }
 
 const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the journal`);
 
-/** Says why an event is as it is: its error, when it is tried again, and who ignored it. */
-const whyOf = (
-  { id, error, outcome, nextAttemptAt }: JournalledEvent,
-  ignored: ReadonlyMap<string, Ignored>,
-): string[] => {
-  const by = ignored.get(id);
-  return [
-    ...(error === null ? [] : [error]),
-    ...(outcome === 'pending' && nextAttemptAt !== null ? [`next attempt ${timeAgo(nextAttemptAt)}`] : []),
-    ...(by === undefined ? [] : [describeIgnored(by)]),
-  ];
-};
+/** Says why an event is as it is: its error, and when it is tried again. */
+const whyOf = ({ error, outcome, nextAttemptAt }: JournalledEvent): string[] => [
+  ...(error === null ? [] : [error]),
+  ...(outcome === 'pending' && nextAttemptAt !== null ? [`next attempt ${timeAgo(nextAttemptAt)}`] : []),
+];
 
 const outcomeWidth = Math.max(...eventOutcomes.map(({ length }) => length));
 
-function describeList(
-  events: readonly JournalledEvent[],
-  ignored: ReadonlyMap<string, Ignored>,
-  next: string | null,
-): string[] {
+function describeList(events: readonly JournalledEvent[], next: string | null): string[] {
   if (events.length === 0) {
     return [
       next === null
@@ -88,7 +70,7 @@ function describeList(
     const what = [type, id, ...(recordId === null ? [] : [`record ${recordId}`])].join(', ');
     return paragraph(
       `${formatTime(receivedAt)}  ${outcome.padEnd(outcomeWidth)}  `,
-      [what, ...whyOf(event, ignored)].join('; '),
+      [what, ...whyOf(event)].join('; '),
     );
   });
   if (next !== null) lines.push(`More: --before ${next}`);
@@ -100,20 +82,15 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const event = await readEvent(db, id);
     if (event === undefined) throw unknownEvent(id);
-    const ignored = (await whoIgnored(db, [event])).get(id);
-    if (options.json) print(detailsAsJson({ ...event, ignored: ignored ?? null }));
-    else print(...describeEvent(event), ...(ignored === undefined ? [] : [describeIgnored(ignored)]));
+    if (options.json) print(detailsAsJson(event));
+    else print(...describeEvent(event));
   });
 }
 
 /**
  * Writes an event as JSON. The payload stays the text of Postgres, so that its numbers pass through no float.
  */
-function detailsAsJson({
-  payload,
-  body,
-  ...event
-}: EventDetails & { readonly ignored: Ignored | null }): string {
+function detailsAsJson({ payload, body, ...event }: EventDetails): string {
   const columns = asJson({ ...event, body: body?.toString('utf8') ?? null });
   const oneLine = payload?.replaceAll(/\n\s*/g, '') ?? 'null';
   return `${columns.slice(0, -1)},"payload":${oneLine}}`;
@@ -180,30 +157,5 @@ export async function eventsReplay(
     if (json) printJson(report);
     else print(...describeReplay(report));
     if (!wasReplayed(report)) process.exitCode = 1;
-  });
-}
-
-/** `metersync events ignore`: takes dead events, which nothing can apply, off the verdict and its alarm. */
-export async function eventsIgnore(
-  ids: readonly string[],
-  options: { note?: string; json?: boolean },
-): Promise<void> {
-  const { note } = options;
-  await withWarehouse({ temporal: false }, async ({ db, context }) => {
-    const ignored = await recorded(
-      db,
-      asOperation(context.settings, 'events ignore', { events: ids.join(' ') }),
-      async () => await ignoreEvents(db, ids),
-      (done) => ignoredInWords(done.length, note),
-      (done) => done.length === ids.length,
-    );
-    const refused = ids.filter((id) => !ignored.includes(id));
-    if (options.json) printJson({ ignored, refused });
-    else
-      print(
-        `${counted(ignored.length, 'event')} ignored`,
-        ...refused.map((id) => `${id}: not ignored, because it is not dead`),
-      );
-    if (refused.length > 0) process.exitCode = 1;
   });
 }

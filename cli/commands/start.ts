@@ -1,5 +1,4 @@
 import type { Monitor } from '../../app/process/monitor.ts';
-import { judgeOpenFiles, openFilesMax } from '../../app/process/open-files.ts';
 import { allOf, type Running, type ServerWait, whenThere } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import type { Settings } from '../../app/settings/settings.ts';
@@ -26,8 +25,6 @@ export async function start(
   options: { live?: number; temporalUi?: boolean; overrides?: Overrides } = {},
 ): Promise<void> {
   const works = parts.includes('worker');
-  const openFiles = judgeOpenFiles(openFilesMax());
-  if (openFiles.refusal !== undefined) throw new UsageError(openFiles.refusal);
   const { temporalUi = false } = options;
   const context = await openContext({
     postgres: works,
@@ -55,7 +52,6 @@ export async function start(
   const begin = async () => {
     for (const line of stack.standIns) log.info(line);
     for (const { saw, todo } of context.insecure) log.warn({ todo }, saw);
-    if (parts.includes('receiver') && openFiles.warning !== undefined) log.warn(openFiles.warning);
     const at = await placeOfReceiver(context);
     const secrets = parts.includes('receiver') ? configuredSecrets(context, at) : undefined;
     const port = await monitor?.serve();
@@ -74,11 +70,8 @@ export async function start(
       );
     }
     if (secrets !== undefined) {
-      const { connectionsMax } = openFiles;
       const startHere = () => worker?.startHere;
-      running.push(
-        await receive(context, { at, connectionsMax }, await secrets(), temporalWait, monitor, startHere),
-      );
+      running.push(await receive(context, at, await secrets(), temporalWait, monitor, startHere));
     }
     if (parts.includes('console')) await openConsole(context, running);
     if (sandbox !== undefined && options.live !== undefined) {
@@ -217,7 +210,7 @@ function configuredSecrets(context: Context, { host, port }: Place): () => Promi
 
 async function receive(
   context: Context,
-  { at, connectionsMax }: { at: Place; connectionsMax: number },
+  at: Place,
   secrets: Secrets,
   temporalWait: ServerWait,
   monitor: Monitor | undefined,
@@ -233,7 +226,6 @@ async function receive(
     temporal,
     temporalWait,
     startHere,
-    connectionsMax,
     observer,
     log,
   });

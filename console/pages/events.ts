@@ -9,7 +9,6 @@ import { consoleBounds } from '../../db/read/bounds.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
-import { describeIgnored, whoIgnored } from '../../operations/ignore.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, asked, type MakePage, mayAct, oneOf } from '../asking.ts';
 import {
@@ -69,14 +68,13 @@ export const eventList: MakePage = async (asking) => {
   const { events, next } = await listEvents(deps.db, filter, { limit: consoleBounds.rows, after });
   const values = asQuery(filter);
   const filtered = Object.values(values).some((value) => value !== undefined);
-  const act = (action: string, words: string) =>
-    actButton(address(`/act/${action}`, { ...values, back: address('/events', values) }), words);
+  const replay = address('/act/replay', { ...values, back: address('/events', values) });
   return {
     title: 'Events',
     section: 'Events',
     live: after === undefined,
     head: html`<div class="head"><div><h1>Events</h1><p class="muted">Every event that the service sent.</p></div>
-${filtered && mayAct(asking) && html`<span class="actions">${filter.outcome === 'dead' && act('events-ignore', 'Ignore these')}${act('replay', 'Replay these')}</span>`}</div>
+${filtered && mayAct(asking) && html`<span class="actions">${actButton(replay, 'Replay these')}</span>`}</div>
 ${filters(
   '/events',
   [
@@ -148,14 +146,12 @@ export const eventPage: MakePage = async (asking) => {
   const event = named.includes('\0') ? undefined : await readEvent(deps.db, named);
   if (event === undefined) return undefined;
   const { id, type, outcome } = event;
-  const ignored = (await whoIgnored(deps.db, [event])).get(id);
   const at = `/events/${encodeURIComponent(id)}`;
   return {
     title: type,
     section: 'Events',
     body: html`<p class="crumbs"><a href="/events">Events</a></p>
 <div class="head"><h1 class="address"><code>${text(type)}</code></h1><span class="badges">${outcomeBadge(outcome)}
-${mayAct(asking) && outcome === 'dead' && actButton(address('/act/events-ignore', { id, back: at }), 'Ignore')}
 ${mayAct(asking) && actButton(address('/act/replay', { id, back: at }), 'Replay')}</span></div>
 <div class="card">${facts([
       ['Event', html`<code>${text(id)}</code>`],
@@ -165,7 +161,6 @@ ${mayAct(asking) && actButton(address('/act/replay', { id, back: at }), 'Replay'
         event.companyId && html`<a href="/companies/${event.companyId}"><code>${event.companyId}</code></a>`,
       ],
       ['Why', event.error && text(event.error)],
-      ['Ignored', ignored && text(describeIgnored(ignored))],
       ['Attempts', event.attempts > 0 && event.attempts],
     ])}</div>
 ${section(

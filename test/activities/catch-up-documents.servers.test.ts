@@ -3,7 +3,6 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { ignoreEvents } from '../../db/events/ignore-events.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
@@ -291,11 +290,6 @@ describe('catching up on documents', () => {
         { record_id: good, outcome: 'applied', error_code: null, kept: null },
         { record_id: refused, outcome: 'dead', error_code: 'WAREHOUSE_VALUE_REFUSED', kept: true },
       ]);
-      const error = sql`select id, error_code, error from metersync.events where record_id = ${refused}`;
-      const dead = (await under.warehouse.db.execute<{ id: string }>(error)).rows;
-      const [{ id = '' } = {}] = dead;
-      expect(await ignoreEvents(under.warehouse.db, [id])).toEqual([id]);
-      expect((await under.warehouse.db.execute(error)).rows).toEqual(dead);
     },
   );
 

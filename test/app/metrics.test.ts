@@ -35,36 +35,15 @@ describe('metrics', () => {
   });
 });
 
-test('adds up event types that a stranger invents in one series of each metric', async () => {
-  const core = String.raw`# TYPE temporal_failed_total counter
-temporal_failed_total{activity_type="read",queue="q",workflow_type="applyEvents"} 2
-temporal_failed_total{activity_type="read",queue="q",workflow_type="other"} 1
-temporal_failed_total{activity_type="odd",queue="q",workflow_type="applyEvents"} 3
-temporal_failed_total{activity_type="read",queue="q",workflow_type="a\"} 9,{workflow_type=\"applyEvents\\"} 4
-temporal_failed_total{activity_type="read",queue="p",workflow_type="x"} 5
-# TYPE temporal_latency_seconds histogram
-temporal_latency_seconds_bucket{workflow_type="x",le="1"} 1
-temporal_latency_seconds_bucket{workflow_type="x",le="+Inf"} 2
-temporal_latency_seconds_sum{workflow_type="x"} 1.5
-temporal_latency_seconds_count{workflow_type="x"} 2
-temporal_latency_seconds_bucket{workflow_type="y",le="1"} 0
-temporal_latency_seconds_bucket{workflow_type="y",le="+Inf"} 1
-temporal_latency_seconds_sum{workflow_type="y"} 2.25
-temporal_latency_seconds_count{workflow_type="y"} 1
-`;
-  const types = new Set(['applyEvents', 'read']);
-  const text = await withCoreMetrics(createMetrics(), { text: async () => core }, () => types)();
-  expect(text.slice(text.indexOf('# TYPE temporal_'))).toBe(`# TYPE temporal_failed_total counter
-temporal_failed_total{activity_type="read",queue="q",workflow_type="applyEvents"} 2
-temporal_failed_total{activity_type="read",queue="q",workflow_type="other"} 5
-temporal_failed_total{activity_type="other",queue="q",workflow_type="applyEvents"} 3
-temporal_failed_total{activity_type="read",queue="p",workflow_type="other"} 5
-# TYPE temporal_latency_seconds histogram
-temporal_latency_seconds_bucket{workflow_type="other",le="1"} 1
-temporal_latency_seconds_bucket{workflow_type="other",le="+Inf"} 3
-temporal_latency_seconds_sum{workflow_type="other"} 3.75
-temporal_latency_seconds_count{workflow_type="other"} 3
-`);
+test("are followed by Temporal's own, or say that those cannot be read", async () => {
+  const core = '# TYPE temporal_failed_total counter\ntemporal_failed_total{queue="q"} 2\n';
+  const texts = [core, undefined];
+  const text = withCoreMetrics(createMetrics(), { text: async () => texts.shift() });
+  const [up, down] = [await text(), await text()];
+  expect(up).toMatch(/^metersync_worker_temporal_metrics_up 1$/m);
+  expect(up.endsWith(core)).toBe(true);
+  expect(down).toMatch(/^metersync_worker_temporal_metrics_up 0$/m);
+  expect(down).not.toContain('temporal_failed_total');
 });
 
 test('shares remembered readings among callers at the same time, and reads again when they are old', async () => {

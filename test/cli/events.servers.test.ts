@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { rfc3339 } from '../../contract/times.ts';
+import type { Verdict } from '../../health/verdict.ts';
 import { runCommand } from '../support/command.ts';
 import { deliver, deliverBody } from '../support/deliver.ts';
 import { forFile } from '../support/for-file.ts';
@@ -187,37 +188,28 @@ describe('events replay', () => {
   });
 });
 
-test('events ignore takes events that nobody can fix out of the verdict, and a replay still tries them', async () => {
+test('events that nobody can fix leave the verdict when their finding is acknowledged, until there is another', async () => {
   const { id } = await deliverBody(pipeline, 'no JSON');
   await pipeline.settled();
   expect(await metersync('events', 'replay', id)).toMatchObject({
     status: 1,
     stdout: '1 event replayed: 1 is dead again',
   });
-  expect((await metersync('status')).stdout).toContain('1 event cannot be applied');
-  expect(await json('events', 'ignore', id, '--note', 'a test of theirs')).toEqual({
-    status: 0,
-    said: { ignored: [id], refused: [] },
-  });
-  const logged = await rows<{ outcome: string; typed: string }>(sql`
-    select outcome, target ->> 'command' as typed from metersync.operations order by id desc limit 2`);
-  expect(logged).toEqual([
-    { outcome: 'done', typed: `metersync events ignore ${id} --note "a test of theirs" --json` },
-    { outcome: 'failed', typed: `metersync events replay ${id}` },
-  ]);
-  for (const shown of [
-    ['events', 'show', id],
-    ['events', 'list', '--outcome', 'ignored'],
-  ])
-    expect((await metersync(...shown)).stdout).toMatch(/ignored by \S+ at .*Z: a test of theirs/);
-  expect((await metersync('status')).stdout).not.toContain('cannot be applied');
-  expect((await metersync('events', 'show', id)).stdout).toContain('no JSON');
+  const finding = async () => {
+    const { said } = await json<{ readonly verdict: Verdict }>('status');
+    return said.verdict.findings.find(({ alarm }) => alarm === 'EventsDead');
+  };
+  expect(await finding()).toMatchObject({ word: 'Needs you', acknowledged: null });
+  const acknowledge = ['alerts', 'acknowledge', 'EventsDead', '--note', 'a test of theirs'];
+  expect((await metersync(...acknowledge)).status).toBe(0);
+  expect(await finding()).toMatchObject({ word: 'In sync', acknowledged: { note: 'a test of theirs' } });
   // A second delivery is not a new event.
   expect((await deliverBody(pipeline, 'no JSON', id)).status).toBe(204);
   await pipeline.settled();
-  expect(await json('events', 'ignore', id)).toEqual({ status: 1, said: { ignored: [], refused: [id] } });
-  expect(await json('events', 'replay', id)).toMatchObject({ status: 1, said: { outcomes: { dead: 1 } } });
-  expect((await metersync('events', 'ignore', id)).stdout).toBe('1 event ignored');
+  expect(await finding()).toMatchObject({ word: 'In sync' });
+  await deliverBody(pipeline, 'no JSON either');
+  await pipeline.settled();
+  expect(await finding()).toMatchObject({ word: 'Needs you', acknowledged: null });
 });
 
 describe('trace', () => {

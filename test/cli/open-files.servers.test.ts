@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { type RawAnswer, RawConnection, requestBytes } from '../receiver/raw-http.ts';
 import { golden, signedHeaders } from '../receiver/signing.ts';
-import { runProcess, startCommand } from '../support/command-process.ts';
+import { startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
@@ -17,17 +17,6 @@ const env = {
   METRICS_PORT: '0',
 };
 
-test.each(['receiver', 'worker', 'start'])(
-  '%s with too few open files says so and ends with status 2, and starts nothing',
-  async (command) => {
-    const { status, stdout, stderr } = await runProcess([command], { env, openFilesMax: 48 });
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-    expect(stderr).toMatch(
-      /^metersync: This process may open 48 files and sockets, and needs at least 256\./,
-    );
-  },
-);
-
 async function deliver(port: number): Promise<RawAnswer> {
   const body = '{"eventType":"of nobody"}';
   const id = `msg_${randomBytes(8).toString('hex')}`;
@@ -41,11 +30,10 @@ async function deliver(port: number): Promise<RawAnswer> {
   }
 }
 
-test('with few open files a receiver warns, and accepts deliveries even if more sockets are idle', async () => {
+test('with few open files a receiver accepts deliveries even if more sockets are idle', async () => {
   const receiver = startCommand(['receiver'], { env, openFilesMax: 512 });
   onTestFinished(() => void receiver.end('SIGKILL'));
   const port = Number(/:(\d+)\/webhooks/.exec(await receiver.printed(/receiver: POST/))?.[1]);
-  expect(receiver.stdout()).toContain('accepts 256 connections at once instead of 8192');
   const idle: RawConnection[] = [];
   for (let round = 0; round < 20; round += 1) {
     const opened = Array.from({ length: 50 }, () => RawConnection.open(port));

@@ -378,29 +378,6 @@ describe('an action', () => {
     });
   });
 
-  test('ignores dead events, one by its page or all that a filter selects, and no others', async () => {
-    const { ask, post } = await serve();
-    const one = await (await ask(`/events/${trouble.dead}`)).text();
-    const [, to = ''] = /href="(\/act\/events-ignore[^"]+)"/.exec(one.replaceAll('&amp;', '&')) ?? [];
-    expect(await (await ask(to)).text()).toContain('1 dead event matches.');
-    expect((await post(to)).status).toBe(303);
-    expect((await operations())[0]).toMatchObject({
-      action: 'events ignore',
-      outcome: 'done',
-      target: { id: trouble.dead },
-      detail: '1 event ignored',
-    });
-    expect(await (await ask(`/events/${trouble.dead}`)).text()).not.toContain('events-ignore');
-    expect((await post(to)).status).toBe(409);
-    expect(await (await ask('/')).text()).toContain('/act/events-ignore?outcome=dead');
-    expect((await post('/act/events-ignore?outcome=pending')).status).toBe(409);
-    expect((await post('/act/events-ignore?outcome=dead')).status).toBe(303);
-    const { rows } = await warehouse.db.execute(sql`select count(*)::int as n from metersync.events
-      where outcome = 'dead'`);
-    expect(rows).toEqual([{ n: 0 }]);
-    await warehouse.db.execute(sql`update metersync.journal set outcome = 'dead' where id like 'msg_dead_%'`);
-  });
-
   test('that Postgres refuses is noted and shown with its message, without the statement', async () => {
     const { ask, post } = await serve();
     const to = '/act/replay?record=of-a-customer&since=%2B200000-01-01T00:00:00Z';

@@ -6,7 +6,6 @@ import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { array } from '../../db/connection/arrays.ts';
 import { isRefusal } from '../../db/connection/failures.ts';
-import { ignoreEvents } from '../../db/events/ignore-events.ts';
 import { printedBytes } from '../../db/events/printed-size.ts';
 import { type Recorded, recordEvents } from '../../db/events/record-events.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
@@ -187,15 +186,6 @@ test('a walk over kept events passes each event once, even though each replay mo
   await settleAs(db, 'missing', sql`id = any(${array(idsOf(updates), 'text')})`);
   expect((await walk({ outcome: 'missing' })).sort()).toEqual(idsOf(updates));
   expect((await walk({ code: 'EVENT_UNREADABLE' })).sort()).toEqual(idsOf(dead));
-});
-
-test('dead events are ignored, however many are named', async () => {
-  const event = delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00'));
-  await record(event);
-  // The protocol counts parameters in 16 bits.
-  const named = [event.id, ...Array.from({ length: 70_000 }, (_, n) => `msg_${n}`)];
-  expect(await ignoreEvents(warehouse.db, named)).toEqual([event.id]);
-  expect(await journal(event)).toMatchObject({ outcome: 'ignored', error_code: 'EVENT_UNREADABLE' });
 });
 
 test('the journal has the workflow that recorded an event, and how many readings the event announced', async () => {

@@ -81,6 +81,7 @@ export async function listening({
   const receiver = buildReceiver({
     verify: createVerifier({ secrets, families: headerFamilies(headerPrefix), now, toleranceSeconds: 300 }),
     accept: (event, arrivedAt) => commit.accept(event, arrivedAt),
+    drain: () => commit.drain(),
     ready,
     now,
     clock: socketClock,
