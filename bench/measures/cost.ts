@@ -40,6 +40,13 @@ async function costOfEvents(bench: Bench): Promise<Figures> {
     const used = since(before, timesOf(bench, pipeline, generator));
     figures = { ...figures, ...figuresOf(`InFlight${inFlight}`, used, events) };
   }
+  bench.say(`${size.eventsLone} groups without an event, one after the other`);
+  const before = timesOf(bench, pipeline);
+  await pipeline.process.call('startEmptyGroups', size.eventsLone);
+  figures = {
+    ...figures,
+    ...figuresOf('OfEmptyGroup', since(before, timesOf(bench, pipeline)), size.eventsLone),
+  };
   await pipeline.process.stop();
   return figures;
 }

@@ -54,6 +54,7 @@ export type PipelineCalls = ReturnType<typeof createPipeline>['calls'];
 function createPipeline() {
   const running: Running[] = [];
   let stopping = false;
+  let startHere: Start | undefined;
   const stop = async (): Promise<void> => {
     stopping = true;
     await Promise.all(running.splice(0).map((part) => part.stop()));
@@ -68,7 +69,7 @@ function createPipeline() {
     }: PipelineInput): Promise<{ port: number; metricsUrl?: string | undefined }> => {
       stopping = false;
       const log = createLog({ level: 'warn', file: logFile });
-      let startHere: Start | undefined;
+      startHere = undefined;
       const settings = readSettings({});
       const databaseUrl = worker?.databaseUrl ?? '';
       const readHealth = healthOf({ settings, databaseUrl, temporal });
@@ -132,6 +133,14 @@ function createPipeline() {
     },
     /** Stops the parts; others may be started. */
     stop,
+    /** Starts groups without events, one after the other: what Temporal costs for a workflow that does nothing. */
+    startEmptyGroups: async (count: number): Promise<void> => {
+      const start = startHere;
+      if (start === undefined) throw new Error('no worker runs here that could take an eager start');
+      for (let left = count; left > 0; left -= 1) {
+        await start({ workflowId: `empty:${left}`, group: { events: [] }, withinMs: 5_000 });
+      }
+    },
     /** Returns the resident memory of this process in bytes. */
     memory: async (): Promise<number> => process.memoryUsage().rss,
     /** Returns the processor time of this process so far, in milliseconds. */
