@@ -1,16 +1,55 @@
+import { WarehouseAway } from '../../app/warehouse/absence.ts';
 import type { TracedKind } from '../../contract/names.ts';
 import { formatTime } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { type Found, findById, findByName } from '../../db/read/find.ts';
 import { type Trace, traceRecord } from '../../db/read/trace.ts';
+import { openEventsOf } from '../../operations/open-events.ts';
 import { factsOf, isPartOf, timelineOf } from '../../operations/timeline.ts';
+import { withContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 /** `metersync trace`: prints the history of one record: events, workflows, runs, versions and times. */
 export async function trace(
+  kind: TracedKind,
+  id: string,
+  options: { all?: boolean; json?: boolean },
+): Promise<void> {
+  try {
+    await traceInWarehouse(kind, id, options);
+  } catch (error) {
+    if (error instanceof WarehouseAway) await traceInTemporal(kind, id, options);
+    throw error;
+  }
+}
+
+/** What needs no Postgres: the events that Temporal keeps until they can be recorded. */
+async function traceInTemporal(kind: TracedKind, id: string, { json }: { json?: boolean }): Promise<void> {
+  const need = {
+    postgres: false,
+    temporal: 'if running',
+    service: false,
+    quiet: true,
+    existing: true,
+  } as const;
+  await withContext(need, async ({ stack }) => {
+    if (!stack.hasTemporal) return;
+    const open = await openEventsOf(stack.temporal, kind, kind === 'meter' ? id : id.toLowerCase());
+    if (json) return printJson({ openEvents: open });
+    print(
+      `${kind} ${id}: ${counted(open.length, 'event')} in Temporal, to be recorded when Postgres answers`,
+      ...open.map(
+        (event) =>
+          `${formatTime(event.receivedAt)}  event ${event.id}: ${event.type}, received; ${event.workflowId}`,
+      ),
+    );
+  });
+}
+
+async function traceInWarehouse(
   kind: TracedKind,
   id: string,
   options: { all?: boolean; json?: boolean },

@@ -2,11 +2,13 @@ import { describe, expect, inject, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
 import { serveConsole } from '../support/console.ts';
 import { startDeafened } from '../support/deafened.ts';
 import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
+import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** Postgres accepts connections and says nothing, as while its process is stopped or its disk hangs. */
@@ -39,7 +41,6 @@ describe('every command says the same sentence', () => {
     [['events', 'list']],
     [['deletes', 'approve', id]],
     [['export', 'bills']],
-    [['trace', 'document', id]],
     [['backfill', 'all']],
     [['migrate', '--plan']],
   ])('in metersync %j', async (args) => {
@@ -47,6 +48,36 @@ describe('every command says the same sentence', () => {
       status: 1,
       stdout: '',
       stderr: `metersync: ${sentence}\nWhat to do: Start Postgres, or correct DATABASE_URL.`,
+    });
+  });
+
+  test('in trace, together with what Temporal has about the record', async () => {
+    const { client, close } = await connectClient(temporal);
+    const event = (name: string, record: string) => ({
+      id: name,
+      timestamp: 1,
+      receivedAt: '2026-11-22T01:10:00.000Z',
+      body: JSON.stringify({
+        eventType: 'document.updated.v2',
+        id: record,
+        company: { id },
+        updated: '2026-11-22T01:00:00.000Z',
+      }),
+    });
+    await client.workflow.start(workflowNames.applyEvents, {
+      workflowId: 'events/one+1/1',
+      taskQueue: taskQueues.events,
+      args: [{ events: [event('one', id), event('two', id.replace('5', '6'))] }],
+    });
+    await close();
+    await until('Temporal lists the group', async () => {
+      const { status, stdout, stderr } = await runCommand(['trace', 'document', id], { env });
+      expect([status, stderr]).toEqual([1, expect.stringContaining(sentence)]);
+      return (
+        stdout ===
+        `document ${id}: 1 event in Temporal, to be recorded when Postgres answers
+2026-11-22 01:10:00Z  event one: document.updated.v2, received; events/one+1/1`
+      );
     });
   });
 
