@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { serverWaits } from '../contract/retry-policy.ts';
+import { withTimeout } from '../db/connection/with-timeout.ts';
 import { prepareFolder } from '../embedded/folder.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
 import { claimFolder, readRunning } from '../embedded/running.ts';
@@ -7,6 +9,7 @@ import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import type { Settings } from './settings/settings.ts';
 import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
+import { WarehouseAway } from './warehouse/absence.ts';
 
 /** Postgres and Temporal, either those that the environment names or embedded ones. */
 export interface Stack {
@@ -114,10 +117,16 @@ export async function openStack(
     return await embedded.postgres.ensureDatabase(name, rights);
   };
   // Migrations make the roles of writers and analysts; the owner makes logins that have them.
-  const ofEmbedded = async () =>
-    need.existing && !embedded.owned
-      ? embedded.postgres?.databaseUrl(warehouseDatabase)
-      : await databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas });
+  const ofEmbedded = async () => {
+    const url = embedded.postgres?.databaseUrl(warehouseDatabase) ?? '';
+    if (need.existing && !embedded.owned) return url;
+    const made = databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas });
+    // A server that another process started may hang.
+    if (embedded.owned) return await made;
+    return await withTimeout(made, serverWaits.answerMs).catch((error: unknown) => {
+      throw new WarehouseAway(url, error);
+    });
+  };
   const databaseUrl = (standInPostgres ? await ofEmbedded() : settings.databaseUrl) ?? '';
   const standIns: string[] = [];
   if (standInPostgres)

@@ -230,10 +230,12 @@ export const serverWaits = {
   /** How long counts of fields wait in memory: they are lost when the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
   /**
-   * How long a command or a page waits for the first answer of Postgres. With the start of the command that
-   * is less than three seconds, because a person is waiting.
+   * How long a command or a page waits for the first answer of Postgres or Temporal. With the start of the
+   * command that is about three seconds, because a person is waiting. Whoever needs both asks them at once.
    */
   answerMs: 2 * seconds,
+  /** The same for a server that is asked only because the other did not answer. */
+  secondAnswerMs: 1 * seconds,
   /** How long the end of a command waits for connections to close, because a server that hangs closes none. */
   closeMs: 200,
   /** Time-out of a health page or a monitor, for each server. */
@@ -267,6 +269,8 @@ export const monitorPolicy = {
   pollWithinMs: 3 * minutes,
   /** Time-out of `metersync healthcheck`: containers ask every few seconds. */
   checkWithinMs: 4 * seconds,
+  /** Time-out of the first answer of Postgres and Temporal: less, so that `/readyz` can say which is away. */
+  answerMs: 3 * seconds,
 } as const;
 
 /** The console. */

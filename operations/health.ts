@@ -1,7 +1,8 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import type { LookResult } from '../activities/watch.ts';
 import type { Settings } from '../app/settings/settings.ts';
-import { certificateExpiry, inWords, type TemporalPlace } from '../app/temporal/place.ts';
+import { certificateExpiry, type TemporalPlace } from '../app/temporal/place.ts';
+import { TemporalAway } from '../app/temporal/problem.ts';
 import { readPollers } from '../app/temporal/queue-pollers.ts';
 import { readScheduleHealth } from '../app/temporal/schedules.ts';
 import { withClient } from '../app/temporal/temporal.ts';
@@ -32,7 +33,7 @@ export async function readDeployment(options: {
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
   readonly wanted?: readonly RunKind[];
-  /** How long to wait until Postgres says anything at all. */
+  /** How long to wait until Postgres or Temporal says anything at all. */
   readonly answerMs?: number | undefined;
 }): Promise<Health> {
   const [ofWarehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
@@ -47,7 +48,7 @@ export async function readDeployment(options: {
 /**
  * Makes the function that reads the health of a deployment over a connection to its warehouse. The client
  * certificate for Temporal is judged as it is now: a process keeps the one that it began with.
- * @param options.answerMs how long to wait until Postgres says anything at all: people wait shortly
+ * @param options.answerMs how long to wait until a server says anything at all: people wait shortly
  */
 export function healthOf({
   settings,
@@ -124,6 +125,7 @@ async function readTemporal({
   temporal: place,
   expiresAt,
   now,
+  answerMs,
   wanted = [],
 }: Parameters<typeof readDeployment>[0]): Promise<TemporalHealth | Away> {
   if (place === undefined)
@@ -133,26 +135,31 @@ async function readTemporal({
     };
   const nowMs = now(db);
   try {
-    const health = await askPlace(place, async (client) => await askTemporal(client, await nowMs, wanted));
+    const health = await askPlace(
+      place,
+      async (client) => await askTemporal(client, await nowMs, wanted),
+      answerMs,
+    );
     return { ...health, foundAwaySince: null, certificate: certificateOf(expiresAt, await nowMs) };
   } catch (error) {
-    return {
-      away: (error as Error).message,
-      todo: 'Start Temporal, or correct TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE.',
-    };
+    const todo = error instanceof TemporalAway ? error.todo : 'Correct the settings that it names.';
+    return { away: (error as Error).message, todo };
   }
 }
 
-/** Asks Temporal within the time of a health page. @throws Error that says where it is */
-async function askPlace<T>(place: TemporalPlace, ask: (client: Client) => Promise<T>): Promise<T> {
-  const { healthWithinMs } = serverWaits;
+/** Asks Temporal within the time of a health page. @throws TemporalAway without a first answer within `answerMs` */
+async function askPlace<T>(
+  place: TemporalPlace,
+  ask: (client: Client) => Promise<T>,
+  answerMs: number = serverWaits.healthWithinMs,
+): Promise<T> {
   return await withClient(
     place,
     async (client) => {
-      const asked = client.withDeadline(Date.now() + healthWithinMs, () => ask(client));
-      return await asked.catch((error: unknown) => Promise.reject(inWords(error, place)));
+      const asked = client.withDeadline(Date.now() + serverWaits.healthWithinMs, () => ask(client));
+      return await asked.catch((error: unknown) => Promise.reject(new TemporalAway(place, error)));
     },
-    healthWithinMs,
+    answerMs,
   );
 }
 

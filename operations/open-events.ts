@@ -17,7 +17,7 @@ export interface OpenEvent extends Pick<DeliveredEvent, 'id' | 'receivedAt'> {
 /** Groups that are looked through: while Postgres is away, they add up. */
 const groupsMax = 200;
 
-/** Lists the events of a record that are not recorded yet, by Temporal alone, oldest first. */
+/** Lists the events of a record that are not recorded yet, from Temporal only, oldest first. */
 export async function openEventsOf(
   place: TemporalPlace,
   kind: TracedKind,
@@ -47,7 +47,7 @@ export async function openEventsOf(
       if (groups === groupsMax) break;
     }
   };
-  await withClient(place, list, serverWaits.healthWithinMs);
+  await withClient(place, list, serverWaits.secondAnswerMs);
   return found.toSorted((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1));
 }
 

@@ -5,7 +5,7 @@ import { serverWaits } from '../../contract/retry-policy.ts';
 import type { ServerWait } from '../process/running.ts';
 import { serverWait } from '../process/server-wait.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
-import { type TemporalProblem, temporalProblem } from './problem.ts';
+import { TemporalAway } from './problem.ts';
 
 export interface ArrivalWaits {
   readonly everyMs: number;
@@ -37,14 +37,12 @@ export async function awaitTemporal(
     const logged = new Set<string>();
     let refusedAt: number | undefined;
     for (let problem = first; problem !== undefined; problem = await look(place, stopping.signal)) {
-      const { refused, reason } = problem;
+      const { refused, finding, todo, reason } = problem;
       const words = refused
-        ? problem.words
-        : `${problem.words}: waiting for it; meanwhile deliveries are answered with 503 and no work is done`;
+        ? `${finding}. ${todo}`
+        : `${finding}: waiting for it; meanwhile deliveries are answered with 503 and no work is done`;
       refusedAt = refused ? (refusedAt ?? performance.now()) : undefined;
-      if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) {
-        throw new Error(`${words} (${reason})`);
-      }
+      if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) throw problem;
       if (!logged.has(words)) log[refused ? 'error' : 'warn']({ reason }, words);
       logged.add(words);
       await wait(waits.everyMs, undefined, { signal: stopping.signal });
@@ -56,7 +54,7 @@ export async function awaitTemporal(
 }
 
 /** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */
-async function look(place: TemporalPlace, signal: AbortSignal): Promise<TemporalProblem | undefined> {
+async function look(place: TemporalPlace, signal: AbortSignal): Promise<TemporalAway | undefined> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = Connection.lazy({ ...connectionOptions, channelArgs: direct, interceptors: [] });
   try {
@@ -67,7 +65,7 @@ async function look(place: TemporalPlace, signal: AbortSignal): Promise<Temporal
     );
     return undefined;
   } catch (error) {
-    return temporalProblem(error, whereIs(place), namespace);
+    return new TemporalAway(place, error);
   } finally {
     await connection.close();
   }

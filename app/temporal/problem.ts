@@ -1,40 +1,56 @@
 import { isGrpcServiceError } from '@temporalio/client';
+import { formatSeconds } from '../../contract/times.ts';
+import { connectOptions, type TemporalPlace, whereIs } from './place.ts';
 
-export interface TemporalProblem {
+/** Temporal cannot be used. Its message is the same in each command, page and alarm. */
+export class TemporalAway extends Error {
   /** Whether Temporal answered with a refusal, so that waiting may not help. */
   readonly refused: boolean;
-  /** What is wrong and what to do. Each attempt with the same finding gives the same text. */
-  readonly words: string;
+  /** What is wrong, without the reason, which may differ from one attempt to the next. */
+  readonly finding: string;
+  readonly todo: string;
   readonly reason: string;
+
+  constructor(place: TemporalPlace, error: unknown) {
+    const said = reasonOf(error);
+    const { refused = true, finding, todo } = findingOf(place, error, said);
+    // Something accepts the connection, and says nothing that a client without TLS understands.
+    const hint = said === 'Failed to connect' ? ': if the server requires TLS, set TEMPORAL_TLS=true' : '';
+    const reason = `${said}${hint}`;
+    super(`${finding}: ${reason}`, { cause: error });
+    this.name = 'TemporalAway';
+    this.refused = refused;
+    this.finding = finding;
+    this.todo = todo;
+    this.reason = reason;
+  }
 }
 
 const [notFound, permissionDenied, unauthenticated] = [5, 7, 16];
 
-export function temporalProblem(error: unknown, where: string, namespace: string): TemporalProblem {
-  const reason = reasonOf(error);
-  const refusal = (words: string): TemporalProblem => ({ refused: true, words, reason });
+function findingOf(
+  place: TemporalPlace,
+  error: unknown,
+  reason: string,
+): Pick<TemporalAway, 'finding' | 'todo'> & { refused?: boolean } {
+  const where = whereIs(place);
   const code = isGrpcServiceError(error) ? error.code : undefined;
-  if (code === notFound) {
-    return refusal(
-      `${where} has no namespace ${namespace}: correct TEMPORAL_NAMESPACE, or create the namespace`,
-    );
-  }
-  if (code === permissionDenied || code === unauthenticated) {
-    return refusal(
-      `${where} refuses the credentials: correct TEMPORAL_API_KEY or the client certificate, and TEMPORAL_NAMESPACE`,
-    );
-  }
-  if (/\b(SSL|TLS)\b|certificate|CERT_/i.test(reason)) {
-    return refusal(`TLS to ${where} fails: correct TEMPORAL_TLS and its certificates`);
-  }
+  if (code === notFound)
+    return {
+      finding: `${where} has no namespace ${connectOptions(place).namespace}`,
+      todo: 'Correct TEMPORAL_NAMESPACE, or create the namespace.',
+    };
+  if (code === permissionDenied || code === unauthenticated)
+    return {
+      finding: `${where} refuses the credentials`,
+      todo: 'Correct TEMPORAL_API_KEY or the client certificate, and TEMPORAL_NAMESPACE.',
+    };
+  if (/\b(SSL|TLS)\b|certificate|CERT_/i.test(reason))
+    return { finding: `TLS to ${where} fails`, todo: 'Correct TEMPORAL_TLS and its certificates.' };
   return {
     refused: false,
-    words: `${where} is away`,
-    // Something accepts the connection, and says nothing that a client without TLS understands.
-    reason:
-      reason === 'Failed to connect'
-        ? `${reason}: if the server requires TLS, set TEMPORAL_TLS=true`
-        : reason,
+    finding: `${where} does not answer`,
+    todo: 'Start Temporal, or correct TEMPORAL_ADDRESS.',
   };
 }
 
@@ -46,6 +62,10 @@ function reasonOf(error: unknown): string {
       : String(error);
   return (
     message
+      .replace(
+        /^Deadline exceeded after ([\d.]+)s.*$/s,
+        (_, seconds: string) => `no answer within ${formatSeconds(Number(seconds))}`,
+      )
       .replace(/^No connection established\. Last error: (Error: )?/, '')
       .replace(/[.\s]*Resolution note:\s*$/, '')
       // The time of the attempt.

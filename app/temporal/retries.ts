@@ -37,7 +37,12 @@ function endedCall(details: string): Call {
 }
 
 /** Retries requests as the SDK does by default, without harm when their connection is closed meanwhile. */
-export const retries: readonly Interceptor[] = [
-  makeGrpcRetryInterceptor(defaultGrpcRetryOptions()),
-  endWhenClosed,
-];
+export const retries: readonly Interceptor[] = retriesIf(() => true);
+
+/** The same, where a request is retried only if it failed while `isOn`. */
+export function retriesIf(isOn: () => boolean): Interceptor[] {
+  const usual = defaultGrpcRetryOptions();
+  const retryableDecider: typeof usual.retryableDecider = (...failed) =>
+    isOn() && usual.retryableDecider(...failed);
+  return [makeGrpcRetryInterceptor({ ...usual, retryableDecider }), endWhenClosed];
+}

@@ -17,9 +17,9 @@ import {
 import { ownRunsWithinMs, serverWaits } from '../../contract/retry-policy.ts';
 import type { Start } from '../../receiver/start-group.ts';
 import { payloadCodec } from './payload-codec.ts';
-import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
-import { temporalProblem } from './problem.ts';
-import { retries } from './retries.ts';
+import { connectOptions, direct, type TemporalPlace } from './place.ts';
+import { TemporalAway } from './problem.ts';
+import { retries, retriesIf } from './retries.ts';
 
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
@@ -35,47 +35,40 @@ export function lazyClient(place: TemporalPlace): { client: Client; close(): Pro
 }
 
 /**
- * Connects a client, trying for some seconds.
- * @throws Error that says what to do if Temporal does not answer or has no such namespace
+ * Connects a client. Temporal has to answer one request within the time, which is not retried: a refused
+ * connection fails at once. Later requests are.
+ * @throws TemporalAway if Temporal does not answer or has no such namespace
  */
 export async function connectClient(
   place: TemporalPlace,
   withinMs: number = serverWaits.temporalConnectMs,
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { connectionOptions, namespace } = connectOptions(place);
-  const connectTimeout = withinMs;
-  let connection: Connection | undefined;
+  let answered = false;
+  const connection = Connection.lazy({
+    ...connectionOptions,
+    channelArgs: direct,
+    interceptors: retriesIf(() => answered),
+  });
+  const close = () => connection.close();
   try {
-    connection = await Connection.connect({
-      ...connectionOptions,
-      connectTimeout,
-      channelArgs: direct,
-      interceptors: [...retries],
-    });
-    const { workflowService } = connection;
     await connection.withDeadline(Date.now() + withinMs, () =>
-      workflowService.describeNamespace({ namespace }),
+      connection.workflowService.describeNamespace({ namespace }),
     );
   } catch (error) {
-    await connection?.close();
-    const { refused, words, reason } = temporalProblem(error, whereIs(place), namespace);
-    throw new Error(
-      refused ? `${words} (${reason})` : `${words}: start it, or correct TEMPORAL_ADDRESS (${reason})`,
-      {
-        cause: error,
-      },
-    );
+    await close();
+    throw new TemporalAway(place, error);
   }
-  const open = connection;
-  const client = new Client({ connection: open, namespace, dataConverter: dataConverterOf(place) });
-  return { client, close: () => open.close() };
+  answered = true;
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
+  return { client, close };
 }
 
-/** Works with a client that it connects, and closes it. */
+/** Works with a client that it connects, and closes it. Somebody waits, so Temporal has to answer soon. */
 export async function withClient<T>(
   place: TemporalPlace,
   work: (client: Client) => Promise<T>,
-  withinMs?: number,
+  withinMs: number = serverWaits.answerMs,
 ): Promise<T> {
   const { client, close } = await connectClient(place, withinMs);
   try {

@@ -4,6 +4,7 @@ import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import type { Settings } from '../../app/settings/settings.ts';
 import { awaitTemporal } from '../../app/temporal/arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
+import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Health } from '../../health/measured.ts';
 import { sandboxControl } from '../../sandbox/control/client.ts';
 import { type Context, openContext } from '../context.ts';
@@ -135,7 +136,7 @@ async function monitorOf(parts: readonly Part[], context: Context): Promise<Moni
     ]);
     const { databaseUrl, temporal } = stack;
     const { db } = openWarehouse(settings, databaseUrl, log, 1);
-    const read = healthOf({ settings, databaseUrl, temporal });
+    const read = healthOf({ settings, databaseUrl, temporal, answerMs: monitorPolicy.answerMs });
     return () => read(db);
   };
   const readHealth = async (): Promise<Health> => {

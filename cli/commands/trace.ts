@@ -8,7 +8,7 @@ import { type Trace, traceRecord } from '../../db/read/trace.ts';
 import { openEventsOf } from '../../operations/open-events.ts';
 import { factsOf, isPartOf, timelineOf } from '../../operations/timeline.ts';
 import { withContext } from '../context.ts';
-import { print, printJson } from '../print.ts';
+import { print, printJson, say } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -21,7 +21,8 @@ export async function trace(
   try {
     await traceInWarehouse(kind, id, options);
   } catch (error) {
-    if (error instanceof WarehouseAway) await traceInTemporal(kind, id, options);
+    if (error instanceof WarehouseAway)
+      await traceInTemporal(kind, id, options).catch(({ message }: Error) => say(message));
     throw error;
   }
 }

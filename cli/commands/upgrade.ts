@@ -1,7 +1,7 @@
 import { installRuntime } from '../../app/temporal/native.ts';
 import { dataConverterOf, withClient } from '../../app/temporal/temporal.ts';
 import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
-import { planOf } from '../../app/warehouse/prepare.ts';
+import { planOf, requireAnswer } from '../../app/warehouse/prepare.ts';
 import { counted } from '../../contract/words.ts';
 import { checkUpgrade, type UpgradeCheck } from '../../operations/upgrade.ts';
 import { withContext } from '../context.ts';
@@ -20,6 +20,7 @@ export async function upgradeCheck({ temporal = false, json }: UpgradeOptions): 
       throw new Error(
         'no Temporal is running here: set TEMPORAL_ADDRESS to the Temporal of the running deployment',
       );
+    await requireAnswer(settings, stack.databaseUrl, log);
     installRuntime(log);
     const plan = await planOf(settings, stack.databaseUrl, log);
     const check = await withClient(stack.temporal, async (client) => {

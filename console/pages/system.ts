@@ -3,7 +3,6 @@ import { readVersion } from '../../app/process/version.ts';
 import { readSchedule, type ScheduleState } from '../../app/temporal/schedules.ts';
 import { withClient } from '../../app/temporal/temporal.ts';
 import { runKinds } from '../../contract/names.ts';
-import { serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
 import { readServer } from '../../db/read/session.ts';
 import { badge } from '../../web/badge.ts';
@@ -58,10 +57,8 @@ async function readVersions({ deps, health }: Asking): Promise<(readonly [string
 async function schedulesOf(asking: Asking): Promise<Content> {
   const { deps, now } = asking;
   try {
-    const schedules = await withClient(
-      deps.temporal,
-      (client) => Promise.all(runKinds.map((kind) => readSchedule(client, kind))),
-      serverWaits.healthWithinMs,
+    const schedules = await withClient(deps.temporal, (client) =>
+      Promise.all(runKinds.map((kind) => readSchedule(client, kind))),
     );
     return table(
       'Schedules',

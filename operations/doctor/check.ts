@@ -22,7 +22,7 @@ export const notChecked = (saw: string, todo: string | null = null): Verdict => 
   todo,
 });
 
-/** Runs one check. An error makes it fail, with the advice of the failure catalogue, or `todo`. */
+/** Runs one check. An error makes it fail, with its own advice, that of the failure catalogue, or `todo`. */
 export async function check(
   name: string,
   todo: string,
@@ -34,6 +34,8 @@ export async function check(
     if (error instanceof Failure) {
       return { name, ...fail(`${error.code}: ${error.message}`, failureTypes[error.code].operator) };
     }
+    if (error instanceof Error && 'todo' in error)
+      return { name, ...fail(error.message, String(error.todo)) };
     return { name, ...fail(wordsOf(error), todo) };
   }
 }

@@ -71,7 +71,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     const [stored, temporal, service, secrets, receiver, events, health] = await Promise.all([
       storing,
       checkTemporal(options.temporal),
-      storing.then((stored) => examineService(stored, options)),
+      examineService(storing, options),
       checkSecrets(options),
       storing.then((stored) => examineReceiver(stored, options)),
       storing.then(examineEvents),
@@ -176,13 +176,14 @@ async function examineReplicas(db: Database): Promise<Check[]> {
   return some ? [found] : [];
 }
 
-async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {
+/** Checks the service. Its first request does not wait for Postgres, unless it is the sandbox, which needs it. */
+async function examineService(storing: Promise<Stored>, options: DoctorOptions): Promise<Check[]> {
   const { settings, service, standIn, log, now } = options;
   if (service.url === '') {
     const todo = 'Set SERVICE_URL and SERVICE_API_KEY, or run metersync start, which starts a sandbox.';
     return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox is running', todo) }];
   }
-  if (standIn && settings.databaseUrl === undefined && stored.away)
+  if (standIn && settings.databaseUrl === undefined && (await storing).away)
     return [{ name: 'service', ...notChecked('the sandbox stores its records in the same Postgres') }];
   const { client, apiVersion } = openService(
     settings,
@@ -192,7 +193,10 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     doctorPolicy.requests,
   );
   try {
-    const { checks, pinged, failed } = await pingService(() => client.ping(), now);
+    const [{ checks, pinged, failed }, stored] = await Promise.all([
+      pingService(() => client.ping(), now),
+      storing,
+    ]);
     const clock = checkClock(pinged, stored.aheadMs, settings.webhooks.toleranceSeconds);
     const first = [...checks, checkVersion(pinged, apiVersion), clock];
     // All further checks would fail alike at a service that does not answer or refuses the key.

@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
-import { connectClient } from '../../app/temporal/temporal.ts';
+import { withClient } from '../../app/temporal/temporal.ts';
 import { codeOfReason, failureTypes } from '../../contract/failures.ts';
-import { type Check, check, fail, ok, type Verdict, warn } from './check.ts';
+import { type Check, check, ok, type Verdict, warn } from './check.ts';
 
 /** Running workflows that are searched for refused payloads. */
 const runningMax = 200;
@@ -14,18 +14,12 @@ export async function checkTemporal(place: TemporalPlace | undefined): Promise<C
   if (place === undefined) return [];
   const checks: Check[] = [];
   const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
-  const temporal = await check('Temporal', todo, async () => {
-    const connected = await connectClient(place).catch((error: Error) => error);
-    // Its own message. `check` would show the message of its cause, gRPC.
-    if (connected instanceof Error) return fail(connected.message, todo);
-    const { client, close } = connected;
-    try {
+  const temporal = await check('Temporal', todo, () =>
+    withClient(place, async (client) => {
       checks.push(await check('payloads', todo, () => judgePayloads(client, place)));
       return ok(`answers; namespace ${client.options.namespace}`);
-    } finally {
-      await close();
-    }
-  });
+    }),
+  );
   return [temporal, ...checks];
 }
 

@@ -42,7 +42,7 @@ test('logs an unknown namespace at once, and ends if nobody creates it', async (
   const wait = await awaitTemporal({ address, namespace: 'nowhere' }, log, waits);
   expect(wait.isThere()).toBe(false);
   await expect(wait.arrived).rejects.toThrow(
-    /^Temporal at \S+ \(TEMPORAL_ADDRESS\) has no namespace nowhere: correct TEMPORAL_NAMESPACE/,
+    /^Temporal at \S+ \(TEMPORAL_ADDRESS\) has no namespace nowhere: /,
   );
   expect(lines.map(({ level }) => level)).toEqual([50]);
 });
@@ -55,9 +55,7 @@ test('ends if a connection cannot be secured', async () => {
     recorded().log,
     waits,
   );
-  await expect(wait.arrived).rejects.toThrow(
-    /^TLS to Temporal at .* fails: correct TEMPORAL_TLS and its certificates \(.*SSL/,
-  );
+  await expect(wait.arrived).rejects.toThrow(/^TLS to Temporal at .* fails: .*SSL/);
 });
 
 test('says in one line that Temporal cannot be reached and what to try, starts no part, and can be stopped', async () => {
@@ -79,7 +77,7 @@ test('says in one line that Temporal cannot be reached and what to try, starts n
   await until('it was looked for some more times', () => looks >= 5);
   await part.stop();
   expect({ begun, there: wait.isThere() }).toEqual({ begun: false, there: false });
-  const words = `Temporal at ${place} (TEMPORAL_ADDRESS) is away: waiting for it`;
+  const words = `Temporal at ${place} (TEMPORAL_ADDRESS) does not answer: waiting for it`;
   expect(lines).toMatchObject([
     {
       level: 40,

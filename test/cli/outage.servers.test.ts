@@ -1,17 +1,24 @@
-import { describe, expect, inject, test } from 'vitest';
+import { once } from 'node:events';
+import { realpathSync } from 'node:fs';
+import { createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
+import { identify } from '../../embedded/processes.ts';
+import { writeRunning } from '../../embedded/running.ts';
 import { runCommand } from '../support/command.ts';
 import { serveConsole } from '../support/console.ts';
 import { startDeafened } from '../support/deafened.ts';
+import { temporaryFolder } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** Postgres accepts connections and says nothing, as while its process is stopped or its disk hangs. */
+/** A server accepts connections and says nothing, as while its process is stopped or its disk hangs. */
 
 const warehouse = await forFile(createWarehouse());
 const deafened = await forFile(startDeafened(warehouse.url));
@@ -33,6 +40,8 @@ const sentence = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer:
 // Its pools have connections then, which fall silent, too.
 for (const path of ['/', '/runs', '/events']) expect((await fetch(running.url + path)).status).toBe(200);
 deafened.deafen();
+const frozenTemporal = await forFile(startDeafened(`http://${temporal.address}`));
+frozenTemporal.deafen();
 
 const id = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
 
@@ -120,4 +129,79 @@ describe('every page says it, too', () => {
       expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(sentence)]);
     }
   });
+});
+
+describe('without Temporal, every command says the same sentence, after one wait and without another try', () => {
+  const frozen = new URL(frozenTemporal.url).host;
+  const nobody = '127.0.0.1:1';
+  const away = (address: string, reason: string) =>
+    `Temporal at ${address} (TEMPORAL_ADDRESS) does not answer: ${reason}`;
+  const todo = 'What to do: Start Temporal, or correct TEMPORAL_ADDRESS.';
+  const places = [
+    [frozen, away(frozen, 'no answer within 2 s')],
+    [nobody, away(nobody, `connect ECONNREFUSED ${nobody}`)],
+    [
+      'no-such-host.invalid:7233',
+      away('no-such-host.invalid:7233', 'Name resolution failed for target dns:no-such-host.invalid:7233'),
+    ],
+  ] as const;
+  const withPostgres = { ...env, DATABASE_URL: warehouse.url };
+
+  test.each(places)('at %s', async (TEMPORAL_ADDRESS, sentence) => {
+    const at = { env: { ...withPostgres, TEMPORAL_ADDRESS } };
+    const stderr = `metersync: ${sentence}\n${todo}`;
+    for (const args of [['schedule', 'show'], ['backfill', 'all'], ['resume']])
+      expect(await runCommand(args, at)).toEqual({ status: 1, stdout: '', stderr });
+    const { stdout } = await runCommand(['status'], at);
+    expect(stdout).toContain(`Unknown: Temporal: ${sentence}\n    ${todo}`);
+    const doctor = await runCommand(['doctor'], at);
+    expect(doctor.stdout.split(sentence), 'it is said once').toHaveLength(2);
+    expect(doctor.stdout).toContain(todo);
+  });
+
+  test('and the first request is sent once', async () => {
+    const seen: (string | undefined)[] = [];
+    const server = createServer();
+    server.on('stream', (stream, headers) => {
+      seen.push(headers[':path']);
+      const unavailable = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '14' };
+      stream.respond(unavailable, { endStream: true });
+    });
+    server.listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await expect(connectClient({ address })).rejects.toThrow(away(address, ''));
+    expect(seen).toEqual([expect.stringContaining('DescribeNamespace')]);
+  });
+
+  test('and with Postgres away, too, both are named', async () => {
+    const both = { env: { ...env, TEMPORAL_ADDRESS: frozen } };
+    const answer = await runCommand(['trace', 'document', id], both);
+    expect(answer.stderr).toContain(away(frozen, 'no answer within 1 s'));
+    expect(answer.stderr).toContain(sentence);
+    const status = await runCommand(['status'], both);
+    for (const said of [away(frozen, 'no answer within 2 s'), sentence])
+      expect(status.stdout).toContain(said);
+  });
+});
+
+test('a command that may make a database does not wait for the server of another process', async () => {
+  const folder = await temporaryFolder();
+  onTestFinished(() => folder.remove());
+  const { port, hostname } = new URL(deafened.url);
+  const owner = identify(process.pid);
+  const postgres = { port: Number(port), user: 'postgres', password: 'geheim' };
+  writeRunning(folder.path, {
+    state: 'running',
+    owner,
+    dir: realpathSync(folder.path),
+    servers: {},
+    addresses: { postgres },
+  });
+  const { stderr } = await runCommand(['migrate', '--plan'], { env: { METERSYNC_DIR: folder.path } });
+  expect(stderr).toBe(
+    `metersync: Postgres at ${hostname}:${port}/metersync (DATABASE_URL) does not answer: no answer within 2 s
+What to do: Start Postgres, or correct DATABASE_URL.`,
+  );
 });

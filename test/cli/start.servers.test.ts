@@ -111,7 +111,7 @@ describe('metersync start on servers of the user', () => {
         .stdout()
         .split('\n')
         .filter((line) => line.includes(what)).length;
-    expect([said(' is away: waiting for it'), said(' answers now')]).toEqual([1, 1]);
+    expect([said(' does not answer: waiting for it'), said(' answers now')]).toEqual([1, 1]);
     expect(said('No workflows registered')).toBe(0);
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
   });
@@ -238,7 +238,7 @@ describe('the stand-ins of metersync start', () => {
     const env = { PATH: `${temporalCache()}:${process.env.PATH}`, TEMPORAL_ADDRESS: '127.0.0.1:1' };
     expect(await runCommand(['backfill', 'all'], { cwd: folder.path, env })).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining('Temporal at 127.0.0.1:1 (TEMPORAL_ADDRESS) is away'),
+      stderr: expect.stringContaining('Temporal at 127.0.0.1:1 (TEMPORAL_ADDRESS) does not answer'),
     });
   });
 
