@@ -261,7 +261,7 @@ function addTry(program: Command): void {
     .option('--companies <n>', 'companies to generate', atLeastOne, 10)
     .option('--documents <n>', 'documents for each company', count, 150)
     .option('--interval-days <n>', 'days of interval readings', count, 7)
-    .option('--events <n>', 'live changes', count, 2_000)
+    .option('--events <n>', 'live changes', count, 1_000)
     .option('--keep', 'keep everything running at the end', false)
     .option('--temporal-ui', "with --keep: serve Temporal's web page, which has no login", false)
     .addHelpText(

@@ -189,8 +189,26 @@ describe('the stand-ins of metersync start', () => {
     await folder.remove();
   });
 
+  /** Asks the embedded warehouse. */
+  async function ask<Row extends pg.QueryResultRow>(text: string, ...values: string[]): Promise<Row[]> {
+    const { postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
+    const db = new pg.Client({ ...postgres, host: '127.0.0.1', database: 'metersync' });
+    await db.connect();
+    const { rows } = await db.query<Row>(text, values);
+    await db.end();
+    return rows;
+  }
+
+  /** Waits until an event of --live is applied, and returns the id of its company. */
+  const companyOfLiveChange = () =>
+    until('live changes arrive', async () => {
+      const [applied] = await ask<{ id: string }>(`select company_id::text as id from metersync.events
+        where outcome = 'applied' and company_id is not null limit 1`);
+      return applied?.id;
+    });
+
   test('accept no event from other users, who do not have the key', { timeout: 60_000 }, async () => {
-    const { temporal, postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
+    const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
     const connection = await Connection.connect({ address: temporal?.address ?? '' });
     const event = delivery({ eventType: 'document.created.v2' });
     await new Client({ connection }).workflow.start(workflowNames.applyEvents, {
@@ -202,22 +220,9 @@ describe('the stand-ins of metersync start', () => {
     await start.printed(/"code":"PAYLOAD_REFUSED","todo":".*temporal-codec-key/);
     await connection.close();
     await start.printed(/PAYLOAD_REFUSED.*event\/forged\/1|event\/forged\/1.*PAYLOAD_REFUSED/);
-    const db = new pg.Client({
-      host: '127.0.0.1',
-      port: postgres?.port,
-      user: postgres?.user,
-      password: postgres?.password,
-      database: 'metersync',
-    });
-    await db.connect();
-    const kept = await db.query('select from metersync.events where id = $1', [event.id]);
-    expect(kept.rowCount).toBe(0);
+    expect(await ask('select from metersync.events where id = $1', event.id)).toEqual([]);
     // Events of --live are applied.
-    await until('live changes arrive', async () => {
-      const live = await db.query(`select from metersync.events where outcome = 'applied' limit 1`);
-      return live.rowCount === 1;
-    });
-    await db.end();
+    await companyOfLiveChange();
   });
 
   test('give their key to a command in the same folder that names their address', {
@@ -225,7 +230,9 @@ describe('the stand-ins of metersync start', () => {
   }, async () => {
     const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
     const env = { PATH: `${temporalCache()}:${process.env.PATH}`, TEMPORAL_ADDRESS: temporal?.address ?? '' };
-    const run = await runCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
+    // One company shows it as well as all of the sandbox's.
+    const args = ['backfill', '--company', await companyOfLiveChange(), '--follow'];
+    const run = await runCommand(args, { cwd: folder.path, env });
     expect(run, run.stderr).toMatchObject({ status: 0, stdout: expect.stringMatching(/: complete$/) });
     const said = start
       .stdout()

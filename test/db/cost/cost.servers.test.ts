@@ -1,10 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { taskQueues, workflowIds, workflowNames } from '../../../contract/names.ts';
 import { connectWarehouse } from '../../../db/connection/connect.ts';
 import { cases, long } from '../../support/cases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { startPipeline } from '../../support/pipeline.ts';
 import { connectExplained, type ExplainedWarehouse, type Ran } from '../../support/plans.ts';
-import { exceptions } from './exceptions.ts';
+import { statementsOf } from '../../support/statements-sent.ts';
+import { exceptions, notMeasured } from './exceptions.ts';
 import { type Complaint, complaintsAbout } from './judge.ts';
 import { analyseAtRest, forgetStatistics, idOf, loadPlots, loadReconciles, prepareTables } from './rows.ts';
 import { everything } from './work/everything.ts';
@@ -197,6 +201,48 @@ test('all work costs as little with plans that a session made while the warehous
 test('every exception is needed', () => {
   expect(exceptions.flatMap(({ statement }) => (excused.has(statement) ? [] : [statement]))).toEqual([]);
 });
+
+test('every statement that a whole run sends has a cost case', {
+  timeout: 240_000,
+}, async () => {
+  // The cases above ran all work here.
+  const measured = await statementsOf(databases.small?.url ?? '');
+  const pipeline = await startPipeline({ size: { companies: 2, documents: 30, intervalDays: 1 } });
+  onTestFinished(() => pipeline.stop());
+  const { service, client } = pipeline;
+  expect(await pipeline.backfill()).toBe('complete');
+  await service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 400] });
+  await service.random(150, 1);
+  await pipeline.settled();
+  const runId = randomUUID();
+  const options = {
+    workflowId: workflowIds.reconcile(runId),
+    taskQueue: taskQueues.backfill,
+    args: [{ runId }],
+  };
+  expect(await client.workflow.execute(workflowNames.reconcile, options)).toBe('complete');
+  await client.workflow.getHandle(workflowIds.checkData(runId)).result();
+  const sent = await statementsOf(pipeline.warehouse.url);
+
+  expect(sent.size).toBeGreaterThan(60);
+  expect(leftOut(sent, measured).join('\n\n')).toBe('');
+  const needless = notMeasured.filter((one) => ![...sent.values()].some((query) => isPart(one, query)));
+  expect(needless, 'they were not sent').toEqual([]);
+
+  // The test can fail.
+  await pipeline.warehouse.db.execute(sql`select account_id from utility.meters where id = 'no meter'`);
+  const more = await statementsOf(pipeline.warehouse.url);
+  expect(leftOut(more, measured)).toEqual(['select account_id from utility.meters where id = $1']);
+});
+
+const isPart = ({ statement }: { readonly statement: string }, query: string): boolean =>
+  `;${query};`.includes(statement);
+
+/** Statements that are neither measured nor exempt. */
+function leftOut(sent: ReadonlyMap<string, string>, measured: ReadonlyMap<string, string>): string[] {
+  const left = [...sent].flatMap(([id, query]) => (measured.has(id) ? [] : [query]));
+  return left.filter((query) => !notMeasured.some((one) => isPart(one, query)));
+}
 
 describe('this test', () => {
   const plot = 2 * everything.length + 1;
