@@ -106,7 +106,8 @@ export async function readUntilProved(
   let read = { readings: 0, total: null as number | null, pages: 0, rejected: 0 };
   for (let pass = 1; pass <= attemptPolicy.passesMax; pass++) {
     const readAt = await warehouseNow(tx);
-    const { consistent, pages, ...counts } = await readPass(tx, warehouse, meterId, pass, passes);
+    const { doubt, shifted, pages, ...counts } = await readPass(tx, warehouse, { meterId, pass }, passes);
+    const consistent = doubt === undefined && !shifted;
     read = { ...counts, pages: read.pages + pages };
     if (consistent && pages === 1) return { ...read, proved: { pass, readAt } };
     if (before !== undefined && (await showsAllOf(tx, pass, before.pass))) return { ...read, proved: before };
@@ -116,11 +117,14 @@ export async function readUntilProved(
   return { ...read, proved: undefined };
 }
 
-async function readPass(
+/**
+ * Reads a listing of readings into the transaction. `doubt` says why it may lack readings, and `shifted` whether
+ * its pages shifted while they were read.
+ */
+export async function readPass(
   tx: Transaction,
   warehouse: Warehouse,
-  meterId: string,
-  pass: number,
+  { meterId, pass }: { readonly meterId: string; readonly pass: number },
   { walk: begin, onPage }: Passes,
 ) {
   const walk = begin();
@@ -137,8 +141,10 @@ async function readPass(
   }
   const { ended, rows: readings, pages } = walk.report();
   const [total = null] = totals;
-  const counted = totals.size <= 1 && (total === null || readings >= total);
+  let doubt: string | undefined;
+  if (ended !== 'last') doubt = 'the last page was not reached';
+  else if (totals.size > 1) doubt = 'the total changed between pages';
+  else if (total !== null && readings < total) doubt = `${readings} readings of a total of ${total}`;
   const shifted = pages > 1 && (await showsTwice(tx, pass));
-  const consistent = ended === 'last' && counted && !shifted;
-  return { consistent, readings, total, pages, rejected };
+  return { doubt, shifted, readings, total, pages, rejected };
 }

@@ -216,6 +216,19 @@ export interface ListedRange {
   readonly pass: number;
 }
 
+/** Counts the readings that a pass showed of a range, and their values that no column holds. */
+export async function countListed(
+  tx: Executor,
+  { range, pass }: Omit<ListedRange, 'meterId'>,
+): Promise<{ readonly readings: number; readonly unreadable: number }> {
+  const values = sql`(select count(*) from jsonb_object_keys(${listedReadings.unreadable}))`;
+  const [counted] = await tx
+    .select({ readings: count(), unreadable: sql`coalesce(sum(${values}), 0)`.mapWith(Number) })
+    .from(listedReadings)
+    .where(and(isOf(pass), startsWithin(range, listedReadings)));
+  return counted ?? { readings: 0, unreadable: 0 };
+}
+
 interface Values {
   readonly usage: string | null;
   readonly quality: string | null;

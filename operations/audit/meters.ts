@@ -1,19 +1,16 @@
-import { readUntilProved } from '../../activities/reading/replace-range.ts';
+import { readPass } from '../../activities/reading/replace-range.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
 import { type Warehouse, withTransaction } from '../../db/connection/connect.ts';
-import {
-  compareIntervals,
-  compareListed,
-  countIntervals,
-  joinKeys,
-  noKeys,
-} from '../../db/read/compare-readings.ts';
+import { compareListed } from '../../db/read/compare-readings.ts';
+import type { Difference } from '../../db/read/compare-records.ts';
 import { unlistedMeters } from '../../db/read/extra-rows.ts';
+import { countListed, makeListedReadings, showsAllOf } from '../../db/records/listed-readings.ts';
+import { refusedAs } from '../../db/records/rejected-records.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
 import { doubtOf, present } from './listing.ts';
-import { walkReadings } from './readings.ts';
 import type { Repairer } from './repairer.ts';
 import { type AuditReport, addTo } from './report.ts';
 import type { Pass, Tally } from './tally.ts';
@@ -71,40 +68,41 @@ export class MeterAudit {
   }
 
   /**
-   * Compares page by page at first. Only if a page differs, or the warehouse has other readings than the
-   * pages, the listing is read once more and compared as a whole.
+   * Reads the listing into a transaction and compares all of it. If it differs and has several pages, it is read
+   * once more: it may have lost a reading that moved between two pages.
    */
   async #pass(found: AuditReport, meterId: string): Promise<Pass> {
-    const { db } = this.#warehouse;
-    let keys = noKeys;
-    let equal = true;
-    const walk = walkReadings(meterId, this.#walk(meterId));
-    for await (const { columns, strays } of walk) {
-      addTo(found, 'intervals', strays, strays.length);
-      const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
-      const all = compared.keys + compared.refused.length;
-      addTo(found, 'intervals', compared.refused, all, compared.unreadable);
-      keys = joinKeys(keys, compared);
-      equal &&= compared.equal;
-    }
-    const doubt = walk.doubt();
-    if (doubt !== undefined) return { doubt };
-    const held = await countIntervals(db, meterId, this.#since);
-    if (equal && !keys.overlap && held === keys.keys) return { doubt };
-    return await this.#compareAll(found, meterId);
-  }
-
-  async #compareAll(found: AuditReport, meterId: string): Promise<Pass> {
     const range = this.#since === null ? {} : { start: this.#since };
+    const walk = () => this.#walk(meterId);
     return await withTransaction(this.#warehouse.db, async (tx) => {
-      const { proved } = await readUntilProved(tx, this.#warehouse, meterId, {
-        walk: () => this.#walk(meterId),
-        onPage: async () => undefined,
-      });
-      if (proved === undefined) return { doubt: 'its pages contradict one another' };
-      addTo(found, 'intervals', await compareListed(tx, { meterId, range, pass: proved.pass }), 0);
-      await this.#repairer?.replaceReadings(tx, { meterId, range, ...proved });
-      return { doubt: undefined };
+      await makeListedReadings(tx);
+      const readAt = await warehouseNow(tx);
+      const refused: Difference[] = [];
+      const first = await readPass(
+        tx,
+        this.#warehouse,
+        { meterId, pass: 1 },
+        {
+          walk,
+          onPage: async (ofPage) => {
+            refused.push(...ofPage.map((one) => ({ id: refusedAs(one), state: 'missing' as const })));
+          },
+        },
+      );
+      const { doubt } = first;
+      if (doubt !== undefined) return { doubt };
+      const listed = { meterId, range, pass: 1 };
+      const differences = await compareListed(tx, listed);
+      if (differences.length > 0 && first.pages > 1) {
+        const again = { walk, onPage: async () => undefined };
+        await readPass(tx, this.#warehouse, { meterId, pass: 2 }, again);
+        if (first.shifted || !(await showsAllOf(tx, 2, 1)))
+          return { doubt: 'its pages contradict one another' };
+      }
+      const { readings, unreadable } = await countListed(tx, listed);
+      addTo(found, 'intervals', [...refused, ...differences], readings + refused.length, unreadable);
+      if (differences.length > 0) await this.#repairer?.replaceReadings(tx, { ...listed, readAt });
+      return { doubt };
     });
   }
 

@@ -1,11 +1,15 @@
 import { type AuditResource, companyResources } from '../../../../contract/endpoints.ts';
 import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
 import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
-import { compareIntervals, compareListed, countIntervals } from '../../../../db/read/compare-readings.ts';
+import { compareListed } from '../../../../db/read/compare-readings.ts';
 import { comparePage } from '../../../../db/read/compare-records.ts';
 import { ownerlessRows, strayRows, unlistedMeters, unlistedRows } from '../../../../db/read/extra-rows.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
-import { addListedReadings, makeListedReadings } from '../../../../db/records/listed-readings.ts';
+import {
+  addListedReadings,
+  countListed,
+  makeListedReadings,
+} from '../../../../db/records/listed-readings.ts';
 import { recordResources } from '../../../../db/resources.ts';
 import { pageOfRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
@@ -62,12 +66,11 @@ export const auditWork: readonly Work[] = [
     run: async (warehouse, plot) => {
       const { db } = warehouse;
       const [meterId, columns] = [meterOf(plot, 1), otherReadings()];
-      await compareIntervals(warehouse, meterId, columns);
-      await countIntervals(db, meterId);
       await db.transaction(async (tx) => {
         await makeListedReadings(tx);
         await addListedReadings(tx, warehouse, { meterId, pass: 1 }, columns);
         await compareListed(tx, { meterId, range: {}, pass: 1 });
+        await countListed(tx, { range: {}, pass: 1 });
       });
       await unlistedMeters(db, idOf('company', plot), []);
     },
