@@ -3,12 +3,9 @@ import {
   chmodSync,
   cpSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
-  readFileSync,
   readlinkSync,
   realpathSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -30,9 +27,6 @@ export interface PostgresBinaries {
 
 /** Where data is stored that would be in a folder which the account cannot enter, such as /root. */
 const dataElsewhere = '/var/lib/metersync-';
-
-/** Where the programs are copied to if npm has put them into such a folder. */
-const programsElsewhere = '/var/cache/metersync';
 
 /**
  * Finds the account of Postgres; undefined unless this process is root. It is the owner of existing data, or
@@ -75,29 +69,19 @@ export function homeElsewhere(dir: string): string | undefined {
   }
 }
 
-/** Returns programs that the account can run: these, or a copy (60 MB), which all data folders share. */
+/**
+ * Returns programs that the account can run: these, or a copy in a folder that it can enter. The copy is made
+ * at each start, as an upgrade brings other programs: 60 MB, which take 0.3 s.
+ */
 export function reachableBinaries(
   binaries: PostgresBinaries,
   account: PostgresAccount | undefined,
+  enterable: string,
 ): PostgresBinaries {
   const native = dirname(dirname(binaries.postgres));
   if (account === undefined || canEnter(account, native)) return binaries;
-  const { version } = JSON.parse(readFileSync(join(dirname(native), 'package.json'), 'utf8'));
-  const copy = join(programsElsewhere, `postgres-${version}`);
-  if (!existsSync(copy)) {
-    mkdirSync(programsElsewhere, { recursive: true });
-    chmodSync(programsElsewhere, 0o755);
-    // Complete or not at all, even if two starts copy at the same time.
-    const fresh = mkdtempSync(`${copy}.new-`);
-    cpSync(native, fresh, { recursive: true, verbatimSymlinks: true });
-    chmodSync(fresh, 0o755);
-    try {
-      renameSync(fresh, copy);
-    } catch (error) {
-      rmSync(fresh, { recursive: true });
-      if (!existsSync(copy)) throw error;
-    }
-  }
+  const copy = join(enterable, 'programs');
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
   const inCopy = (program: string) => join(copy, 'bin', basename(program));
   return { postgres: inCopy(binaries.postgres), initdb: inCopy(binaries.initdb) };
 }

@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { EmbeddedError } from './failure.ts';
 
 /** Below the range of local ports for outgoing connections, so that no connection takes one of these by chance. */
 const lowestPort = 20_000;
@@ -13,14 +12,19 @@ export type Ports = Record<'postgres' | 'temporal' | 'temporalUi', number>;
 /** Chooses the ports of a data folder: the previous ports if they are still free, and free ports otherwise. */
 export async function choosePorts(dir: string): Promise<Ports> {
   const file = join(dir, 'ports.json');
-  const ports: Partial<Ports> = readPorts(file);
+  const previous = readPorts(file);
+  const ports: Partial<Ports> = {};
   for (const purpose of ['postgres', 'temporal', 'temporalUi'] as const) {
-    const { [purpose]: previous, ...others } = ports;
-    ports[purpose] = await choosePort(previous, Object.values(others));
+    let port = previous[purpose] ?? randomPort();
+    while (Object.values(ports).includes(port) || !(await isFree(port))) port = randomPort();
+    ports[purpose] = port;
   }
   writeFileSync(file, `${JSON.stringify(ports, null, 2)}\n`, { mode: 0o600 });
   return ports as Ports;
 }
+
+/** At random, so that two stacks that start at the same moment choose different ports. */
+const randomPort = (): number => lowestPort + Math.floor(Math.random() * (highestPort - lowestPort + 1));
 
 /** Whether a server could listen on this port of the loopback address now. */
 export async function isFree(port: number): Promise<boolean> {
@@ -29,15 +33,6 @@ export async function isFree(port: number): Promise<boolean> {
     server.once('error', () => resolve(false));
     server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)));
   });
-}
-
-async function choosePort(previous: number | undefined, taken: readonly number[]): Promise<number> {
-  for (let tries = 0, port = previous; tries < 200; tries++) {
-    if (port !== undefined && !taken.includes(port) && (await isFree(port))) return port;
-    // At random, so that two stacks that start at the same moment choose different ports.
-    port = lowestPort + Math.floor(Math.random() * (highestPort - lowestPort + 1));
-  }
-  throw new EmbeddedError(`No free port on 127.0.0.1 between ${lowestPort} and ${highestPort}.`);
 }
 
 function readPorts(file: string): Partial<Ports> {

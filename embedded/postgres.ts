@@ -53,22 +53,11 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
 
 /** Whether Postgres answers a query at this address. */
 export async function postgresAnswers(address: PostgresAddress): Promise<boolean> {
-  const client = new pg.Client({
-    connectionString: postgresUrl(address, 'postgres'),
-    connectionTimeoutMillis: answerMs,
-    query_timeout: answerMs,
-  });
-  // If the server goes away meanwhile, it does not answer.
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    await client.query('select 1');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    await client.end().catch(() => {});
-  }
+  const asked = connected(postgresUrl(address, 'postgres'), (client) => client.query('select 1'));
+  return await asked.then(
+    () => true,
+    () => false,
+  );
 }
 
 /**
@@ -100,7 +89,9 @@ async function ensureOwned(client: pg.Client, name: string, owner: string): Prom
 }
 
 async function connected<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString });
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: answerMs });
+  // If the server goes away meanwhile, the query fails.
+  client.on('error', () => {});
   await client.connect();
   try {
     return await work(client);

@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { homeElsewhere } from './as-root.ts';
@@ -7,14 +7,13 @@ import { prepareFolder } from './folder.ts';
 import { choosePorts } from './ports.ts';
 import { type EmbeddedPostgres, embeddedPostgres, postgresAnswers } from './postgres.ts';
 import { postgresServer, preparePostgres } from './postgres-data.ts';
-import { isRunning } from './processes.ts';
+import { identify } from './processes.ts';
 import {
   type Addresses,
   claimFolder,
   holderOf,
   type Running,
   readRunning,
-  runningFile,
   type ServerName,
   writeRunning,
 } from './running.ts';
@@ -31,8 +30,6 @@ export interface EmbeddedOptions {
   temporalUi?: boolean;
   /** Receives progress, one line at a time, and servers that ended by themselves. */
   log?: (message: string) => void;
-  /** How long to wait for another process that starts or stops the stack; it may be downloading. */
-  waitMs?: number;
   /** The way of a download; directly when not given. */
   wayTo?: WayTo;
 }
@@ -55,22 +52,16 @@ export interface Embedded {
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   if (!options.postgres && !options.temporal) return { owned: true, stop: async () => {} };
   const dir = resolve(options.dir);
-  const { log = () => {}, waitMs = 300_000 } = options;
+  const { log = () => {} } = options;
   prepareFolder(dir);
-  const deadline = Date.now() + waitMs;
   for (let waited = false; ; waited = true) {
     const attached = attachEmbedded({ ...options, dir });
     if (attached !== undefined) return attached;
     if (holderOf(dir) === undefined) await endLeftBehind(dir);
     const claim = claimFolder(dir);
     if ('release' in claim) return await startServers({ ...options, dir, log }, claim);
-    if (Date.now() > deadline) {
-      throw new EmbeddedError(
-        `Process ${claim.heldBy.pid} has been starting or stopping the stack in ${dir} for ${Math.round(waitMs / 1000)} s.\n` +
-          `If it hangs, stop it (kill ${claim.heldBy.pid}). If it is a process of another program, delete ${runningFile(dir)}`,
-      );
-    }
-    if (!waited) log('another process is starting or stopping the stack of this folder: waiting for it');
+    if (!waited)
+      log(`process ${claim.heldBy.pid} is starting or stopping the stack of this folder: waiting for it`);
     await delay(40);
   }
 }
@@ -121,18 +112,14 @@ export async function eraseFolder(dir: string): Promise<void> {
 
 /** Ends servers whose owner was killed: they hold the data. */
 async function endLeftBehind(dir: string): Promise<void> {
-  const servers = readRunning(dir)?.servers ?? {};
-  const pids = Object.values(servers)
-    .filter(isRunning)
-    .map(({ pid }) => pid);
-  try {
-    await endServers(servers);
-  } catch (error) {
-    throw new EmbeddedError(
-      `Servers of an earlier run still use ${dir} and cannot be stopped: ${(error as Error).message}\n` +
-        `Stop them as the user who started them: kill -INT ${pids.join(' ')}`,
-    );
-  }
+  const { servers = {} } = readRunning(dir) ?? {};
+  await endServers(servers);
+  const { postgres } = servers;
+  // After a crash another program may have the pid of Postgres, which would take it for a Postgres on this data.
+  // Its lock stays in every other case, because it also guards against what a killed Postgres left running.
+  if (postgres === undefined || identify(postgres.pid) === undefined) return;
+  const lock = join(dir, 'postgres', 'postmaster.pid');
+  if (existsSync(lock) && Number.parseInt(readFileSync(lock, 'utf8'), 10) === postgres.pid) rmSync(lock);
 }
 
 type Setup = Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'temporalUi' | 'wayTo'> & {

@@ -3,6 +3,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   writeFileSync,
@@ -12,7 +13,7 @@ import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { reachableBinaries } from '../../embedded/as-root.ts';
-import { readRunning, runningFile } from '../../embedded/running.ts';
+import { readRunning, runningFile, writeRunning } from '../../embedded/running.ts';
 import { type Embedded, eraseFolder, startEmbedded } from '../../embedded/start.ts';
 import { folderWithData, temporaryFolder } from './owner-process.ts';
 
@@ -40,46 +41,41 @@ test('creates data in a folder of its own next to an initdb that outlived its st
   expect(existsSync(join(dir, 'postgres.new-killed'))).toBe(false);
 });
 
-test('explains data of another major version', async () => {
+test('explains data of another major version in the words of Postgres', async () => {
   const dir = folderWithData();
   await (await startPostgres(dir)).stop();
   writeFileSync(join(dir, 'postgres', 'PG_VERSION'), '15\n');
-  await expect(startPostgres(dir)).rejects.toThrow(
-    /written by Postgres 15, and this is Postgres 18.*\n.*move/,
-  );
+  await expect(startPostgres(dir)).rejects.toThrow(/initialized by PostgreSQL version 15.*version 18/);
 });
 
-test('leaves a folder that is not Postgres data unchanged, and explains it', async () => {
+test('leaves a folder that is not Postgres data unchanged, and names what it lacks', async () => {
   const dir = temporaryFolder();
   await mkdir(join(dir, 'postgres'));
   writeFileSync(join(dir, 'postgres', 'novel.txt'), 'Call me Ishmael.');
-  await expect(startPostgres(dir)).rejects.toThrow(/is not a data folder of Postgres.*move it away/);
+  await expect(startPostgres(dir)).rejects.toThrow(join(dir, 'postgres', 'metersync-password'));
+  expect(readdirSync(join(dir, 'postgres'))).toEqual(['novel.txt']);
 });
 
-test('leaves data that another Postgres uses unchanged, and explains it', async () => {
+test('leaves data that another Postgres uses unchanged, and names its process', async () => {
   const dir = folderWithData();
   const stack = await startPostgres(dir);
   const running = readRunning(dir);
   // The next start assumes that somebody started this Postgres by hand.
   rmSync(runningFile(dir));
-  await expect(startPostgres(dir)).rejects.toThrow(
-    `Another Postgres, process ${running?.servers.postgres?.pid}`,
-  );
+  await expect(startPostgres(dir)).rejects.toThrow(`PID ${running?.servers.postgres?.pid}`);
   expect(await answer(stack)).toBe(1);
 });
 
-test('ignores a pid file left by a crash if another program has its pid', async () => {
+test('ignores the lock of a Postgres that was killed if another program has its pid', async () => {
   const dir = folderWithData();
-  await (await startPostgres(dir)).stop();
-  writeFileSync(join(dir, 'postgres', 'postmaster.pid'), `${process.pid}\n${join(dir, 'postgres')}\n`);
-  expect(await answer(await startPostgres(dir))).toBe(1);
-});
-
-test('ignores a pid file left by a crash if a Postgres with other data has its pid', async () => {
-  const [dir, other] = [folderWithData(), folderWithData()];
-  await startPostgres(other);
-  const { pid = 0 } = readRunning(other)?.servers.postgres ?? {};
+  const first = await startPostgres(dir);
+  const running = readRunning(dir);
+  if (running === undefined) throw new Error('nothing runs there');
+  await first.stop();
+  const { pid } = process;
   writeFileSync(join(dir, 'postgres', 'postmaster.pid'), `${pid}\n${join(dir, 'postgres')}\n`);
+  const owner = { pid, started: 'in another life' };
+  writeRunning(dir, { ...running, owner, servers: { postgres: owner } });
   expect(await answer(await startPostgres(dir))).toBe(1);
 });
 
@@ -100,22 +96,18 @@ test('keeps data in a folder that only its user can enter, and erases it with it
   expect([data, dirname(data), dir].filter(existsSync)).toEqual([]);
 });
 
-test('copies programs once, as root, from a folder that only root can enter', async () => {
+test('copies programs, as root, from a folder that only root can enter', () => {
   if (process.getuid?.() !== 0) return;
-  const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
-  const version = `of-a-test-${process.pid}`;
+  const [closed, open] = [mkdtempSync(join(temporaryFolder(), 'closed-')), temporaryFolder()];
   const postgres = join(closed, 'native/bin/postgres');
   mkdirSync(dirname(postgres), { recursive: true });
-  writeFileSync(postgres, '');
-  writeFileSync(join(closed, 'package.json'), JSON.stringify({ version }));
   const account = { uid: 65_534, gid: 65_534 };
-  const copy = `/var/cache/metersync/postgres-${version}`;
-  onTestFinished(() => rmSync(copy, { recursive: true }));
-  const binaries = { postgres, initdb: postgres };
-  expect(reachableBinaries(binaries, account).postgres).toBe(join(copy, 'bin/postgres'));
-  rmSync(postgres);
-  expect(reachableBinaries(binaries, account).postgres).toBe(join(copy, 'bin/postgres'));
-  expect(readdirSync(dirname(copy)).filter((name) => name.includes('.new-'))).toEqual([]);
+  for (const release of ['one', 'the next']) {
+    writeFileSync(postgres, release);
+    const found = reachableBinaries({ postgres, initdb: postgres }, account, open);
+    expect(found.postgres).toBe(join(open, 'programs/bin/postgres'));
+    expect(readFileSync(found.postgres, 'utf8')).toBe(release);
+  }
 });
 
 async function answer(stack: Embedded): Promise<unknown> {
