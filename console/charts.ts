@@ -3,6 +3,7 @@ import { type EventOutcome, eventOutcomes } from '../contract/names.ts';
 import { nameInWords } from '../contract/words.ts';
 import type { HourOfEvents } from '../db/read/arrivals.ts';
 import type { CompanyMonths, MonthMark } from '../db/read/company-months.ts';
+import type { ListedRun } from '../db/read/runs.ts';
 import { amount } from '../operations/report/amounts.ts';
 import { bars, categories, drawChart, grid, legend, seriesColours, values } from '../web/chart.ts';
 import type { Markup } from '../web/markup.ts';
@@ -35,6 +36,37 @@ ${
 }</div>`;
 }
 
+const minutes = (ms: number): number => Math.round(ms / 600) / 100;
+
+/** Draws how long runs took and what they wrote, the oldest first. */
+export function runCharts(ended: readonly ListedRun[], msOf: (run: ListedRun) => number): Markup {
+  const runs = ended.toReversed();
+  const names = runs.map(({ finishedAt }) => (finishedAt ?? '').slice(5, 16).replace('T', ' '));
+  const took = (['full', 'reconcile'] as const).map((kind) => ({
+    type: 'bar',
+    barMaxWidth,
+    name: kind === 'full' ? 'full backfill' : 'reconcile',
+    stack: 'took',
+    data: runs.map((run) => (run.kind === kind ? minutes(msOf(run)) : null)),
+  }));
+  const rows = (
+    [
+      ['new', ({ rowsInserted }: ListedRun) => rowsInserted],
+      ['changed', ({ rowsChanged }: ListedRun) => rowsChanged],
+      ['tombstoned', ({ rowsTombstoned }: ListedRun) => rowsTombstoned],
+    ] as const
+  ).map(([name, of]) => ({ type: 'bar', barMaxWidth, name, stack: 'rows', data: runs.map(of) }));
+  const draw = (series: readonly object[]) =>
+    drawChart({ ...legend(series), grid, series, xAxis: categories(names), yAxis: values() }, 200, halfWidth);
+  const last = `the last ${runs.length} runs, by the time of their end. The table of runs has the numbers.`;
+  return html`<div class="charts">${chartCard({
+    title: 'Duration in minutes',
+    says: `How many minutes each of ${last}`.replace('each of the', 'each took of the'),
+    chart: draw(took),
+  })}
+${chartCard({ title: 'Rows written', says: `Rows that were new, changed or tombstoned in ${last}`, chart: draw(rows) })}</div>`;
+}
+
 const outcomeColours: Readonly<Record<EventOutcome, string>> = {
   applied: 'var(--series-3)',
   pending: 'var(--series-1)',
@@ -44,34 +76,79 @@ const outcomeColours: Readonly<Record<EventOutcome, string>> = {
   dead: 'var(--series-5)',
 };
 
-/** Draws the events of the last hours by what became of them. */
-export function eventChart(hours: readonly HourOfEvents[]): Markup {
+/** Draws the events of the last hours: what became of them, how long they took, and how many waited. */
+export function eventCharts(hours: readonly HourOfEvents[]): Markup {
+  const names = hours.map(({ hour }) => `${hour.slice(11, 16)}`);
   const outcomes = eventOutcomes.filter((outcome) => hours.some((hour) => hour.outcomes[outcome]));
-  const series = outcomes.map((name) => ({
-    type: 'bar',
-    barMaxWidth,
+  const seconds = (value: number | null) => (value === null ? '–' : value.toFixed(2));
+  const draw = (series: readonly object[], yAxis: object) =>
+    drawChart({ ...legend(series), grid, series, xAxis: categories(names), yAxis }, 200, halfWidth);
+  const delays = (
+    [
+      ['row p50', 'rowP50', 'solid'],
+      ['row p99', 'rowP99', 'dashed'],
+      ['record p50', 'recordP50', 'solid'],
+      ['record p99', 'recordP99', 'dashed'],
+    ] as const
+  ).map(([name, of, type], at) => ({
+    type: 'line',
     name,
-    stack: 'events',
-    itemStyle: { color: outcomeColours[name] },
-    data: hours.map((hour) => hour.outcomes[name] ?? 0),
+    symbolSize: 5,
+    lineStyle: { type },
+    itemStyle: { color: seriesColours[at < 2 ? 0 : 1] },
+    // A logarithmic axis has no zero.
+    data: hours.map((hour) => (hour[of] === null ? null : Math.max(hour[of], 0.001))),
   }));
-  const names = hours.map(({ hour }) => hour.slice(11, 16));
-  return chartCard({
+  return html`<div class="charts">${chartCard({
     title: 'Events received in each hour (UTC), by outcome',
     says: `Events of ${hours.length} hours by their outcome. The table has the numbers.`,
-    chart: drawChart(
-      { ...legend(series), grid, series, xAxis: categories(names), yAxis: values({ minInterval: 1 }) },
-      200,
-      wholeWidth,
+    chart: draw(
+      outcomes.map((name) => ({
+        type: 'bar',
+        barMaxWidth,
+        name,
+        stack: 'events',
+        itemStyle: { color: outcomeColours[name] },
+        data: hours.map((hour) => hour.outcomes[name] ?? 0),
+      })),
+      values({ minInterval: 1 }),
     ),
     table: {
-      head: ['Hour', ...outcomes],
-      rows: hours.map(({ hour, outcomes: of }) => [
-        hour.slice(0, 16).replace('T', ' '),
-        ...outcomes.map((outcome) => count(of[outcome] ?? 0)),
+      head: ['Hour', ...outcomes, 'Still waiting at its end'],
+      rows: hours.map((hour) => [
+        hour.hour.slice(0, 16).replace('T', ' '),
+        ...outcomes.map((outcome) => count(hour.outcomes[outcome] ?? 0)),
+        count(hour.waiting),
       ]),
     },
-  });
+  })}
+${chartCard({
+  title: 'Seconds from receipt to row and record',
+  says: 'Seconds from the receipt of an event until its row is written, and until its record is read. The table has the numbers.',
+  chart: draw(delays, values({ type: 'log' })),
+  table: {
+    head: ['Hour', ...delays.map(({ name }) => name)],
+    rows: hours.map((hour) => [
+      hour.hour.slice(0, 16).replace('T', ' '),
+      ...[hour.rowP50, hour.rowP99, hour.recordP50, hour.recordP99].map(seconds),
+    ]),
+  },
+})}
+${chartCard({
+  title: 'Events waiting at the end of each hour',
+  says: 'How many events were waiting for their record to be read at the end of each hour. The table of events has the numbers.',
+  chart: draw(
+    [
+      {
+        type: 'line',
+        areaStyle: { opacity: 0.2 },
+        itemStyle: { color: outcomeColours.pending },
+        data: hours.map(({ waiting }) => waiting),
+      },
+    ],
+    values({ minInterval: 1 }),
+  ),
+})}</div>`;
 }
 
 /** Series beyond the number of colours are added up. */

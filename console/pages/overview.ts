@@ -12,7 +12,7 @@ import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { causeCards, withCauses } from '../causes.ts';
-import { eventChart } from '../charts.ts';
+import { eventCharts } from '../charts.ts';
 import { findingCards } from '../finding-cards.ts';
 import { verdictTones } from '../frame.ts';
 import {
@@ -119,6 +119,6 @@ function deliveries(hours: readonly HourOfEvents[], health: WarehouseHealth, now
           .map(
             (outcome) =>
               html`<a href="/events?outcome=${outcome}">${badge(outcomeTones[outcome], `${outcome} ${all(outcome).toLocaleString('en')}`)}</a>`,
-          )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>${eventChart(hours)}`;
+          )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>${eventCharts(hours)}`;
   return section('Deliveries of 24 hours', body, html`<a href="/events">All events</a>`);
 }

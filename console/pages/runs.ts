@@ -9,6 +9,7 @@ import { type ListedRun, listEnded, listRunning, readRun } from '../../db/read/r
 import { copyable } from '../../web/copyable.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';
+import { runCharts } from '../charts.ts';
 import {
   actButton,
   address,
@@ -44,6 +45,7 @@ export const runList: MakePage = async (asking) => {
     live: before === undefined,
     body: html`<div class="head"><div><h1>Runs</h1><p class="muted">What each backfill and reconcile did, newest first.</p></div>
 ${mayAct(asking) && actButton('/act/backfill?back=/runs', 'Read everything now')}</div>
+${before === undefined && ended.length > 1 && runCharts(ended.slice(0, chartedRuns), (run) => msOf(run, now))}
 ${
   rows.length === 0
     ? nothing('No run yet', 'The first backfill reads everything: metersync backfill all.')
@@ -73,10 +75,14 @@ ${
   };
 };
 
-function took({ startedAt, finishedAt }: ListedRun, now: number): string {
+const chartedRuns = 30;
+
+function msOf({ startedAt, finishedAt }: ListedRun, now: number): number {
   const end = finishedAt === null ? now : Date.parse(rfc3339(finishedAt));
-  return formatSeconds(Math.max(0, end - Date.parse(rfc3339(startedAt))) / 1000);
+  return Math.max(0, end - Date.parse(rfc3339(startedAt)));
 }
+
+const took = (run: ListedRun, now: number): string => formatSeconds(msOf(run, now) / 1000);
 
 function changes(run: ListedRun): string {
   const { rowsInserted, rowsChanged, rowsUnchanged, rowsTombstoned, rowsRejected, valuesUnreadable } = run;

@@ -1,4 +1,4 @@
-import { and, between, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import { and, between, count, desc, eq, isNotNull, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import { batches } from '../../contract/limits.ts';
 import { type EventOutcome, eventOutcomes } from '../../contract/names.ts';
@@ -13,10 +13,20 @@ export type HourOfEvents = Awaited<ReturnType<typeof readArrivals>>[number];
 
 /** The newest events of the last day by hour, at most `consoleBounds.arrivalsMax` of them, the oldest first. */
 export async function readArrivals(db: Executor) {
-  const { outcome, receivedAt } = journal;
+  const { outcome, receivedAt, recordedAt, settledAt } = journal;
   const newest = db.$with('newest').as(
     db
-      .select({ outcome, hour: sql<string>`date_bin('1 hour', received_at, 'epoch')`.as('hour') })
+      .select({
+        outcome,
+        hour: sql<string>`date_bin('1 hour', received_at, 'epoch')`.as('hour'),
+        ended: sql<string>`case when outcome <> 'pending'
+          then date_bin('1 hour', coalesce(settled_at, recorded_at), 'epoch')
+        end`.as('ended'),
+        rowAfter: sql`extract(epoch from ${recordedAt} - ${receivedAt})::float8`.as('row_after'),
+        recordAfter: sql`extract(epoch from ${settledAt} - ${receivedAt})::float8`.as(
+          'record_after',
+        ),
+      })
       .from(journal)
       // Not clock_timestamp(): an index cannot be asked for what changes while it is read. With both
       // bounds and a limit that is no parameter the planner expects few, also without statistics.
@@ -24,17 +34,36 @@ export async function readArrivals(db: Executor) {
       .orderBy(desc(receivedAt))
       .limit(literal(consoleBounds.arrivalsMax)),
   );
+  const ended = db.$with('ended').as(
+    db
+      .select({ endedAt: sql`ended`.as('ended_at'), endings: count().as('endings') })
+      .from(newest)
+      .where(isNotNull(newest.ended))
+      .groupBy(sql`ended`),
+  );
+  const percentile = (share: number, of: 'row_after' | 'record_after') => sql<number | null>`
+    percentile_cont(${share}::float8) within group (order by ${sql.identifier(of)})`;
   const counts = eventOutcomes.map(
     (one) => sql`${one}::text, nullif(count(*) filter (where outcome = ${one}), 0)`,
   );
   return await db
-    .with(newest)
+    .with(newest, ended)
     .select({
       /** When the hour began, as ISO 8601 in UTC. */
       hour: sql<string>`to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"')`,
       outcomes: sql<
         Partial<Record<EventOutcome, number>>
       >`jsonb_strip_nulls(jsonb_build_object(${sql.join(counts, sql`, `)}))`,
+      /** Events of these hours that still waited at the end of this one. */
+      waiting: sql<number>`(
+        sum(count(*)) over (order by hour)
+        - (select coalesce(sum(endings), 0) from ended where ended_at <= hour)
+      )::int`,
+      /** Seconds from the receipt of an event to its row, and to the read of its record; null without any. */
+      rowP50: percentile(0.5, 'row_after'),
+      rowP99: percentile(0.99, 'row_after'),
+      recordP50: percentile(0.5, 'record_after'),
+      recordP99: percentile(0.99, 'record_after'),
     })
     .from(newest)
     .groupBy(newest.hour)

@@ -11,21 +11,28 @@ test('there are no hours without events', async () => {
   expect(await readAll()).toEqual([]);
 });
 
-test('hours of the last day have their events by outcome', async () => {
+test('hours have outcomes, times until row and record, and what was still waiting at their end', async () => {
   await warehouse.pool.query(`
-    insert into metersync.journal (id, type, kind, record_id, received_at, recorded_at, outcome, error)
-    select id, 'document.created.v2', 'document', gen_random_uuid()::text, received, received, outcome,
-      case outcome when 'dead' then 'unreadable' end
+    insert into metersync.journal (id, type, kind, record_id, received_at, recorded_at, settled_at, outcome, error)
+    select id, 'document.created.v2', 'document', gen_random_uuid()::text, received,
+      received + interval '100 milliseconds', settled, outcome, case outcome when 'dead' then 'unreadable' end
     from date_bin('1 hour', now(), 'epoch') as this (hour)
       cross join lateral (values
-        ('a', hour - interval '2 hours 50 minutes', 'applied'),
-        ('b', hour - interval '2 hours 40 minutes', 'applied'),
-        ('c', hour - interval '1 hour 40 minutes', 'dead'),
-        ('d', hour - interval '1 hour 30 minutes', 'pending'),
-        ('old', hour - interval '2 days', 'pending')
-      ) as event (id, received, outcome)`);
-  const hours = await readAll();
-  expect(hours.map(({ outcomes }) => outcomes)).toEqual([{ applied: 2 }, { dead: 1, pending: 1 }]);
-  const [first = Number.NaN, second = Number.NaN] = hours.map(({ hour }) => Date.parse(hour));
-  expect(second - first).toBe(3_600_000);
+        ('a', hour - interval '2 hours 50 minutes', hour - interval '2 hours 49 minutes', 'applied'),
+        ('b', hour - interval '2 hours 40 minutes', hour - interval '1 hour 30 minutes', 'applied'),
+        ('c', hour - interval '1 hour 40 minutes', null, 'dead'),
+        ('d', hour - interval '1 hour 30 minutes', null, 'pending'),
+        ('old', hour - interval '2 days', null, 'pending')
+      ) as event (id, received, settled, outcome)`);
+  const [first, second, ...more] = await readAll();
+  expect(more).toEqual([]);
+  expect(first).toMatchObject({ outcomes: { applied: 2 }, waiting: 1, rowP50: 0.1, recordP50: 2130 });
+  expect(second).toMatchObject({
+    outcomes: { dead: 1, pending: 1 },
+    waiting: 1,
+    rowP99: 0.1,
+    recordP50: null,
+    recordP99: null,
+  });
+  expect(Date.parse(second?.hour ?? '') - Date.parse(first?.hour ?? '')).toBe(3_600_000);
 });
