@@ -18,8 +18,11 @@ export function fitOf({ known, applied, floor }: SchemaVersions): SchemaFit {
 }
 
 /** Why a migration refuses a newer schema: it would replace newer views with older ones. */
-export const newerSchema =
-  'the warehouse was migrated by a newer metersync: upgrade this metersync (if it was migrated by a version before 0.1.0, load a new warehouse)';
+export const newerSchema = 'the warehouse was migrated by a newer metersync: upgrade this metersync';
+
+/** Why a migration refuses a schema that no release had. */
+export const unreleasedSchema =
+  'the warehouse was migrated by a metersync that was not released: load a new warehouse with metersync backfill all. If it was newer than 0.1.0, you can also run metersync migrate of commit d76b506c first';
 
 /** What was found and what to do about it, for each fit except `same`. */
 export function describeFit(versions: SchemaVersions): { readonly saw: string; readonly todo: string } {
@@ -34,6 +37,6 @@ export function describeFit(versions: SchemaVersions): { readonly saw: string; r
     return { saw: `${more}, and accepts its writes`, todo: 'Upgrade this metersync.' };
   return {
     saw: `${more}: code that writes to it has to know ${floor} migrations, and this metersync knows ${known}`,
-    todo: 'Upgrade this metersync. If the warehouse is from a version before 0.1.0, load a new warehouse.',
+    todo: 'Upgrade this metersync.',
   };
 }

@@ -3,7 +3,7 @@
 create or replace view analytics.connections_needing_attention as
 select
   f.company_id,
-  c.name as company,
+  f.company,
   f.connection_id,
   u.provider,
   u.status,
@@ -49,7 +49,6 @@ from
     offset
       0
   ) u
-  left join utility.companies c on c.id = f.company_id
 where
   metersync.needs_attention (f.status);
 comment on view analytics.connections_needing_attention is 'Connections that collect nothing: what is wrong, since when, what to do.';

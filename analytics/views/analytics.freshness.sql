@@ -104,10 +104,16 @@ select
   case
     when is_late then current_date - next_bill_expected_on
   end as days_late,
-  c.name as company
+  (
+    select
+      name
+    from
+      utility.companies
+    where
+      id = j.company_id
+  ) as company
 from
   judged j
-  left join utility.companies c on c.id = j.company_id
 order by
   uuid_hash (connection_id);
 comment on view analytics.freshness is 'One row for each connection: how far its bills reach, and who is late.';

@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Replay } from '../../contract/delivery.ts';
 import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
@@ -28,6 +28,12 @@ export interface FreshEvent extends Record<string, unknown> {
   readonly outcome: EventOutcome;
   readonly occurredAt: string | null;
   readonly recordedAt: string;
+}
+
+interface Inserted extends FreshEvent {
+  readonly id: string;
+  /** The public ids of companies that had none, the same in each row. */
+  readonly publicIds: Readonly<Record<string, string>> | null;
 }
 
 /** Which workflow records events, and which existing events it records again. */
@@ -118,7 +124,7 @@ export async function insertJournal(
     ['error', 'text', (e) => e.error],
     ['error_code', 'text', (e) => e.errorCode],
   ]);
-  const { rows } = await hot(tx, 'insertJournal').execute<FreshEvent & { readonly id: string }>(sql`
+  const { rows } = await hot(tx, 'insertJournal').execute<Inserted>(sql`
     with incoming as materialized (
       select
         id, type, kind, record_id, company_id, received_at, outcome, error, error_code,
@@ -186,7 +192,7 @@ export async function insertJournal(
       on conflict (id) do update set
         payload = excluded.payload,
         body = excluded.body
-    ), named as materialized (
+    ), named as (
       select distinct on (company_id)
         company_id as id,
         payload #>> '{company,publicId}' as public_id
@@ -195,13 +201,25 @@ export async function insertJournal(
         and kind = any(${array(companyEventKinds, 'text')})
         and payload #>> '{company,publicId}' is not null
       order by company_id, occurred_at desc nulls last, payload -> 'company'
-    ), filled as (
-      update ${companies} c set
-        public_id = (select n.public_id from named n where n.id = c.id)
-      where c.id = any(array(select id from named order by id))
-        and c.public_id is null
     )
-    select id, outcome, occurred_at as "occurredAt", recorded_at as "recordedAt"
+    select
+      id, outcome, occurred_at as "occurredAt", recorded_at as "recordedAt",
+      (
+        select json_object_agg(named.id, named.public_id order by named.id)
+        from named
+        where exists (
+            select from ${companies} existing
+            where existing.id = named.id
+              and existing.public_id is null
+            offset 0
+          )
+      ) as "publicIds"
     from fresh`);
-  return new Map(rows.map((row) => [row.id, row]));
+  // One at a time, in the order of their ids. Postgres would rather read a small table than look up several.
+  for (const [id, publicId] of Object.entries(rows[0]?.publicIds ?? {}))
+    await tx
+      .update(companies)
+      .set({ publicId })
+      .where(and(eq(companies.id, id), isNull(companies.publicId)));
+  return new Map(rows.map(({ publicIds: _, ...event }) => [event.id, event]));
 }

@@ -5,6 +5,8 @@ import { packagedFolder } from './packaged-folder.ts';
 export interface KnownMigration {
   /** Its place, from 1: the number of migrations that code has to know to have it. */
   readonly number: number;
+  /** When it was made, by which the migrator knows it. */
+  readonly madeAt: number;
   readonly statements: readonly string[];
   /** Code that knows fewer migrations than this may not write once it is applied. */
   readonly floor: number;
@@ -24,12 +26,13 @@ const rewritesLine = /^-- rewrites: (\S+)\s*$/m;
  * who writes it has to say that older code may go on.
  */
 export const knownMigrations = (folder = migrationsFolder): readonly KnownMigration[] =>
-  readMigrationFiles({ migrationsFolder: folder }).map(({ sql }, at) => {
+  readMigrationFiles({ migrationsFolder: folder }).map(({ sql, folderMillis }, at) => {
     const text = sql.join('\n');
     const [, named] = floorLine.exec(text) ?? [];
     const [, rewrites] = rewritesLine.exec(text) ?? [];
     return {
       number: at + 1,
+      madeAt: folderMillis,
       statements: sql.map((text) => text.trim()).filter((text) => text !== ''),
       floor: Math.min(named === undefined ? at + 1 : Number(named), at + 1),
       rewrites,

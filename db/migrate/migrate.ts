@@ -2,7 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { newerSchema, type SchemaVersions } from '../../contract/schema-versions.ts';
+import {
+  newerSchema,
+  type SchemaVersions,
+  unreleasedSchema,
+} from '../../contract/schema-versions.ts';
 import {
   type Database,
   type Executor,
@@ -77,12 +81,11 @@ export async function migrateWarehouse(
 
 /**
  * Waits for its turn among migrations; returns how many the warehouse lacks.
- * @throws Error when the warehouse is newer than the code
+ * @throws Error when this code cannot migrate the warehouse
  */
 async function takeTurn(tx: Transaction, folder: string): Promise<number> {
   await lock(tx, 'migrations', 'inTurn');
-  const { known, applied } = await readSchemaVersions(tx, folder);
-  if (applied > known) throw new Error(newerSchema);
+  const { known, applied } = await readMigratable(tx, folder);
   return known - applied;
 }
 
@@ -154,12 +157,47 @@ async function writeFloor(tx: Executor, floor: number): Promise<void> {
   await tx.execute(sql`insert into ${floors} values (${floor})`);
 }
 
-/** Reads the migrations that this code knows, the migrations that the warehouse has, and its floor. */
+/**
+ * Reads how many migrations this code knows, how many the warehouse has, and its floor. A migration that was
+ * merged into a later one before a release counts as a part of that.
+ */
 export async function readSchemaVersions(
   db: Executor,
   folder: string = migrationsFolder,
 ): Promise<SchemaVersions> {
-  return { known: knownMigrations(folder).length, ...(await readApplied(db)) };
+  const known = knownMigrations(folder);
+  const made = await readApplied(db);
+  const last = Math.max(0, ...made);
+  const newest = known.at(-1)?.madeAt ?? 0;
+  const upToLast = known.filter(({ madeAt }) => madeAt <= last).length;
+  const applied = upToLast + made.filter((madeAt) => madeAt > newest).length;
+  const versions = { known: known.length, applied };
+  // Who migrated it before there were floors wanted equal schemas.
+  if (!(await existingTables(db)).floors) return { ...versions, floor: applied };
+  const floor = await db.execute<{ floor: number }>(sql`select floor from ${floors}`);
+  return { ...versions, floor: floor.rows[0]?.floor ?? applied };
+}
+
+/**
+ * Reads the same of a warehouse that is to be migrated.
+ * @throws Error when the warehouse is newer than the code, and when its last migration is in no release
+ */
+export async function readMigratable(db: Executor, folder: string): Promise<SchemaVersions> {
+  const versions = await readSchemaVersions(db, folder);
+  if (versions.applied > versions.known) throw new Error(newerSchema);
+  const last = Math.max(0, ...(await readApplied(db)));
+  if (last > 0 && !knownMigrations(folder).some(({ madeAt }) => madeAt === last))
+    throw new Error(unreleasedSchema);
+  return versions;
+}
+
+/** Reads when each migration of the warehouse was made. */
+async function readApplied(db: Executor): Promise<number[]> {
+  if (!(await existingTables(db)).migrations) return [];
+  const { rows } = await db.execute<{ madeAt: number }>(
+    sql`select created_at::float8 as "madeAt" from ${migrations}`,
+  );
+  return rows.map(({ madeAt }) => madeAt);
 }
 
 /** Finds which of the migrator's tables exist. */
@@ -169,17 +207,4 @@ async function existingTables(db: Executor): Promise<{ migrations: boolean; floo
       to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as migrations,
       to_regclass(${`${migrationsSchema}.${floorsTable}`}) is not null as floors`);
   return rows[0] ?? { migrations: false, floors: false };
-}
-
-async function readApplied(db: Executor): Promise<Omit<SchemaVersions, 'known'>> {
-  const there = await existingTables(db);
-  if (!there.migrations) return { applied: 0, floor: 0 };
-  const counted = await db.execute<{ applied: number }>(
-    sql`select count(*)::int as applied from ${migrations}`,
-  );
-  const applied = counted.rows[0]?.applied ?? 0;
-  // Who migrated it before there were floors wanted equal schemas.
-  if (!there.floors) return { applied, floor: applied };
-  const floor = await db.execute<{ floor: number }>(sql`select floor from ${floors}`);
-  return { applied, floor: floor.rows[0]?.floor ?? applied };
 }

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
-import { newerSchema, type SchemaVersions } from '../../contract/schema-versions.ts';
+import type { SchemaVersions } from '../../contract/schema-versions.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
-import { readSchemaVersions } from './migrate.ts';
+import { readMigratable } from './migrate.ts';
 
 /** A statement that a migration would run. */
 export interface PlannedStatement {
@@ -29,14 +29,13 @@ export interface Rewrite {
 /**
  * Lists the statements of the migrations that `migrateWarehouse` would run. It takes no lock on a table.
  * What follows the migrations (views, grants, compression) is not part of the plan.
- * @throws Error when the warehouse is newer than the code
+ * @throws Error when this code cannot migrate the warehouse
  */
 export async function planMigration(
   db: Executor,
   folder: string = migrationsFolder,
 ): Promise<MigrationPlan> {
-  const versions = await readSchemaVersions(db, folder);
-  if (versions.applied > versions.known) throw new Error(newerSchema);
+  const versions = await readMigratable(db, folder);
   const known = knownMigrations(folder);
   const missing = known.slice(versions.applied);
   return {

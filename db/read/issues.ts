@@ -6,7 +6,6 @@ import {
   getTableColumns,
   isNotNull,
   isNull,
-  not,
   type SQL,
   type SQLWrapper,
   sql,
@@ -63,10 +62,9 @@ export async function listDataIssues(
   limit: number,
   after?: number,
 ) {
-  const { checkName, severity, subject, evidence, companyId, closedAt } = dataIssues;
-  // The source is not read with it: Postgres would add an index of all open issues to that of a company.
-  const isOpen = sql`coalesce(${closedAt}, 'infinity') = 'infinity'`;
-  const order = Object.values(orderOf(dataIssues));
+  const issue = alias(dataIssues, 'issue');
+  const { checkName, severity, subject, evidence, companyId, closedAt } = issue;
+  const order = Object.values(orderOf(issue));
   const before = alias(dataIssues, 'before');
   const last = db
     .select(orderOf(before))
@@ -78,7 +76,7 @@ export async function listDataIssues(
     .where(eq(companies.id, companyId));
   const issues = await db
     .select({
-      ...getTableColumns(dataIssues),
+      ...getTableColumns(issue),
       companyId: sql<string>`${companyId}`,
       company: sql<string | null>`${company}`,
       /** Values as they were written: amounts keep their digits. */
@@ -89,14 +87,17 @@ export async function listDataIssues(
       /** The evidence as a sentence. */
       sentence: sql<string>`ops.issue_sentence(${checkName}, ${subject}, ${evidence})`,
     })
-    .from(dataIssues)
+    .from(await sourceOf(db, filter, limit, after))
     .where(
       and(
-        await sourceOf(db, filter, limit, after),
-        filter.id !== undefined ? undefined : filter.closed ? not(isOpen) : isOpen,
+        filter.id !== undefined
+          ? undefined
+          : filter.closed
+            ? isNotNull(closedAt)
+            : isNull(closedAt),
         filter.checkName === undefined ? undefined : eq(checkName, filter.checkName),
         filter.severity === undefined ? undefined : eq(severity, filter.severity),
-        filter.unacknowledged ? isNull(dataIssues.acknowledgedAt) : undefined,
+        filter.unacknowledged ? isNull(issue.acknowledgedAt) : undefined,
         after === undefined ? undefined : sql`(${sql.join(order, sql`, `)}) > ${last}`,
       ),
     )
@@ -112,18 +113,30 @@ export async function listDataIssues(
   return issues.map((issue) => ({ ...issue, names: names.get(issue.id) ?? null }));
 }
 
-/** Which issues a list is sorted from: one, those of a company, closed ones, or the first open ones. */
+/**
+ * The issues that a list is sorted from: one, those of a company, closed ones, or the first open ones. They are
+ * read by one index, open ones each by its id, before other conditions apply.
+ */
 async function sourceOf(
   db: Executor,
   filter: IssueFilter,
   limit: number,
   after: number | undefined,
-): Promise<SQL | undefined> {
-  if (filter.id !== undefined) return eq(dataIssues.id, filter.id);
-  if (filter.companyId !== undefined) return eq(dataIssues.companyId, filter.companyId);
-  if (filter.closed) return isNotNull(dataIssues.closedAt);
-  const ids = await firstOpen(db, filter, limit, after);
-  return isAmong(dataIssues.id, ids, 'bigint');
+) {
+  const those = (which: SQL, name: 'issue' | 'one' = 'issue') =>
+    db.select().from(dataIssues).where(which).offset(literal(0)).as(name);
+  if (filter.id !== undefined) return those(eq(dataIssues.id, filter.id));
+  if (filter.companyId !== undefined) return those(eq(dataIssues.companyId, filter.companyId));
+  if (filter.closed) return those(isNotNull(dataIssues.closedAt));
+  const opened = unnested('opened', await firstOpen(db, filter, limit, after), [
+    ['issue', 'bigint', (id) => id],
+  ]);
+  const one = those(eq(dataIssues.id, sql`opened.issue`), 'one');
+  return db
+    .select(getTableColumns(alias(dataIssues, 'one')))
+    .from(opened)
+    .crossJoinLateral(one)
+    .as('issue');
 }
 
 const isNew = and(isNull(dataIssues.closedAt), isNull(dataIssues.acknowledgedAt));

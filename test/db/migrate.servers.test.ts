@@ -97,6 +97,43 @@ test('the views of a newer version stay if it migrates between the migrations an
   expect(rows).toEqual([{ version: 'newer' }]);
 });
 
+/** When migrations were made that no release has: before 0.1.0, and two of those that 0001 was merged of. */
+const unreleased = { before: 1_795_376_840_961, first: 1_795_514_400_000, last: 1_795_793_016_076 } as const;
+
+const note = (madeAt: number) =>
+  warehouse.db.execute(sql`
+    insert into metersync_migrations.schema_migrations (hash, created_at) values ('unreleased', ${madeAt})`);
+
+test('a warehouse that had every migration of the main branch before 0.2.0 is up to date', async () => {
+  await openWarehouse();
+  for (const madeAt of [unreleased.first, unreleased.last]) await note(madeAt);
+  await warehouse.db.execute(sql`update metersync_migrations.floor set floor = 16`);
+  expect(await reports()).toMatchObject({ refused: undefined, warnings: [], alarm: undefined });
+  expect(await planMigration(warehouse.db)).toMatchObject({ statements: [] });
+  expect(await migrateWarehouse(warehouse.db)).toMatchObject({ applied: 0 });
+  expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor });
+  // A later migration follows as it does after a release.
+  expect(await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)))).toMatchObject({
+    applied: 1,
+  });
+});
+
+test.each([
+  ['before 0.1.0', 0, [unreleased.before]],
+  ['between 0.1.0 and 0.2.0', 1, [unreleased.first, unreleased.last]],
+] as const)(
+  'a warehouse that the main branch migrated %s is refused with what to do',
+  async (_, kept, made) => {
+    await openWarehouse();
+    await warehouse.db.execute(sql`delete from metersync_migrations.schema_migrations where id > ${kept}`);
+    for (const madeAt of made) await note(madeAt);
+    expect((await reports()).refused).toMatch('lacks');
+    const refusal = /was not released: load a new warehouse .* metersync migrate of commit d76b506c/;
+    await expect(planMigration(warehouse.db)).rejects.toThrow(refusal);
+    await expect(migrateWarehouse(warehouse.db)).rejects.toThrow(refusal);
+  },
+);
+
 /** What code of today reports of a warehouse that a later version migrated. */
 async function reports() {
   const lines: string[] = [];

@@ -9,8 +9,8 @@ import { runCommand } from '../support/command.ts';
 import { createDatabase } from '../support/database.ts';
 import { earlierMigrations } from '../support/migrations.ts';
 
-/** The migrations of the version before outcomes were stored. */
-const before = 12;
+/** The migrations of 0.1.0, which did not store outcomes. */
+const before = 1;
 
 /** The view of that version, which worked outcomes out. */
 const workedOut = sql`

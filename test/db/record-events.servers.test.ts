@@ -67,6 +67,32 @@ describe('recordEvents', () => {
     expect(await rows(sql`select xmin::text, * from utility.connections order by id`)).toEqual(before);
   });
 
+  test('gives companies without a public id the newest that an event names', async () => {
+    const [without, named] = [randomUUID(), randomUUID()];
+    await warehouse.db.execute(sql`
+      insert into utility.companies (id, public_id) values (${without}::uuid, null), (${named}::uuid, 'its own')`);
+    const naming = (id: string, publicId: string, day: number) =>
+      delivery(
+        documentEvent('updated', randomUUID(), `2026-01-0${day}T00:00:00`, {
+          company: { ...company, id, publicId },
+        }),
+      );
+    await recordEvents(warehouse.db, [
+      naming(without, 'older', 2),
+      naming(without, 'newest', 3),
+      naming(named, 'another', 3),
+    ]);
+    await recordEvents(warehouse.db, [naming(without, 'later', 4)]);
+    expect(
+      await rows(sql`select id, public_id from utility.companies where id in (${without}, ${named})`),
+    ).toEqual(
+      expect.arrayContaining([
+        { id: without, public_id: 'newest' },
+        { id: named, public_id: 'its own' },
+      ]),
+    );
+  });
+
   test('tries a missing event again once if it is delivered twice at the same time', async () => {
     const event = delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
     await recordEvents(warehouse.db, [event]);

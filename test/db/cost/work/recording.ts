@@ -1,5 +1,7 @@
+import { eq } from 'drizzle-orm';
 import type { DeliveredEvent } from '../../../../contract/delivery.ts';
 import { recordEvents } from '../../../../db/events/record-events.ts';
+import { companies } from '../../../../db/schema/utility.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../../../support/events.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, type Work } from './work.ts';
@@ -47,6 +49,16 @@ export const recording: readonly Work[] = [
     rows: 60,
     prepare: ({ db }, plot) => recordEvents(db, group(plot)),
     run: ({ db }, plot) => recordEvents(db, group(plot), { replay: 'all' }),
+  },
+  {
+    name: 'a group of 60 events names the public id of their company',
+    rows: 60,
+    prepare: ({ db }, plot) =>
+      db
+        .update(companies)
+        .set({ publicId: null })
+        .where(eq(companies.id, idOf('company', plot))),
+    run: ({ db }, plot) => recordEvents(db, group(plot)),
   },
   {
     name: 'a lone event is recorded',
