@@ -6,7 +6,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
@@ -106,12 +106,6 @@ const liveUsage = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
 const idsOf = (usage: readonly Usage[]) => usage.map(({ id }) => id).sort();
-const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
-  const result = await warehouse.db.execute<{ outcome: string; n: number }>(
-    sql`select outcome, count(*)::int as n from metersync.events group by outcome order by outcome`,
-  );
-  return Object.fromEntries(result.rows.map(({ outcome, n }) => [outcome, n]));
-};
 
 describe('catching up on documents', () => {
   test('gives up a usage listing that never ends for one document, and reads the other documents', async () => {

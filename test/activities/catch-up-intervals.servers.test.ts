@@ -5,7 +5,7 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
 import { company, delivery, intervalsEvent } from '../support/events.ts';
 
 const meterId = randomUUID();
@@ -40,12 +40,6 @@ const rangesAsked = ({ asked }: ActivitiesUnderTest) =>
       const query = new URLSearchParams(path.split('?')[1]);
       return [query.get('startDate'), query.get('endDate')];
     });
-const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
-  const result = await warehouse.db.execute<{ outcome: string; n: number }>(
-    sql`select outcome, count(*)::int as n from metersync.events group by outcome order by outcome`,
-  );
-  return Object.fromEntries(result.rows.map(({ outcome, n }) => [outcome, n]));
-};
 
 describe('catching up on intervals', () => {
   test('reads ranges that overlap, touch or repeat as one range, and other ranges separately', async () => {

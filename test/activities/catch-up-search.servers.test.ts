@@ -5,7 +5,7 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { countGivenUp } from '../../db/read/given-up.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
@@ -70,14 +70,6 @@ const pagesAsked = ({ asked }: ActivitiesUnderTest, of: 'document' | 'usage') =>
   asked()
     .filter((path) => path.startsWith(`/${of}/`))
     .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
-const outcomes = async ({ warehouse }: ActivitiesUnderTest) =>
-  Object.fromEntries(
-    (
-      await warehouse.db.execute<{ outcome: string; n: number }>(
-        sql`select outcome, count(*)::int as n from metersync.events group by outcome`,
-      )
-    ).rows.map(({ outcome, n }) => [outcome, n]),
-  );
 const usageOf = async ({ warehouse }: ActivitiesUnderTest, { id }: Bill) =>
   (
     await warehouse.db.execute<{ id: string; listed: boolean }>(

@@ -11,7 +11,7 @@ import { readParked } from '../../db/read/parked.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
 import { connectionEvent, delivery, intervalsEvent } from '../support/events.ts';
 
 /** A service that refuses the paths of `refuses`. */
@@ -49,12 +49,6 @@ async function round(
     await under.run(under.activities.catchUpOwners, { kind, owners }, undefined, attempt);
   return owners.length;
 }
-const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
-  const result = await warehouse.db.execute<{ outcome: string; n: number }>(
-    sql`select outcome, count(*)::int as n from metersync.events group by outcome order by outcome`,
-  );
-  return Object.fromEntries(result.rows.map(({ outcome, n }) => [outcome, n]));
-};
 /** Ends the pause. */
 const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
   await warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);

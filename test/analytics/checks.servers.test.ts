@@ -72,6 +72,20 @@ function billOf(
 }
 
 const year = (meter: string): BillSaid[] => [...months, january].map((_, at) => billOf(meter, at));
+/** The year with another last bill. */
+const withLast =
+  (usage: Partial<UsageSaid>, more: Partial<BillSaid> = {}) =>
+  (meter: string): BillSaid[] => [...year(meter).slice(0, 12), billOf(meter, 12, usage, more)];
+/** The year with one more bill. */
+const withMore =
+  (at: number, usage: Partial<UsageSaid>, more: Partial<BillSaid> = {}) =>
+  (meter: string): BillSaid[] => [...year(meter), billOf(meter, at, usage, more)];
+
+/** Tombstones the rows of a company, or revives them. */
+const setDeleted = (company: BilledCompany, table: 'documents' | 'usage_data', deleted = true) =>
+  warehouse.db.execute(sql`
+    update utility.${sql.identifier(table)} set deleted_at = case when ${deleted} then now() end
+    where company_id = ${company.id}::uuid`);
 
 test('find no issues in correct data', async () => {
   const meter = meterId();
@@ -97,59 +111,31 @@ test.each<Case>([
     'meter',
     { from: '2025-06-01', until: '2025-07-01', days: 30 },
   ],
-  [
-    'bill_overlap',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, { start: '2025-12-30' })],
-    'meter',
-    { days: 2 },
-  ],
-  [
-    'duplicate_bill',
-    (m) => [...year(m), billOf(m, 12, {}, { billed: 13 })],
-    'document',
-    { by: 'meters, days and cost' },
-  ],
+  ['bill_overlap', withLast({ start: '2025-12-30' }), 'meter', { days: 2 }],
+  ['duplicate_bill', withMore(12, {}, { billed: 13 }), 'document', { by: 'meters, days and cost' }],
   [
     'unusual_period',
     (m) => [...year(m).slice(0, 10), billOf(m, 10, { end: '2026-01-31', usage: '9300' })],
     'document',
     { days: 92, usual_days: 31 },
   ],
-  [
-    'future_period',
-    (m) => [...year(m), billOf(m, 13, { start: '2026-02-01', end: '2026-02-28' })],
-    'document',
-    {},
-  ],
+  ['future_period', withMore(13, { start: '2026-02-01', end: '2026-02-28' }), 'document', {}],
   [
     'amount_mismatch',
-    (m) => [
-      ...year(m).slice(0, 12),
-      billOf(
-        m,
-        12,
-        {},
-        { more: { lineItems: [{ totalCharge: '100.00' }, { totalCharge: '9', billingPeriod: 'PREVIOUS' }] } },
-      ),
-    ],
+    withLast(
+      {},
+      { more: { lineItems: [{ totalCharge: '100.00' }, { totalCharge: '9', billingPeriod: 'PREVIOUS' }] } },
+    ),
     'document',
     { current_charges: 112.0, lines: 100.0 },
   ],
   [
     'usage_mismatch',
-    (m) => [
-      ...year(m).slice(0, 12),
-      billOf(m, 12, {}, { more: { usageData: [{ usage: '5', usageUnits: 'kWh' }] } }),
-    ],
+    withLast({}, { more: { usageData: [{ usage: '5', usageUnits: 'kWh' }] } }),
     'document',
     { on_document: 5 },
   ],
-  [
-    'usage_spike',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '30000' })],
-    'document',
-    { bills_before: 12 },
-  ],
+  ['usage_spike', withLast({ usage: '30000' }), 'document', { bills_before: 12 }],
   [
     'hidden_estimate',
     (m) => [
@@ -160,46 +146,16 @@ test.each<Case>([
     'meter',
     { per_day: 100 },
   ],
-  [
-    'zero_usage_with_cost',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '0' })],
-    'document',
-    { currency: 'USD' },
-  ],
-  [
-    'negative_usage',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '-5' })],
-    'usage',
-    { usage: -5 },
-  ],
-  [
-    'unit_changed',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '3.1', units: 'MWh' })],
-    'usage',
-    { units: 'MWh', before: 'kWh' },
-  ],
-  [
-    'currency_changed',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, {}, { currency: 'CAD' })],
-    'document',
-    { currency: 'CAD', before: 'USD' },
-  ],
-  [
-    'bad_dates',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, { end: '2026-01-01' })],
-    'usage',
-    { quality: 'end_missing' },
-  ],
+  ['zero_usage_with_cost', withLast({ usage: '0' }), 'document', { currency: 'USD' }],
+  ['negative_usage', withLast({ usage: '-5' }), 'usage', { usage: -5 }],
+  ['unit_changed', withLast({ usage: '3.1', units: 'MWh' }), 'usage', { units: 'MWh', before: 'kWh' }],
+  ['currency_changed', withLast({}, { currency: 'CAD' }), 'document', { currency: 'CAD', before: 'USD' }],
+  ['bad_dates', withLast({ end: '2026-01-01' }), 'usage', { quality: 'end_missing' }],
   ['late_bill', (m) => year(m).slice(0, 10), 'meter', { billed_until: '2025-11-01', usual_days: 31 }],
-  [
-    'orphan',
-    (m) => [...year(m).slice(0, 12), billOf(m, 12, { meterId: 'nowhere' })],
-    'usage',
-    { meter: 'nowhere' },
-  ],
+  ['orphan', withLast({ meterId: 'nowhere' }), 'usage', { meter: 'nowhere' }],
   [
     'unknown_unit',
-    (m) => [...year(m), billOf(m, 13, { units: 'furlongs', ...january }, { billed: 13 })],
+    withMore(13, { units: 'furlongs', ...january }, { billed: 13 }),
     'meter',
     { units: 'furlongs' },
   ],
@@ -219,18 +175,9 @@ test.each<Case>([
     const again = await check(company);
     expect(again).toMatchObject({ opened: 0, closed: 0 });
 
-    const gone = sql`update utility.documents set deleted_at = now() where company_id = ${company.id}::uuid`;
-    await warehouse.db.execute(gone);
-    await warehouse.db.execute(
-      sql`update utility.usage_data set deleted_at = now() where company_id = ${company.id}::uuid`,
-    );
+    for (const table of ['documents', 'usage_data'] as const) await setDeleted(company, table);
     expect(await check(company)).toMatchObject({ opened: 0, closed: again.stillOpen, stillOpen: 0 });
-    await warehouse.db.execute(
-      sql`update utility.documents set deleted_at = null where company_id = ${company.id}::uuid`,
-    );
-    await warehouse.db.execute(
-      sql`update utility.usage_data set deleted_at = null where company_id = ${company.id}::uuid`,
-    );
+    for (const table of ['documents', 'usage_data'] as const) await setDeleted(company, table, false);
     expect(await check(company)).toMatchObject({ opened: again.stillOpen });
     const kept = (await issues(company)).filter((one) => one.check_name === name);
     expect(kept.map(({ open }) => open)).toEqual([false, true]);
@@ -415,19 +362,11 @@ test('close no issue of checks that do not run', async () => {
   const company = await companyWith(meter);
   await company.bill(year(meter).filter((_, at) => at !== 5));
   await check(company);
-  await warehouse.db.execute(
-    sql`update utility.documents set deleted_at = now() where company_id = ${company.id}::uuid`,
-  );
-  expect(await refreshDataIssues(warehouse.db, [company.id], { kinds: ['intervals'], today })).toEqual({
-    opened: 0,
-    closed: 0,
-    stillOpen: 0,
-  });
-  expect(await refreshDataIssues(warehouse.db, [], { today })).toEqual({
-    opened: 0,
-    closed: 0,
-    stillOpen: 0,
-  });
+  await setDeleted(company, 'documents');
+  const nothing = { opened: 0, closed: 0, stillOpen: 0 };
+  const { db } = warehouse;
+  expect(await refreshDataIssues(db, [company.id], { kinds: ['intervals'], today })).toEqual(nothing);
+  expect(await refreshDataIssues(db, [], { today })).toEqual(nothing);
 });
 
 test('open nothing for a check that is off, and close its open issues of all companies with the reason', async () => {
@@ -449,9 +388,7 @@ test('open nothing for a check that is off, and close its open issues of all com
   expect(await states(other)).toEqual(['bill_gap check_off']);
   expect(await check(other)).toEqual({ opened: 1, closed: 0, stillOpen: 0 });
 
-  await warehouse.db.execute(
-    sql`update utility.usage_data set deleted_at = now() where company_id = ${other.id}::uuid`,
-  );
+  await setDeleted(other, 'usage_data');
   await check(other);
   expect((await states(other)).slice(0, 2)).toEqual(['bill_gap check_off', 'bill_gap evidence_gone']);
 });
@@ -483,14 +420,10 @@ test('keep an acknowledged issue open and count it separately, with its note; an
   expect((await readStatus(db)).issues).toEqual(before);
 
   await acknowledgeIssue(db, id, { note: 'exchanged' });
-  await db.execute(
-    sql`update utility.usage_data set deleted_at = now() where company_id = ${company.id}::uuid`,
-  );
+  await setDeleted(company, 'usage_data');
   await check(company);
   expect(await acknowledgeIssue(db, id, {})).toBe(false);
-  await db.execute(
-    sql`update utility.usage_data set deleted_at = null where company_id = ${company.id}::uuid`,
-  );
+  await setDeleted(company, 'usage_data', false);
   await check(company);
   const anew = await list(true);
   expect(anew.map((one) => one.subject).sort()).toEqual([issue?.subject, later?.subject].sort());

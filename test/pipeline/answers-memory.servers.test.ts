@@ -30,7 +30,7 @@ function pageWith(rest: string): () => Reply {
 function hostileAnswers() {
   const bomb = packed(`{"documents":["${'x'.repeat(64 * megabyte)}"]}`);
   const company = (at: number) => `{"id":"${randomUUID()}","name":"Company ${at}"}`;
-  const list = packed(`{"companies":[${Array.from({ length: 900_000 }, (_, at) => company(at)).join(',')}]}`);
+  const list = packed(`{"companies":[${Array.from({ length: 400_000 }, (_, at) => company(at)).join(',')}]}`);
   const pages: readonly (() => Reply)[] = [
     () => bomb,
     () => 'endless',

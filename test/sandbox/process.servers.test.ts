@@ -1,24 +1,24 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import pg from 'pg';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../sandbox/sandbox.ts';
+import {
+  type ProcessOptions,
+  type RunningCommand,
+  runProcess,
+  startCommand,
+} from '../support/command-process.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { until } from '../support/poll.ts';
 import { type Receiver, startReceiver } from './support/receiver.ts';
 import { type AnyRecord, type Service, talkTo } from './support/service.ts';
 
-const children: ChildProcess[] = [];
+const commands: RunningCommand[] = [];
 const databases: TestDatabase[] = [];
 const receivers: Receiver[] = [];
 afterEach(async () => {
-  for (const child of children.splice(0)) {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    }
-  }
+  for (const command of commands.splice(0)) await command.end('SIGKILL');
   for (const receiver of receivers.splice(0)) await receiver.close();
   for (const database of databases.splice(0)) await database.drop();
 });
@@ -29,85 +29,55 @@ async function newDatabase(): Promise<string> {
   return database.url;
 }
 
-function run(
-  databaseUrl: string,
-  args: readonly string[],
-  stdin: 'pipe' | 'ignore' = 'ignore',
-): ChildProcess {
-  const child = spawn(process.execPath, ['sandbox/main.ts', ...args], {
-    env: { ...process.env, SANDBOX_DATABASE_URL: databaseUrl },
-    stdio: [stdin, 'pipe', 'pipe'],
-  });
-  children.push(child);
-  return child;
+const on = (databaseUrl: string): ProcessOptions => ({
+  program: 'sandbox/main.ts',
+  env: { SANDBOX_DATABASE_URL: databaseUrl },
+});
+
+function run(databaseUrl: string, args: readonly string[]): RunningCommand {
+  const command = startCommand(args, on(databaseUrl));
+  commands.push(command);
+  return command;
 }
 
-const small = [
-  '--companies',
-  '1',
-  '--documents',
-  '4',
-  '--interval-days',
-  '0',
-  '--api-key',
-  'key-of-the-test',
-  '--json',
-];
+const small = ['--companies', '1', '--documents', '4', '--interval-days', '0'];
+const forTests = [...small, '--api-key', 'key-of-the-test', '--json'];
 
 const never = new Promise<never>(() => {});
 
-async function start(databaseUrl: string, more: readonly string[] = [], stdin: 'pipe' | 'ignore' = 'ignore') {
-  const child = run(databaseUrl, [...small, ...more], stdin);
-  const stderr: string[] = [];
-  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk.toString()));
-  for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    const ready = JSON.parse(line) as Record<'url' | 'apiUrl' | 'apiKey' | 'controlToken', string>;
-    const sandbox = { ...ready, organizations: [], lost: never, close: async () => undefined };
-    return { child, service: talkTo(sandbox, databaseUrl), stderr };
-  }
-  throw new Error(`the sandbox ended: ${stderr.join('')}`);
+async function start(databaseUrl: string, more: readonly string[] = []) {
+  const command = run(databaseUrl, [...forTests, ...more]);
+  const line = await command.printed(/^\{"url"/);
+  const ready = JSON.parse(line) as Record<'url' | 'apiUrl' | 'apiKey' | 'controlToken', string>;
+  const sandbox = { ...ready, organizations: [], lost: never, close: async () => undefined };
+  return { command, service: talkTo(sandbox, databaseUrl) };
 }
-
-async function outcome(child: ChildProcess): Promise<{ code: number | null; output: string }> {
-  let output = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    output += chunk;
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    output += chunk;
-  });
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, output };
-}
-
-const exitOf = async (child: ChildProcess) => (await once(child, 'exit'))[0] as number | null;
 
 describe('the process', () => {
   test('prints one line of JSON when ready, answers, and shuts down cleanly on SIGTERM', async () => {
-    const { child, service } = await start(await newDatabase());
+    const { command, service } = await start(await newDatabase());
     expect(service.sandbox.apiUrl).toBe(`${service.sandbox.url}/v2.2`);
     expect(service.sandbox.apiKey).toBe('key-of-the-test');
     expect((await service.api('/ping')).status).toBe(200);
-    child.kill('SIGTERM');
-    expect(await exitOf(child)).toBe(0);
+    expect(await command.end('SIGTERM')).toMatchObject({ status: 0 });
   });
 
   test('prints a summary with a curl command otherwise', async () => {
-    const child = run(await newDatabase(), ['--companies', '1', '--documents', '0']);
-    let output = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
-      output += chunk;
-    });
-    await until('the summary is printed', () => output.includes('curl -H'));
-    expect(output).toMatch(/http:\/\/127\.0\.0\.1:\d+\/v2\.2/);
-    child.kill('SIGINT');
-    expect(await exitOf(child)).toBe(0);
+    const command = run(await newDatabase(), ['--companies', '1', '--documents', '0']);
+    await command.printed(/curl -H/);
+    expect(command.stdout()).toMatch(/http:\/\/127\.0\.0\.1:\d+\/v2\.2/);
+    expect(await command.end('SIGINT')).toMatchObject({ status: 0 });
   });
 
   test('ends with its parent if it was started with --with-parent', async () => {
-    const { child } = await start(await newDatabase(), ['--with-parent'], 'pipe');
-    child.stdin?.end();
-    expect(await exitOf(child)).toBe(0);
+    const child = spawn(process.execPath, ['sandbox/main.ts', ...forTests, '--with-parent'], {
+      env: { ...process.env, ...on(await newDatabase()).env },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    child.stdin.end();
+    expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
   test.each([
@@ -115,15 +85,15 @@ describe('the process', () => {
     ['x', ['--port', 'many']],
     ['x', ['--header-prefix', 'a:b']],
   ])('explains a wrong command line and ends with 2: %j %j', async (databaseUrl, args) => {
-    const { code, output } = await outcome(run(databaseUrl, args));
-    expect(code).toBe(2);
-    expect(output).toContain(args[0] ?? '--');
+    const { status, stderr } = await runProcess(args, on(databaseUrl));
+    expect(status).toBe(2);
+    expect(stderr).toContain(args[0] ?? '--');
   });
 
   test('ends with 1 if its database is down', async () => {
-    const { code, output } = await outcome(run('postgres://127.0.0.1:1/none', []));
-    expect(code).toBe(1);
-    expect(output).toContain('ECONNREFUSED');
+    const { status, stderr } = await runProcess([], on('postgres://127.0.0.1:1/none'));
+    expect(status).toBe(1);
+    expect(stderr).toContain('ECONNREFUSED');
   });
 
   test('does not share its database with another sandbox', async () => {
@@ -134,7 +104,7 @@ describe('the process', () => {
 
   test('takes its database again after a lost connection, and ends with 1 if another sandbox was faster', async () => {
     const databaseUrl = await newDatabase();
-    const { child, stderr } = await start(databaseUrl);
+    const { command } = await start(databaseUrl);
     const other = new pg.Client({ connectionString: databaseUrl });
     await other.connect();
     const [before] = await locks(databaseUrl);
@@ -146,8 +116,8 @@ describe('the process', () => {
     const taken = other.query('select pg_advisory_lock($1)', [again.key]);
     await until('another waits for it', async () => (await locks(databaseUrl)).length === 2);
     await end(databaseUrl, again.pid);
-    expect(await exitOf(child)).toBe(1);
-    expect(stderr.join('')).toContain('another sandbox');
+    expect(await command.ended).toMatchObject({ status: 1 });
+    expect(command.stderr()).toContain('another sandbox');
     await taken;
     await other.end();
   });
@@ -182,11 +152,10 @@ describe('a restart', () => {
     await before.service.control('POST', '/sandbox/clock', { advanceSeconds: 7200 });
     const seen = await look(before.service);
     const { now } = await before.service.control<AnyRecord>('GET', '/sandbox/status');
-    before.child.kill('SIGTERM');
-    await exitOf(before.child);
+    await before.command.end('SIGTERM');
     const after = await start(databaseUrl, ['--companies', '3']);
     expect(await look(after.service)).toEqual(seen);
-    await until('it says whose data it serves', () => after.stderr.join('').includes('of an earlier start'));
+    await until('it says whose data it serves', () => after.command.stderr().includes('of an earlier start'));
     const status = await after.service.control<AnyRecord>('GET', '/sandbox/status');
     expect(status.now > now).toBe(true);
     expect(await after.service.control('GET', '/sandbox/faults')).toEqual({ faults: [] });
@@ -203,8 +172,7 @@ describe('a restart', () => {
       method: 'POST',
       headers: { cookie, 'sec-fetch-site': 'same-origin' },
     });
-    before.child.kill('SIGTERM');
-    await exitOf(before.child);
+    await before.command.end('SIGTERM');
     const { service } = await start(databaseUrl);
     await service.control('POST', '/sandbox/random', { count: 1, types: ['createDocument'] });
     await service.quiet();
@@ -241,8 +209,7 @@ describe('kill -9', () => {
         .catch(() => undefined);
       const goal = receiver.deliveries.length + 150;
       await until('deliveries are under way', () => receiver.deliveries.length >= goal, { everyMs: 2 });
-      running.child.kill('SIGKILL');
-      await exitOf(running.child);
+      await running.command.end('SIGKILL');
       await fired;
       running = await start(databaseUrl);
     }
@@ -256,14 +223,13 @@ describe('kill -9', () => {
 
   test('leaves no event without its change and no change without its event', async () => {
     const databaseUrl = await newDatabase();
-    const { child, service } = await start(databaseUrl);
+    const { command, service } = await start(databaseUrl);
     await service.enableWebhooks();
     const fired = service
       .control('POST', '/sandbox/random', { count: 20_000, types: ['createDocument'] })
       .catch(() => undefined);
     await until('changes are under way', async () => (await service.eventsAfter(0)).length > 600);
-    child.kill('SIGKILL');
-    await exitOf(child);
+    await command.end('SIGKILL');
     await fired;
     const again = await start(databaseUrl);
     const status = await again.service.control<AnyRecord>('GET', '/sandbox/status');

@@ -1,6 +1,7 @@
 import type { RetryPolicy } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
 import { type Activities, createActivities } from '../../activities/create-activities.ts';
@@ -75,6 +76,14 @@ export async function activitiesOn(
     run: async (activity, input, heartbeatDetails, attempt) =>
       await activityEnvironment(heartbeatDetails, attempt).run(activity, input),
   };
+}
+
+/** Counts the events by their outcomes so far. */
+export async function outcomes({ warehouse }: ActivitiesUnderTest): Promise<Record<string, number>> {
+  const { rows } = await warehouse.db.execute<{ outcome: string; n: number }>(
+    sql`select outcome, count(*)::int as n from metersync.events group by outcome`,
+  );
+  return Object.fromEntries(rows.map(({ outcome, n }) => [outcome, n]));
 }
 
 /** Makes a worker's activities, with the settings' defaults and without a Temporal. */
