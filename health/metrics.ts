@@ -58,10 +58,6 @@ export const metricTypes = {
     { result: 'durable, refused or unavailable' },
     seconds,
   ),
-  metersync_receiver_dropped_connections_total: counter(
-    'receiver',
-    'New connections that were closed unread because too many were open.',
-  ),
   metersync_receiver_group_events: histogram(
     'receiver',
     'Number of events that shared one durable start.',

@@ -1,9 +1,8 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { Log } from '../contract/log.ts';
 import type { MonotonicClock } from './clock.ts';
-import { type HttpLimits, httpLimits } from './http-limits.ts';
+import type { HttpLimits } from './http-limits.ts';
 
 /** Sockets that brought a verified delivery stay; strangers make room. */
 export interface Connections {
@@ -47,28 +46,6 @@ export function boundConnections(
       strangers.delete(socket);
     },
   };
-}
-
-/**
- * Counts new sockets that Node closes at once because `connectionsMax` are open, and logs them once a minute.
- * Their senders get no answer. Sockets beyond the limit of open files are closed by the system library
- * without any notice, so `connectionsMax` has to be lower than that limit.
- */
-export function countDropped(
-  server: Server,
-  { connectionsMax }: HttpLimits,
-  clock: MonotonicClock,
-  log: Log,
-): () => number {
-  let dropped = 0;
-  let quietUntil = Number.NEGATIVE_INFINITY;
-  server.on('drop', () => {
-    dropped += 1;
-    if (clock.now() < quietUntil) return;
-    quietUntil = clock.now() + httpLimits.logIntervalMs;
-    log.warn({ connectionsMax, soFar: dropped }, 'too many connections: new ones are closed');
-  });
-  return () => dropped;
 }
 
 /**

@@ -13,13 +13,7 @@ import {
 import { boundBodies } from './bodies.ts';
 import { answerClientErrors, endWithAnswer } from './client-errors.ts';
 import type { MonotonicClock } from './clock.ts';
-import {
-  boundConnections,
-  boundUnanswered,
-  type Connections,
-  countDropped,
-  endConnectionsAtClose,
-} from './connections.ts';
+import { boundConnections, boundUnanswered, type Connections, endConnectionsAtClose } from './connections.ts';
 import type { Answer } from './group-commit.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
 import { type JudgeHeaders, judgedRequests, onRefused } from './judged-requests.ts';
@@ -52,8 +46,6 @@ declare module 'fastify' {
 
 export type Receiver = FastifyInstance & {
   readonly counters: Readonly<AnswerCounters>;
-  /** How many new sockets were closed at once because too many were open. */
-  dropped(): number;
 };
 
 const webhooksPath = '/webhooks';
@@ -126,7 +118,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const handle = createWebhookHandler(dependencies, connections, send);
   registerWebhooks(app, dependencies, { boundBody: boundBodies(limits), handle, send });
   registerHealth(app, dependencies, limits, state);
-  app.decorate('counters', counters).decorate('dropped', countDropped(app.server, limits, clock, log));
+  app.decorate('counters', counters);
   return app as unknown as Receiver;
 }
 

@@ -51,7 +51,6 @@ export function observeReceiver(metrics: Metrics, onBegun: (parts: ReceiverParts
           code: String(answerStatus[reason as AnswerReason]),
         })),
       );
-      metrics.read('metersync_receiver_dropped_connections_total', () => [{ value: receiver.dropped() }]);
       metrics.read('metersync_receiver_waiting_events', () => [{ value: commit.waiting.events }]);
       metrics.read('metersync_receiver_waiting_bytes', () => [{ value: commit.waiting.bytes }]);
       metrics.read('metersync_receiver_waiting_limit_events', () => [{ value: limits.queueEventsMax }]);

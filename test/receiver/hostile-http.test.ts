@@ -85,10 +85,10 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
     for (const connection of [genuine, ...strangers]) connection.end();
   });
 
-  test('43: sockets whose deliveries wait leave room for more up to the limit; beyond it new sockets are counted and logged', async () => {
+  test('43: sockets whose deliveries wait leave room for more up to the limit', async () => {
     const limits = { connectionsMax: 8 };
     const held = Promise.withResolvers<void>();
-    const { port, commit, receiver, log } = await listening({ limits, start: () => held.promise });
+    const { port, commit } = await listening({ limits, start: () => held.promise });
     const waiting: RawConnection[] = [];
     while (waiting.length < limits.connectionsMax) {
       const connection = await RawConnection.open(port);
@@ -97,17 +97,8 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
       waiting.push(connection);
       await expect.poll(() => commit.waiting.events).toBe(waiting.length);
     }
-    expect(receiver.dropped()).toBe(0);
     const tooMany = await RawConnection.open(port);
     await tooMany.closed;
-    expect(receiver.dropped()).toBe(1);
-    expect(log.lines).toMatchObject([
-      {
-        level: 'warn',
-        fields: { connectionsMax: 8, soFar: 1 },
-        message: 'too many connections: new ones are closed',
-      },
-    ]);
     held.resolve();
     for (const connection of waiting) expect((await connection.answer()).status).toBe(204);
     for (const connection of waiting) connection.end();
