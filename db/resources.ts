@@ -15,7 +15,7 @@ export interface TypedField {
   readonly field: string;
   /** What the record says: NULL or blank for no value. */
   readonly sent: SQL;
-  /** What that is read as: NULL if it cannot be read. The functions of migration 0007 decide. */
+  /** What that is read as: NULL if it cannot be read. The functions of migration 0001 decide. */
   readonly value: SQL;
 }
 
