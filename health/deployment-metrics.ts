@@ -135,11 +135,8 @@ function observeRuns(read: Read<WarehouseHealth>): void {
   );
 }
 
-/** Measures the warehouse's data: its size, what is wrong in it, and what waits for a decision. */
+/** Measures the warehouse's data: what is wrong in it, and what waits for a decision. */
 function observeData(read: Read<WarehouseHealth>): void {
-  read('metersync_warehouse_size_bytes', ({ sizes }) =>
-    Object.entries(sizes).map(([schema, value]) => ({ value, schema })),
-  );
   read('metersync_deletes_waiting', ({ undecidedDeletes }) => [{ value: undecidedDeletes }]);
   read('metersync_rejected_records', ({ rejectedRecords }) => [{ value: rejectedRecords }]);
   read('metersync_interval_shortfall_readings', ({ intervalShortfall }) => [

@@ -150,8 +150,6 @@ export interface WarehouseHealth {
   /** Open issues of the data that nobody acknowledged. */
   readonly issues: readonly { readonly check: string; readonly severity: Severity; readonly open: number }[];
   readonly acknowledgedIssues: number;
-  /** Bytes of each schema, as Postgres last estimated them. */
-  readonly sizes: Readonly<Record<string, number>>;
   readonly watch: WatchHealth;
 }
 

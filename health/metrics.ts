@@ -124,9 +124,6 @@ export const metricTypes = {
   metersync_schema_migrations: gauge('warehouse', 'Migrations of the schema.', {
     side: 'known to the worker, or applied',
   }),
-  metersync_warehouse_size_bytes: gauge('warehouse', 'Tables and indexes, as Postgres last counted.', {
-    schema: 'utility, history, ops or metersync',
-  }),
   metersync_events_pending: gauge(
     'warehouse',
     'Events whose record has to be read again; 10001 means more.',

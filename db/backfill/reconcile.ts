@@ -15,7 +15,14 @@ import {
 } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { unseenFor } from '../checks/companies-to-check.ts';
-import { isAmong, literal, oneRow, printedUuids, unnested } from '../connection/arrays.ts';
+import {
+  excluded,
+  isAmong,
+  literal,
+  oneRow,
+  printedUuids,
+  unnested,
+} from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
@@ -261,6 +268,7 @@ async function noteListed(
   tx: Transaction,
   notes: readonly (typeof deletes.$inferInsert)[],
 ): Promise<void> {
+  const { state, updated, absentSince } = deletes;
   // The protocol counts parameters in 16 bits.
   for (let at = 0; at < notes.length; at += 1_000)
     await tx
@@ -268,11 +276,7 @@ async function noteListed(
       .values(notes.slice(at, at + 1_000))
       .onConflictDoUpdate({
         target: [deletes.runId, deletes.resource, deletes.recordId],
-        set: {
-          state: sql`excluded.state`,
-          updated: sql`excluded.updated`,
-          absentSince: sql`excluded.absent_since`,
-        },
+        set: excluded({ state, updated, absentSince }),
       });
 }
 

@@ -66,19 +66,18 @@ export function columnNames(columns: readonly PgColumn[]): SQL {
   );
 }
 
+/** The value of a column that an `insert` brings, for its `on conflict`. */
+export const excludedOf = ({ name }: PgColumn): SQL => sql`excluded.${sql.identifier(name)}`;
+
 /** Sets columns to their excluded values, for `on conflict`. */
 export function setToExcluded(columns: readonly PgColumn[]): SQL {
-  const set = columns.map(
-    ({ name }) => sql`${sql.identifier(name)} = excluded.${sql.identifier(name)}`,
-  );
+  const set = columns.map((column) => sql`${sql.identifier(column.name)} = ${excludedOf(column)}`);
   return sql.join(set, sql.raw(',\n        '));
 }
 
-/** The values that an `insert` brings, for its `onConflictDoUpdate`. */
+/** The same for `onConflictDoUpdate`. */
 export const excluded = (columns: Readonly<Record<string, PgColumn>>): Record<string, SQL> =>
-  Object.fromEntries(
-    Object.entries(columns).map(([key, { name }]) => [key, sql`excluded.${sql.identifier(name)}`]),
-  );
+  Object.fromEntries(Object.entries(columns).map(([key, column]) => [key, excludedOf(column)]));
 
 const plain = /^[\w.:+-]+$/;
 

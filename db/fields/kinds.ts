@@ -1,4 +1,5 @@
 import { uuid } from '../../contract/ids.ts';
+import { isDateText } from '../../contract/value-texts.ts';
 
 /** Kinds of values of a field, as far as JSON and their text show them. */
 export const fieldKinds = [
@@ -22,7 +23,6 @@ export const kindBit = Object.fromEntries(
 export const kindsOf = (mask: number): FieldKind[] =>
   fieldKinds.filter((kind) => (mask & kindBit[kind]) !== 0);
 
-const date = /^\d{4}-\d\d-\d\d$/;
 /** At most six digits of a second: Postgres has no more, and would round. */
 const timestamp =
   /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
@@ -37,21 +37,9 @@ export function kindOfText(text: string): FieldKind {
   if (text.length === 36 && uuid.test(text)) return 'uuid';
   const first = text.charCodeAt(0);
   if (first !== 0x2d && !(first >= 0x30 && first <= 0x39)) return 'text';
-  if (text.length === 10 && date.test(text)) return isDay(text) ? 'date' : 'text';
-  if (timestamp.test(text)) return isDay(text) ? 'timestamp' : 'text';
+  if (text.length === 10 && isDateText(text)) return 'date';
+  if (timestamp.test(text) && isDateText(text.slice(0, 10))) return 'timestamp';
   return decimal.test(text) ? 'decimal' : 'text';
-}
-
-/** Whether a text begins with a day of the calendar. */
-function isDay(text: string): boolean {
-  const [year, month, day] = [
-    Number(text.slice(0, 4)),
-    Number(text.slice(5, 7)),
-    Number(text.slice(8, 10)),
-  ];
-  if (year === 0 || month < 1 || month > 12 || day < 1) return false;
-  const leap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
-  return day <= (month === 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31);
 }
 
 export type ColumnType = 'boolean' | 'numeric' | 'timestamptz' | 'date' | 'uuid' | 'text' | 'jsonb';

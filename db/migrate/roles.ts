@@ -19,7 +19,7 @@ export const roles = {
 
 const views = ['analytics', 'fields'];
 /** The schemas that have tables. */
-export const written: readonly string[] = [utility, history, ops, metersync].map(
+const written: readonly string[] = [utility, history, ops, metersync].map(
   ({ schemaName }) => schemaName,
 );
 const read = [utility.schemaName, ops.schemaName, ...views];

@@ -1,18 +1,58 @@
+import { and, type SQL, type Subquery, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { type ListedRange, unequalReadings } from '../records/listed-readings.ts';
+import { keyAsText, liesWithin } from '../records/interval-key.ts';
+import { type ListedRange, readingsOfPass } from '../records/listed-readings.ts';
+import { intervals } from '../schema/utility.ts';
 import type { Difference } from './compare-records.ts';
 
+const fields = ['usage', 'quality'] as const;
+
 /** Compares a pass over a range of a meter with the warehouse. */
-export async function compareListed(tx: Executor, listed: ListedRange): Promise<Difference[]> {
-  const unequal = await unequalReadings(tx, listed);
-  return unequal.map(({ id, listed, held }): Difference => {
-    if (held === null) return { id, state: 'missing' };
-    if (listed === null) return { id, state: 'extra' };
-    const fields = (['usage', 'quality'] as const).flatMap((field) =>
-      listed[field] === held[field]
-        ? []
-        : [{ field, service: listed[field], warehouse: held[field] }],
+export async function compareListed(
+  tx: Executor,
+  { meterId, range, pass }: ListedRange,
+): Promise<Difference[]> {
+  const reading = sql`reading`;
+  const readings = (from: SQL, where?: SQL) =>
+    tx
+      .select({
+        id: sql`${meterId}::text || ${keyAsText(reading)}`.as('id'),
+        usage: sql`usage::text`.as('usage'),
+        quality: sql`quality`.as('quality'),
+      })
+      .from(from)
+      .where(and(where, liesWithin(range, reading)));
+  const listed = () => readings(sql`(${readingsOfPass(pass)}) ${reading}`);
+  const held = () => readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`);
+  const only = (isListed: boolean, found: Subquery) =>
+    tx
+      .select({
+        isListed: sql<boolean>`${isListed}::boolean`,
+        id: sql<string>`id`,
+        usage: sql<string | null>`usage`,
+        quality: sql<string | null>`quality`,
+      })
+      .from(found);
+  const unequal = await only(true, listed().exceptAll(held()).as('found')).unionAll(
+    only(false, held().exceptAll(listed()).as('found')),
+  );
+  // A key is on each side at most once.
+  const differences = [...Map.groupBy(unequal, ({ id }) => id)].map(([id, sides]): Difference => {
+    const [service, warehouse] = [true, false].map((isListed) =>
+      sides.find((side) => side.isListed === isListed),
     );
-    return { id, state: 'different', fields };
+    if (warehouse === undefined) return { id, state: 'missing' };
+    if (service === undefined) return { id, state: 'extra' };
+    const differing = fields.filter((field) => service[field] !== warehouse[field]);
+    return {
+      id,
+      state: 'different',
+      fields: differing.map((field) => ({
+        field,
+        service: service[field],
+        warehouse: warehouse[field],
+      })),
+    };
   });
+  return differences.sort((a, b) => (a.id < b.id ? -1 : 1));
 }

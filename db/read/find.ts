@@ -1,10 +1,10 @@
 import { type AnyColumn, and, eq, ilike, isNotNull, or, type SQL, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../../contract/ids.ts';
+import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
-import { isRunRow } from './runs.ts';
 
 /** Kinds of ids that the search knows. */
 export const foundKinds = ['event', 'run', 'company', 'document', 'connection', 'meter'] as const;
@@ -33,7 +33,7 @@ export async function findById(db: Executor, given: string) {
     db
       .select(found('run', runs.runId, runs.kind))
       .from(runs)
-      .where(and(hasId(runs.runId), isRunRow)),
+      .where(and(hasId(runs.runId), isWhole(runs))),
     db.select(company).from(companies).where(hasId(companies.id)),
     db.select(company).from(companies).where(eq(companies.externalId, given)).limit(10),
     db.select(found('document', documents.id)).from(documents).where(hasId(documents.id)),

@@ -22,7 +22,6 @@ import { isLoaded, readKindOfRuns } from './kinds-of-runs.ts';
 import { readParked } from './parked.ts';
 import { readPending } from './pending.ts';
 import { readSilence } from './silence.ts';
-import { readSizes } from './sizes.ts';
 import { readLateWork } from './waiting.ts';
 import { readWatch } from './watch.ts';
 
@@ -88,7 +87,6 @@ export async function measure(
     delays: await readDelays(db),
     intervalShortfall: await readShortfall(db, most),
     ...(await countIssuesByCheck(db, most)),
-    sizes: await readSizes(db),
     watch: await readWatch(db),
   };
 }

@@ -17,10 +17,10 @@ import { type RunKind, type RunState, runStates } from '../../contract/names.ts'
 import { onlyUntilDecided } from '../../contract/words.ts';
 import type { KindOfRuns } from '../../health/measured.ts';
 import { noCompany } from '../backfill/manifest.ts';
+import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { pages, runCompanies, runs } from '../schema/metersync.ts';
 import { secondsSince } from './counted.ts';
-import { isRunRow } from './runs.ts';
 
 const part = alias(runs, 'part');
 
@@ -63,7 +63,7 @@ export async function isLoaded(db: Executor): Promise<boolean> {
   return ended !== undefined;
 }
 
-const isOfKind = (kind: RunKind): SQL | undefined => and(isRunRow, eq(runs.kind, kind));
+const isOfKind = (kind: RunKind): SQL | undefined => and(isWhole(runs), eq(runs.kind, kind));
 
 const hasChosen = (company: SQL | undefined): SQL => sql`exists (
       select

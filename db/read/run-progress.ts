@@ -1,10 +1,10 @@
 import { and, desc, eq, isNotNull, isNull, notInArray, sql } from 'drizzle-orm';
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
 import type { RunState } from '../../contract/names.ts';
+import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { intervalFetches, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
-import { isRunRow } from './runs.ts';
 
 /** A company that a run is reading. */
 export type CompanyProgress = Awaited<ReturnType<typeof readRunning>>[number];
@@ -48,7 +48,7 @@ async function readSummary(db: Executor, runId: string) {
         ),
     })
     .from(runs)
-    .where(and(eq(runs.runId, runId), isRunRow))
+    .where(and(eq(runs.runId, runId), isWhole(runs)))
     .as('run');
   const parts = db
     .select({

@@ -1,9 +1,7 @@
-import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, isNull, sql } from 'drizzle-orm';
+import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runs } from '../schema/metersync.ts';
-
-/** Whether a row is that of a run, and not of a part. */
-export const isRunRow: SQL | undefined = and(isNull(runs.companyId), isNull(runs.resource));
 
 /** A run; its counts are sums over its parts, and 0 while it runs. */
 export type ListedRun = typeof runs.$inferSelect;
@@ -13,7 +11,7 @@ export async function listRunning(db: Executor): Promise<ListedRun[]> {
   return await db
     .select()
     .from(runs)
-    .where(and(isRunRow, isNull(runs.finishedAt)))
+    .where(and(isWhole(runs), isNull(runs.finishedAt)))
     .orderBy(desc(runs.startedAt))
     .limit(100);
 }
@@ -33,7 +31,7 @@ export async function listEnded(
   return await db
     .select()
     .from(runs)
-    .where(and(isRunRow, isNotNull(runs.finishedAt), earlier))
+    .where(and(isWhole(runs), isNotNull(runs.finishedAt), earlier))
     .orderBy(desc(runs.finishedAt), desc(runs.runId))
     .limit(limit);
 }
@@ -43,5 +41,5 @@ export const readRun = async (db: Executor, runId: string): Promise<ListedRun | 
     await db
       .select()
       .from(runs)
-      .where(and(eq(runs.runId, runId), isRunRow))
+      .where(and(eq(runs.runId, runId), isWhole(runs)))
   )[0];

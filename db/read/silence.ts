@@ -1,10 +1,10 @@
 import { and, countDistinct, desc, gte, isNotNull, max, min, ne, sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
 import type { Silence } from '../../health/measured.ts';
+import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import { mostCounted, secondsSince } from './counted.ts';
-import { isRunRow } from './runs.ts';
 
 /** Measures whether events arrive. Probes are not events of the service. */
 export async function readSilence(db: Executor, most: number = mostCounted): Promise<Silence> {
@@ -16,7 +16,7 @@ export async function readSilence(db: Executor, most: number = mostCounted): Pro
   const first = db
     .select({ at: min(runs.startedAt) })
     .from(runs)
-    .where(isRunRow);
+    .where(isWhole(runs));
   const [quiet] = await db
     .select({
       at: last.at,

@@ -8,7 +8,6 @@ import {
   lt,
   lte,
   type SQL,
-  type Subquery,
   sql,
 } from 'drizzle-orm';
 import { check, integer, jsonb, numeric, pgTable, text } from 'drizzle-orm/pg-core';
@@ -23,8 +22,6 @@ import {
   canonical,
   differ,
   endOf,
-  keyAsText,
-  liesWithin,
   ordinalOf,
   type ReadRange,
   startsWithin,
@@ -227,52 +224,4 @@ export async function countListed(
     .from(listedReadings)
     .where(and(isOf(pass), startsWithin(range, listedReadings)));
   return counted ?? { readings: 0, unreadable: 0 };
-}
-
-interface Values {
-  readonly usage: string | null;
-  readonly quality: string | null;
-}
-
-/** A reading that only one side has, or that the sides have with other values. */
-export interface UnequalReading {
-  /** `meter@start/seconds/unit`, and the ordinal if it is not 0. */
-  readonly id: string;
-  readonly listed: Values | null;
-  readonly held: Values | null;
-}
-
-/** Compares a pass over a range with the warehouse; returns the readings that are not equal. */
-export async function unequalReadings(
-  tx: Executor,
-  { meterId, range, pass }: ListedRange,
-): Promise<UnequalReading[]> {
-  const reading = sql`reading`;
-  const readings = (from: SQL, where?: SQL) =>
-    tx
-      .select({
-        id: sql`${meterId}::text || ${keyAsText(reading)}`.as('id'),
-        usage: sql`usage::text`.as('usage'),
-        quality: sql`quality`.as('quality'),
-      })
-      .from(from)
-      .where(and(where, liesWithin(range, reading)));
-  const listed = () => readings(sql`(${readingsOfPass(pass)}) ${reading}`);
-  const held = () => readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`);
-  const only = (side: 'listed' | 'held', found: Subquery) =>
-    tx
-      .select({
-        side: sql<'listed' | 'held'>`${side}::text`,
-        id: sql<string>`id`,
-        usage: sql<string | null>`usage`,
-        quality: sql<string | null>`quality`,
-      })
-      .from(found);
-  const unequal = await only('listed', listed().exceptAll(held()).as('found')).unionAll(
-    only('held', held().exceptAll(listed()).as('found')),
-  );
-  const byId = new Map<string, UnequalReading>();
-  for (const { side, id, ...values } of unequal)
-    byId.set(id, { ...(byId.get(id) ?? { id, listed: null, held: null }), [side]: values });
-  return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { and, between, lt, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { unnested } from '../connection/arrays.ts';
+import { excluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
@@ -33,6 +33,7 @@ export async function rejectRecords(
   db: Executor,
   rejected: readonly RejectedRecord[],
 ): Promise<void> {
+  const { resource, recordId, error, record, rejectedAt } = rejectedRecords;
   const byId = new Map(rejected.map((one) => [`${one.resource}/${refusedAs(one)}`, one]));
   await db
     .insert(rejectedRecords)
@@ -62,12 +63,8 @@ export async function rejectRecords(
         .orderBy(sql`resource`, sql`id`),
     )
     .onConflictDoUpdate({
-      target: [rejectedRecords.resource, rejectedRecords.recordId],
-      set: {
-        error: sql`excluded.error`,
-        record: sql`excluded.record`,
-        rejectedAt: sql`excluded.rejected_at`,
-      },
+      target: [resource, recordId],
+      set: excluded({ error, record, rejectedAt }),
     });
 }
 

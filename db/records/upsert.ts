@@ -1,15 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { isStale } from '../catch-up/stale.ts';
-import { columnNames } from '../connection/arrays.ts';
+import { columnNames, excludedOf as excluded } from '../connection/arrays.ts';
 import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
 import { ownerOfSite, saysOwner } from './owner.ts';
 import type { RecordPage } from './page.ts';
 import { unreadableOf } from './unreadable.ts';
 
-/** A column of the existing row, and of the row that would replace it. */
+/** A column of the existing row. */
 const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
-const excluded = (column: PgColumn): SQL => sql`excluded.${sql.identifier(column.name)}`;
 const named = (value: SQL, column: PgColumn): SQL =>
   sql`${value} as ${sql.identifier(column.name)}`;
 

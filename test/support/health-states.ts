@@ -47,7 +47,6 @@ export const warehouse: WarehouseHealth = {
   intervalShortfall: { events: 0, readings: 0 },
   issues: [],
   acknowledgedIssues: 0,
-  sizes: { utility: 8_192 },
   watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], acknowledged: [], unsent: null },
 };
 const scheduled = { state: 'active', isWanted: true, reason: null, missed: 0 } as const;
