@@ -1,6 +1,9 @@
 import { limits } from '../contract/limits.ts';
 
-/** Every limit of the HTTP edge, with its unit and its reason. No limit is left to a default. */
+/**
+ * Limits of the HTTP edge that differ from the defaults of Node and Fastify, with their units and reasons.
+ * server.test.ts names the defaults that matter.
+ */
 export const httpLimits = {
   /** Raw bytes of one body; see the contract. */
   bodyBytesMax: limits.webhookBodyBytesMax,
@@ -15,8 +18,6 @@ export const httpLimits = {
   smallBodiesBytesMax: 32 * 1024 * 1024,
   /** The same for all others. Past either bound the body that began first is ended. */
   largeBodiesBytesMax: 96 * 1024 * 1024,
-  /** The header block: 16 signatures and an id of 200 characters are a tenth of it. Past it, 431. */
-  headerBytesMax: 16 * 1024,
   /** Header fields. Past them, 431. */
   headersMax: 200,
   /** Time until a request's headers are complete, so also how long a new socket may stay silent. */
@@ -32,15 +33,6 @@ export const httpLimits = {
    * Ends a socket without a byte either way; longer than `answerWithinMs`, as a waiting request is silent.
    */
   connectionTimeoutMs: limits.answerWithinMs + 4_000,
-  /**
-   * How long a socket stays open between two requests; longer than the minute for which proxies keep theirs.
-   */
-  keepAliveTimeoutMs: 72_000,
-  /**
-   * 0 means none. Every wait in the handler has its own deadline (`answerWithinMs`), and Fastify's timer for
-   * each request would needlessly cost a timer, an abort controller and two listeners.
-   */
-  handlerTimeoutMs: 0,
   /**
    * Requests on one socket before the sender is asked to open another, so that several receivers share the
    * load.

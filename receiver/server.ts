@@ -238,29 +238,23 @@ function isWebhooksPath(url: string): boolean {
   return url === webhooksPath || url.startsWith(`${webhooksPath}?`);
 }
 
-/** All of Node's and Fastify's bounds; http-limits.ts has the reasons. */
+/** Node's and Fastify's bounds; http-limits.ts has the reasons. */
 function serverOptions(limits: HttpLimits, judge: JudgeHeaders) {
   return {
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestTimeoutMs,
     connectionTimeout: limits.connectionTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    handlerTimeout: limits.handlerTimeoutMs,
     maxRequestsPerSocket: limits.requestsPerSocketMax,
     http: {
-      maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headersTimeoutMs,
       requestTimeout: limits.requestTimeoutMs,
-      keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: limits.connectionsCheckMs,
-      insecureHTTPParser: false,
       IncomingMessage: judgedRequests(judge),
       // Otherwise Node itself would answer, however many requests wait for their answers: see `isOneHost`.
       requireHostHeader: false,
     },
     // The receiver itself answers during a close, with Retry-After.
     return503OnClosing: false,
-    exposeHeadRoutes: true,
     logger: false,
   } as const;
 }

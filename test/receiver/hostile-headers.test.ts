@@ -205,8 +205,5 @@ describe('hostile headers, by their row in the table of hostile inputs', () => {
     const answer = await exchange(port, { headers, body: golden.body });
     expect(answer).toMatchObject({ status: 431, headers: { connection: 'close' } });
     expect(receiver.counters['headers-too-large']).toBe(1);
-    const tighter = await listening({ limits: { headerBytesMax: 4_096 } });
-    const longHeaders = [...signedHeaders(), ['x-much', 'x'.repeat(4_096)] as [string, string]];
-    expect((await exchange(tighter.port, { headers: longHeaders, body: golden.body })).status).toBe(431);
   });
 });

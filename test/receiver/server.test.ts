@@ -382,13 +382,14 @@ describe('close', () => {
   });
 });
 
-test('every limit of the HTTP edge is set on the server', async () => {
+test('the server has the limits of the HTTP edge, and the defaults on which it relies', async () => {
   const { receiver } = await listening();
   expect(receiver.server).toMatchObject({
     headersTimeout: httpLimits.headersTimeoutMs,
     requestTimeout: httpLimits.requestTimeoutMs,
     timeout: httpLimits.connectionTimeoutMs,
-    keepAliveTimeout: httpLimits.keepAliveTimeoutMs,
+    // Longer than the minute for which proxies keep theirs.
+    keepAliveTimeout: 72_000,
     maxRequestsPerSocket: httpLimits.requestsPerSocketMax,
     maxConnections: httpLimits.connectionsMax,
     maxHeadersCount: httpLimits.headersMax,
@@ -397,7 +398,7 @@ test('every limit of the HTTP edge is set on the server', async () => {
     bodyLimit: limits.webhookBodyBytesMax,
     requestTimeout: httpLimits.requestTimeoutMs,
     connectionTimeout: httpLimits.connectionTimeoutMs,
-    keepAliveTimeout: httpLimits.keepAliveTimeoutMs,
+    keepAliveTimeout: 72_000,
     handlerTimeout: 0,
     maxRequestsPerSocket: httpLimits.requestsPerSocketMax,
   });
