@@ -176,9 +176,9 @@ const startsSince = (start: SQLWrapper, since: string | null): SQL | undefined =
 /** Compares a proved pass over a range of a meter with the warehouse. */
 export async function compareListed(tx: Executor, listed: ListedRange): Promise<Difference[]> {
   const unequal = await unequalReadings(tx, listed);
-  return unequal.map(({ id, listed, held }): Difference => {
+  return unequal.map(({ id, listed, held, kept }): Difference => {
     if (held === null) return { id, state: 'missing' };
-    if (listed === null) return { id, state: 'extra' };
+    if (listed === null) return { id, state: kept ? 'kept' : 'extra' };
     const fields = (['usage', 'quality'] as const).flatMap((field) =>
       listed[field] === held[field]
         ? []

@@ -17,7 +17,9 @@ import { sqlMessage } from '../connection/failures.ts';
 import { setLocal } from '../connection/set-local.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { createTempTable } from '../connection/temp-table.ts';
+import { note } from '../deletes/tombstone.ts';
 import { time } from '../schema/columns.ts';
+import { deletes } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 import {
   canonical,
@@ -227,6 +229,8 @@ export interface UnequalReading {
   readonly id: string;
   readonly listed: Values | null;
   readonly held: Values | null;
+  /** Whether somebody decided to keep it. */
+  readonly kept: boolean;
 }
 
 /** Compares a pass over a range with the warehouse; returns the readings that are not equal. */
@@ -239,6 +243,8 @@ export async function unequalReadings(
     tx
       .select({
         id: sql`${meterId}::text || ${keyAsText(reading)}`.as('id'),
+        startAt: sql`start_at`.as('start_at'),
+        usageUnits: sql`usage_units`.as('usage_units'),
         usage: sql`usage::text`.as('usage'),
         quality: sql`quality`.as('quality'),
       })
@@ -246,6 +252,15 @@ export async function unequalReadings(
       .where(and(where, liesWithin(range, reading)));
   const listed = () => readings(sql`(${readingsOfPass(pass)}) ${reading}`);
   const held = () => readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`);
+  const isKept = sql<boolean>`exists (
+        select
+        from ${deletes} ${note}
+        where ${note.meterId} = ${meterId}
+          and ${note.usageUnits} = usage_units
+          and ${note.startsFrom} <= start_at
+          and ${note.startsBefore} > start_at
+          and ${note.state} in ('rejected', 'undone')
+      )`;
   const only = (side: 'listed' | 'held', found: Subquery) =>
     tx
       .select({
@@ -253,13 +268,14 @@ export async function unequalReadings(
         id: sql<string>`id`,
         usage: sql<string | null>`usage`,
         quality: sql<string | null>`quality`,
+        kept: side === 'held' ? isKept : sql<boolean>`false`,
       })
       .from(found);
   const unequal = await only('listed', listed().exceptAll(held()).as('found')).unionAll(
     only('held', held().exceptAll(listed()).as('found')),
   );
   const byId = new Map<string, UnequalReading>();
-  for (const { side, id, ...values } of unequal)
-    byId.set(id, { ...(byId.get(id) ?? { id, listed: null, held: null }), [side]: values });
+  for (const { side, id, kept, ...values } of unequal)
+    byId.set(id, { ...(byId.get(id) ?? { id, listed: null, held: null }), kept, [side]: values });
   return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
