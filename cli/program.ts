@@ -179,6 +179,10 @@ function addLoad(program: Command): void {
     )
     .option('--repair', 'correct the warehouse where it differs, and compare again')
     .option('--json', 'as JSON')
+    .addHelpText(
+      'after',
+      '\nRows that somebody decided to keep (metersync deletes reject, undo) are no differences: they are counted apart.',
+    )
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   add(
     program,

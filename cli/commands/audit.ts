@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../app/settings/settings.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
-import { timeAgo } from '../../contract/times.ts';
+import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import {
   type AuditOptions,
@@ -135,17 +135,14 @@ export function describeAudit(
     ([name, r]) => only === undefined || only.includes(name as AuditResource) || r.suspect > 0,
   );
   const left =
-    since === undefined ? [] : asked.filter(([, r]) => r.compared + r.missing + r.extra + r.suspect === 0);
+    since === undefined
+      ? []
+      : asked.filter(([, r]) => r.compared + r.missing + r.extra + r.suspect + r.kept === 0);
   const compared = asked.filter((of) => !left.includes(of));
-  const rows = compared.map(([name, r]) => [
-    nameInWords(name),
-    r.compared,
-    r.missing,
-    r.extra,
-    r.different,
-    r.suspect,
-  ]);
-  const lines = table(['audit', 'compared', 'missing', 'extra', 'different', 'suspect'], rows);
+  const counts = ['compared', 'missing', 'extra', 'different', 'suspect'] as const;
+  const shown = report.kept.rows === 0 ? counts : ([...counts, 'kept'] as const);
+  const rows = compared.map(([name, r]) => [nameInWords(name), ...shown.map((count) => r[count])]);
+  const lines = table(['audit', ...shown], rows);
   if (left.length > 0)
     lines.push(`no record changed since then: ${left.map(([name]) => nameInWords(name)).join(', ')}`);
   for (const example of report.examples) lines.push(...describeExample(example));
@@ -155,9 +152,26 @@ export function describeAudit(
     lines.push(
       `${counted(unreadable, 'value')} of the service could not be read. They are no difference, because raw has them (metersync checks list --check unreadable_value)`,
     );
+  lines.push(...describeKept(report.kept));
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
   if (report.sample !== undefined) lines.push(describeSample(report.sample));
   return lines;
+}
+
+/** Says by whose decisions rows are kept that the service no longer has. */
+function describeKept({ rows, decisions }: AuditReport['kept']): string[] {
+  if (rows === 0) return [];
+  const known =
+    rows === 1
+      ? '1 row is kept although the service no longer has it. It is no difference'
+      : `${counted(rows, 'row')} are kept although the service no longer has them. They are no differences`;
+  return [
+    `${known}, by decision of:`,
+    ...decisions.map(
+      ({ by, at, runId }) =>
+        `    ${by ?? 'somebody'}, ${formatTime(at ?? '')}: metersync deletes list ${runId}`,
+    ),
+  ];
 }
 
 function describeSample({ seed, companies, of, different, confidence, differentMax }: Sample): string {

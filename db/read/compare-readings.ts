@@ -1,7 +1,9 @@
 import { and, type SQL, type Subquery, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
+import { note } from '../deletes/tombstone.ts';
 import { keyAsText, liesWithin } from '../records/interval-key.ts';
 import { type ListedRange, readingsOfPass } from '../records/listed-readings.ts';
+import { deletes } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 import type { Difference } from './compare-records.ts';
 
@@ -17,6 +19,8 @@ export async function compareListed(
     tx
       .select({
         id: sql`${meterId}::text || ${keyAsText(reading)}`.as('id'),
+        startAt: sql`start_at`.as('start_at'),
+        usageUnits: sql`usage_units`.as('usage_units'),
         usage: sql`usage::text`.as('usage'),
         quality: sql`quality`.as('quality'),
       })
@@ -24,6 +28,15 @@ export async function compareListed(
       .where(and(where, liesWithin(range, reading)));
   const listed = () => readings(sql`(${readingsOfPass(pass)}) ${reading}`);
   const held = () => readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`);
+  const isKept = sql<boolean>`exists (
+        select
+        from ${deletes} ${note}
+        where ${note.meterId} = ${meterId}
+          and ${note.usageUnits} = usage_units
+          and ${note.startsFrom} <= start_at
+          and ${note.startsBefore} > start_at
+          and ${note.state} in ('rejected', 'undone')
+      )`;
   const only = (isListed: boolean, found: Subquery) =>
     tx
       .select({
@@ -31,6 +44,7 @@ export async function compareListed(
         id: sql<string>`id`,
         usage: sql<string | null>`usage`,
         quality: sql<string | null>`quality`,
+        kept: isListed ? sql<boolean>`false` : isKept,
       })
       .from(found);
   const unequal = await only(true, listed().exceptAll(held()).as('found')).unionAll(
@@ -42,7 +56,7 @@ export async function compareListed(
       sides.find((side) => side.isListed === isListed),
     );
     if (warehouse === undefined) return { id, state: 'missing' };
-    if (service === undefined) return { id, state: 'extra' };
+    if (service === undefined) return { id, state: warehouse.kept ? 'kept' : 'extra' };
     const differing = fields.filter((field) => service[field] !== warehouse[field]);
     return {
       id,

@@ -20,7 +20,8 @@ import { connectionSites } from '../schema/utility.ts';
 export interface Difference {
   /** That of its refusal for a record without one, or of its company's for a site: see `refusedAs`. */
   readonly id: string;
-  readonly state: 'missing' | 'extra' | 'different';
+  /** `kept`: somebody decided to keep what the service no longer has. That is no difference. */
+  readonly state: 'missing' | 'extra' | 'different' | 'kept';
   /** Differing fields of a record on both sides: JSON as text, null where a side has none. */
   readonly fields?: readonly DifferentField[];
 }

@@ -2,8 +2,9 @@ import { and, eq, gte, isNotNull, isNull, ne, not, notExists, type SQL, sql } fr
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { isKept } from '../deletes/explained.ts';
 import { hasListOfSites } from '../deletes/listing.ts';
-import { row } from '../deletes/tombstone.ts';
+import { note, row } from '../deletes/tombstone.ts';
 import { alsoListing } from '../records/owner.ts';
 import {
   idOf,
@@ -13,7 +14,7 @@ import {
   resources,
   tableOf,
 } from '../resources.ts';
-import { alsoListed } from '../schema/metersync.ts';
+import { alsoListed, deletes } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 
 const id = sql<string>`${sql`${row.id}`}::text`;
@@ -23,7 +24,25 @@ export interface UnlistedRow {
   readonly id: string;
   /** The companies whose listings should contain it: its owner, and others that also list it. */
   readonly companies: readonly string[];
+  /** Whether somebody decided to keep it. */
+  readonly kept: boolean;
 }
+
+/**
+ * Whether somebody decided to keep a `row`, or the company that it belongs to. Its column is written out, as
+ * Drizzle leaves out the names of tables, and notes have a column of that name, too.
+ */
+const keptRow = (resource: RecordResource) =>
+  resource === 'companies'
+    ? (isKept(resource) as SQL<boolean>)
+    : sql<boolean>`(${isKept(resource)} or exists (
+        select
+        from ${deletes} ${note}
+        where ${note.resource} = 'companies'
+          and ${note.recordId} = row.company_id::text
+          and ${note.state} in ('rejected', 'undone')
+        offset 0
+      ))`;
 
 /** The companies whose listings should contain a `row`. */
 const listingCompanies = (resource: RecordResource) =>
@@ -66,6 +85,7 @@ export async function unlistedRows(
   const fields = {
     id: id.as('unlisted_id'),
     companies: listingCompanies(resource).as('companies'),
+    kept: keptRow(resource).as('kept'),
   };
   const rows = sql`${tableOf(resource)} ${row}`;
   const own = db
@@ -95,7 +115,7 @@ export async function unlistedRows(
     .offset(literal(0))
     .as('theirs');
   const others = db
-    .select({ id: theirs.id, companies: theirs.companies })
+    .select({ id: theirs.id, companies: theirs.companies, kept: theirs.kept })
     .from(alsoListed)
     .crossJoinLateral(theirs)
     .where(
@@ -132,6 +152,8 @@ export const unlistedMeters = async (
 export interface StrayRow {
   readonly id: string;
   readonly companyId: string | null;
+  /** Whether somebody decided to keep it, or its company. */
+  readonly kept: boolean;
 }
 
 /** Readings are represented by the rows of their meters. */
@@ -169,13 +191,13 @@ export async function strayRows(
     )
     .offset(literal(0));
   const theirs = db
-    .select({ id: id.as('stray_id') })
+    .select({ id: id.as('stray_id'), kept: keptRow(rows).as('kept') })
     .from(sql`${tableOf(rows)} ${row}`)
     .where(and(eq(row.companyId, owner.id), lives(resource), notExists(alsoAudited)))
     .offset(literal(0))
     .as('theirs');
   return await db
-    .select({ id: theirs.id, companyId: owner.id })
+    .select({ id: theirs.id, companyId: owner.id, kept: theirs.kept })
     .from(owner)
     .crossJoinLateral(theirs)
     .orderBy(theirs.id);

@@ -11,6 +11,7 @@ import {
 import { canonicalId } from '../../contract/ids.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
+import { readKeptBy } from '../../db/deletes/kept.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows, unlistedRows } from '../../db/read/extra-rows.ts';
@@ -96,6 +97,8 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
     await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
     if (isFull) await auditor.strays();
     report.examples = await explain(options.warehouse.db, report.examples);
+    if (report.kept.rows > 0)
+      report.kept.decisions = await readKeptBy(options.warehouse.db, options.companyId);
     if (sample === undefined) return report;
     const taken = { companies: companies.length, of: all.length, different: different.size };
     return { ...report, sample: describeSample(sample.seed, taken) };
@@ -242,10 +245,10 @@ class Auditor {
     for (const resource of this.#compared()) {
       const ownerless = [...(this.tally.ownerless.get(resource) ?? [])];
       const rows = await strayRows(db, resource, audited);
-      rows.push(...ownerless.map((id) => ({ id, companyId: null })));
+      rows.push(...ownerless.map((id) => ({ id, companyId: null, kept: false })));
       this.tally.count(
         resource,
-        rows.map(({ id }) => ({ id, state: 'extra' })),
+        rows.map(({ id, kept }) => ({ id, state: kept ? 'kept' : 'extra' })),
       );
       if (rows.length > 0) found.push({ resource, rows });
     }

@@ -1,4 +1,5 @@
 import { type AuditResource, auditResources } from '../../contract/endpoints.ts';
+import type { KeptBy } from '../../db/deletes/kept.ts';
 import type { EventBehind } from '../../db/read/behind-differences.ts';
 import type { Difference } from '../../db/read/compare-records.ts';
 import type { Sample } from './sample.ts';
@@ -10,6 +11,8 @@ export interface ResourceAudit {
   different: number;
   /** Listings that contradict themselves, so that nothing shows what the service has. */
   suspect: number;
+  /** Rows that the service no longer has, and that somebody decided to keep: no difference. */
+  kept: number;
   /** Values of the service's records that no column can hold: no difference, as `raw` has them. */
   unreadable: number;
 }
@@ -33,6 +36,8 @@ export interface AuditReport {
   compared: number;
   differences: number;
   resources: Record<AuditResource, ResourceAudit>;
+  /** How many rows are kept although the service no longer has them, and by whose decisions. */
+  kept: { rows: number; decisions: readonly KeptBy[] };
   /** Some of the differences, for people: the first by resource and id, in whatever order they were found. */
   examples: Example[];
   /** Where a sample of companies was audited: what it says about all. */
@@ -42,9 +47,23 @@ export interface AuditReport {
 const examplesMax = 50;
 
 export function emptyReport(): AuditReport {
-  const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0, suspect: 0, unreadable: 0 });
+  const none = () => ({
+    compared: 0,
+    missing: 0,
+    extra: 0,
+    different: 0,
+    suspect: 0,
+    kept: 0,
+    unreadable: 0,
+  });
   const resources = Object.fromEntries(auditResources.map((name) => [name, none()]));
-  return { compared: 0, differences: 0, resources: resources as AuditReport['resources'], examples: [] };
+  return {
+    compared: 0,
+    differences: 0,
+    resources: resources as AuditReport['resources'],
+    kept: { rows: 0, decisions: [] },
+    examples: [],
+  };
 }
 
 /** Adds a comparison. The order in which the parts of an audit are added does not change the report. */
@@ -59,9 +78,13 @@ export function addTo(
   counts.unreadable += unreadable;
   counts.compared += compared;
   report.compared += compared;
-  report.differences += differences.length;
   for (const difference of differences) {
     counts[difference.state] += 1;
+    if (difference.state === 'kept') {
+      report.kept.rows += 1;
+      continue;
+    }
+    report.differences += 1;
     addExample(report.examples, { ...difference, resource, events: [] });
   }
 }
@@ -75,10 +98,12 @@ export function addReport(report: AuditReport, part: AuditReport): void {
     counts.extra += more.extra;
     counts.different += more.different;
     counts.suspect += more.suspect;
+    counts.kept += more.kept;
     counts.unreadable += more.unreadable;
   }
   report.compared += part.compared;
   report.differences += part.differences;
+  report.kept.rows += part.kept.rows;
   for (const example of part.examples) addExample(report.examples, example);
 }
 

@@ -1,7 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import type { Difference } from '../../db/read/compare-records.ts';
 import type { UnlistedRow } from '../../db/read/extra-rows.ts';
 import { type AuditReport, addReport, addTo, emptyReport, type Found } from './report.ts';
 
@@ -57,7 +56,7 @@ export class Tally {
       const found = emptyReport();
       const read = await pass(found);
       const isSure = read.doubt === undefined;
-      const differs = found.differences > 0 || (read.unlisted ?? []).length > 0;
+      const differs = found.differences > 0 || (read.unlisted ?? []).some(({ kept }) => !kept);
       if (waited && differs) this.#settlesLeft -= 1;
       const settles = isSure && differs && this.#settlesLeft > 0;
       const isLast = (isSure && !settles) || passes === attemptPolicy.passesMax;
@@ -84,7 +83,7 @@ export class Tally {
    * full audit reads.
    * @param companyId the company whose listing was read; null for all
    */
-  extra(resource: AuditResource, companyId: string | null, unlisted: readonly UnlistedRow[]): Difference[] {
+  extra(resource: AuditResource, companyId: string | null, unlisted: readonly UnlistedRow[]): Found[] {
     const extra = unlisted.filter(({ id, companies }) => {
       const listings = companies.filter((one) => one === companyId || this.companies.has(one)).length;
       if (listings <= 1) return true;
@@ -93,7 +92,7 @@ export class Tally {
       this.#unlisted.set(key, times);
       return times === listings;
     });
-    return extra.map(({ id }) => ({ id, state: 'extra' }));
+    return extra.map(({ id, kept }) => ({ id, state: kept ? 'kept' : 'extra' }));
   }
 
   #add(found: AuditReport, companyId: string | null): void {

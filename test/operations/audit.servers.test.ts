@@ -14,6 +14,7 @@ import { writeIntervals } from '../../db/records/intervals.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { type AuditOptions, audit, repair } from '../../operations/audit/audit.ts';
 import { sampleOf } from '../../operations/audit/sample.ts';
+import { recorded } from '../../operations/recorded.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { createDoor } from '../service/door.ts';
 import { pageOf } from '../service/listing.ts';
@@ -211,8 +212,8 @@ describe('an audit', () => {
     const report = await auditOf(otherwise());
     const { documents: bills, intervals } = report.resources;
     expect([bills, intervals]).toEqual([
-      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, unreadable: 0 },
-      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, unreadable: 0 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, kept: 0, unreadable: 0 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, kept: 0, unreadable: 0 },
     ]);
     expect(report.differences).toBe(6);
     expect(report.examples.filter(({ resource }) => resource === 'documents')).toEqual(
@@ -748,6 +749,7 @@ describe('an audit', () => {
       extra: 1,
       different: 0,
       suspect: 0,
+      kept: 0,
       unreadable: 0,
     });
   });
@@ -857,6 +859,60 @@ describe('a repair', () => {
     expect(await repairOf(now)).toMatchObject({ differences: 0 });
     // A record and a reading.
     expect(await undoDeletes(warehouse.db, found.runId)).toMatchObject({ revived: 2 });
+  });
+
+  test('and an audit after it count what somebody decided to keep apart from the differences', async () => {
+    await store(everything());
+    const now = otherwise();
+    const { runId } = await repairOf(now);
+    await repairOf(now);
+    const { db } = warehouse;
+    const undo = {
+      actor: 'ada',
+      role: 'operator',
+      source: 'command',
+      action: 'deletes undo',
+      target: { run: runId },
+    } as const;
+    await recorded(
+      db,
+      undo,
+      () => undoDeletes(db, runId),
+      () => 'done',
+    );
+    const keeps = {
+      differences: 0,
+      examples: [],
+      kept: { rows: 2, decisions: [{ runId, state: 'undone', by: 'ada', rows: 2 }] },
+      resources: { documents: { extra: 0, kept: 1 }, intervals: { extra: 0, kept: 1 } },
+    };
+    expect(await auditOf(now)).toMatchObject(keeps);
+    expect(await repairOf(now)).toMatchObject(keeps);
+    const said = describeAudit(await auditOf(now));
+    expect(said.at(-3)).toBe(
+      '2 rows are kept although the service no longer has them. They are no differences, by decision of:',
+    );
+    expect(said.at(-2)).toMatch(new RegExp(`^ +ada, 20.+Z: metersync deletes list ${runId}$`));
+    expect(said.at(-1)).toMatch(/^0 differences in /);
+  });
+
+  test('and an audit after it count the records of a company that somebody decided to keep', async () => {
+    const other = { id: randomUUID(), name: 'Other', sites: [] };
+    const none = {
+      [`/connection/company/${other.id}`]: [],
+      [`/document/company/${other.id}`]: [],
+      [`/usage/company/${other.id}`]: [],
+      [`/meter/company/${other.id}`]: [],
+    };
+    const before = { ...everything(), ...none };
+    before['/company'] = [...(before['/company'] ?? []), other];
+    await store(before);
+    await warehouse.db.execute(sql`
+      insert into metersync.deletes (run_id, resource, record_id, reason, state, absent_since, noted_at, decided_at)
+      values (${randomUUID()}, 'companies', ${ids.company}, 'absent', 'rejected', now(), now(), now())`);
+    const { differences, kept, resources } = await auditOf({ '/company': [other], ...none });
+    expect({ differences, rows: kept.rows }).toEqual({ differences: 0, rows: 9 });
+    expect(resources.documents.kept).toBe(3);
   });
 
   test.each(['connections', 'intervals'] as const)(

@@ -1,0 +1,39 @@
+import { and, desc, eq, inArray, max, sql } from 'drizzle-orm';
+import type { Executor } from '../connection/connect.ts';
+import { operations } from '../schema/metersync.ts';
+import { keeps } from './explained.ts';
+import { note, rowsOfNote } from './tombstone.ts';
+
+/** A decision by which rows stay although the service no longer has them. */
+export type KeptBy = Awaited<ReturnType<typeof readKeptBy>>[number];
+
+/** Reads the decisions that keep rows of a company, or of all, the newest first. */
+export async function readKeptBy(db: Executor, companyId?: string) {
+  const decision = ['deletes reject', 'deletes undo'] as const;
+  // Written out, as Drizzle leaves out the names of tables here.
+  const actor = db
+    .select({ actor: operations.actor })
+    .from(operations)
+    .where(
+      and(
+        inArray(operations.action, [...decision]),
+        sql`${operations.target} ->> 'run' = note.run_id::text`,
+      ),
+    )
+    .orderBy(desc(operations.id))
+    .limit(1);
+  const decidedAt = max(note.decidedAt);
+  return await db
+    .select({
+      runId: note.runId,
+      state: note.state,
+      /** Who decided, by the log of operations; null where it does not say. */
+      by: sql<string | null>`(${actor})`,
+      at: decidedAt,
+      rows: sql<number>`sum(${rowsOfNote})::int`,
+    })
+    .from(note)
+    .where(and(keeps, companyId === undefined ? undefined : eq(note.companyId, companyId)))
+    .groupBy(note.runId, note.state)
+    .orderBy(desc(decidedAt), note.runId);
+}
