@@ -22,7 +22,7 @@ export const newerSchema = 'the warehouse was migrated by a newer metersync: upg
 
 /** Why a migration refuses a schema that no release had. */
 export const unreleasedSchema =
-  'the warehouse was migrated by a metersync that was not released: load a new warehouse with metersync backfill all. If it was newer than 0.1.0, you can also run metersync migrate of commit d76b506c first';
+  'the warehouse was migrated by a metersync that was not released: load a new warehouse, which is an empty database, with metersync migrate and metersync backfill all. If that metersync was newer than 0.1.0, you can run metersync migrate of commit d76b506c on this warehouse instead, and then migrate it again';
 
 /** What was found and what to do about it, for each fit except `same`. */
 export function describeFit(versions: SchemaVersions): { readonly saw: string; readonly todo: string } {

@@ -97,7 +97,7 @@ test('the views of a newer version stay if it migrates between the migrations an
   expect(rows).toEqual([{ version: 'newer' }]);
 });
 
-/** When migrations were made that no release has: before 0.1.0, and two of those that 0001 was merged of. */
+/** When migrations were made that no release has: before 0.1.0, and two of those that 0001 was merged from. */
 const unreleased = { before: 1_795_376_840_961, first: 1_795_514_400_000, last: 1_795_793_016_076 } as const;
 
 const note = (madeAt: number) =>
@@ -128,7 +128,7 @@ test.each([
     await warehouse.db.execute(sql`delete from metersync_migrations.schema_migrations where id > ${kept}`);
     for (const madeAt of made) await note(madeAt);
     expect((await reports()).refused).toMatch('lacks');
-    const refusal = /was not released: load a new warehouse .* metersync migrate of commit d76b506c/;
+    const refusal = /was not released: load a new warehouse.* metersync migrate of commit d76b506c/;
     await expect(planMigration(warehouse.db)).rejects.toThrow(refusal);
     await expect(migrateWarehouse(warehouse.db)).rejects.toThrow(refusal);
   },
