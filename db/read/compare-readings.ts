@@ -32,9 +32,9 @@ export async function compareListed(
         select
         from ${deletes} ${note}
         where ${note.meterId} = ${meterId}
-          and ${note.usageUnits} = usage_units
-          and ${note.startsFrom} <= start_at
-          and ${note.startsBefore} > start_at
+          and ${note.usageUnits} = found.usage_units
+          and ${note.startsFrom} <= found.start_at
+          and ${note.startsBefore} > found.start_at
           and ${note.state} in ('rejected', 'undone')
       )`;
   const only = (isListed: boolean, found: Subquery) =>

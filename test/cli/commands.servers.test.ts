@@ -63,6 +63,7 @@ const nothingCompared = {
   extra: 0,
   different: 0,
   suspect: 0,
+  kept: 0,
   unreadable: 0,
 };
 
@@ -454,6 +455,7 @@ describe('while metersync start runs', () => {
       said: {
         compared: anyNumber,
         differences: 0,
+        kept: { rows: 0, decisions: [] },
         examples: [],
         resources: Object.fromEntries(auditResources.map((name) => [name, nothingCompared])),
       },

@@ -7,6 +7,7 @@ import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
+import { monitorPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import { identify } from '../../embedded/processes.ts';
 import { writeRunning } from '../../embedded/running.ts';
 import { runCommand } from '../support/command.ts';
@@ -184,6 +185,11 @@ describe('without Temporal, every command says the same sentence, after one wait
     for (const said of [away(frozen, 'no answer within 2 s'), sentence])
       expect(status.stdout).toContain(said);
   });
+});
+
+test('the waits of a command are 3 s in all, and a monitor hears what is away before it gives up', () => {
+  expect(serverWaits.answerMs + serverWaits.secondAnswerMs).toBeLessThanOrEqual(3_000);
+  expect(monitorPolicy.answerMs).toBeLessThan(monitorPolicy.checkWithinMs);
 });
 
 test('a command that may make a database does not wait for the server of another process', async () => {

@@ -894,6 +894,11 @@ describe('a repair', () => {
     );
     expect(said.at(-2)).toMatch(new RegExp(`^ +ada, 20.+Z: metersync deletes list ${runId}$`));
     expect(said.at(-1)).toMatch(/^0 differences in /);
+    await db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, synced_at)
+      values (${ids.meter}, '2026-05-01T03:00:00Z', 900, 'kW', now())`);
+    const ofAnotherUnit = { resource: 'intervals', state: 'extra', id: expect.stringContaining('/kW') };
+    expect(await auditOf(now)).toMatchObject({ differences: 1, examples: [ofAnotherUnit] });
   });
 
   test('and an audit after it count the records of a company that somebody decided to keep', async () => {
