@@ -51,13 +51,6 @@ export const oneRow: SQL = sql`(select) one`;
  */
 export const literal = (count: number): number => sql.raw(String(count)) as unknown as number;
 
-/** A row of these columns as a statement returns it, with the names of Postgres. */
-export type RowOf<Column extends PgColumn> = {
-  readonly [C in Column as C['_']['name']]: C['_']['notNull'] extends true
-    ? C['_']['data']
-    : C['_']['data'] | null;
-};
-
 /** Lists the names of columns, for an `insert`. */
 export function columnNames(columns: readonly PgColumn[]): SQL {
   return sql.join(
