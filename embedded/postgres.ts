@@ -20,7 +20,8 @@ export interface OwnerRights {
   readonly searchPath?: readonly string[];
 }
 
-const answerMs = 2_000;
+/** A server that accepts connections and does not answer is asked again. */
+const connectWithin = { connectionTimeoutMillis: 2_000 };
 
 type PostgresAddress = NonNullable<Addresses['postgres']>;
 
@@ -53,7 +54,8 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
 
 /** Whether Postgres answers a query at this address. */
 export async function postgresAnswers(address: PostgresAddress): Promise<boolean> {
-  const asked = connected(postgresUrl(address, 'postgres'), (client) => client.query('select 1'));
+  const url = postgresUrl(address, 'postgres');
+  const asked = connected(url, (client) => client.query('select 1'), connectWithin);
   return await asked.then(
     () => true,
     () => false,
@@ -88,8 +90,12 @@ async function ensureOwned(client: pg.Client, name: string, owner: string): Prom
     await client.query(`create database ${pg.escapeIdentifier(name)} owner ${pg.escapeIdentifier(owner)}`);
 }
 
-async function connected<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: answerMs });
+async function connected<T>(
+  connectionString: string,
+  work: (client: pg.Client) => Promise<T>,
+  options: pg.ClientConfig = {},
+): Promise<T> {
+  const client = new pg.Client({ connectionString, ...options });
   // If the server goes away meanwhile, the query fails.
   client.on('error', () => {});
   await client.connect();
