@@ -35,7 +35,7 @@ export interface RangePlace {
   readonly span?: Span | undefined;
   /** Whether a page contradicts the warehouse or another page: see `ReadingsWritten`. */
   readonly inDoubt?: boolean;
-  /** The warehouse's clock before the first page; of an older version absent. */
+  /** The warehouse's clock before the first page; absent in cursors of an older version. */
   readonly beganAt?: string;
 }
 
@@ -47,7 +47,7 @@ export interface RangeReading {
   readonly runId: string;
   /** Whether events announced the readings. Then unchanged readings also count as read now. */
   readonly confirms?: boolean;
-  /** The warehouse's clock before the read; read when absent. */
+  /** The warehouse's clock before the read. If it is absent, the clock is read first. */
   readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
   readonly from?: RangePlace;
@@ -66,10 +66,10 @@ export interface RangeRead {
   readonly total: number | null;
   /**
    * Whether the listing was read to its end and had as many readings as its total, and the warehouse
-   * has just these but for what is held back: then the ledger has the range.
+   * has exactly these readings, apart from deletions on hold. Then the ledger has the range.
    */
   readonly complete: boolean;
-  /** Whether it is not, as passes over the listing contradict one another. */
+  /** Whether the range is not complete because passes over the listing contradict one another. */
   readonly unstable: boolean;
   readonly removed: number;
   readonly heldBack: number;

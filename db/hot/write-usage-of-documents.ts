@@ -16,9 +16,9 @@ type Listing = WrittenDocument & { readonly listed: string };
 const listsUsage = (document: WrittenDocument): document is Listing => document.listed !== null;
 
 /**
- * Writes what follows from documents that a page wrote. The usage that their records list replaces
- * their usage, other usage of changed documents moves to their owners, and missing events that they
- * answer become pending again. Returns the documents of these events. It runs for each page, and
+ * Updates what depends on documents that a page wrote. The usage that their records list replaces
+ * their usage in the warehouse. Other usage of changed documents moves to the documents' owners. Missing
+ * events of these documents become pending again, and their documents are returned. It runs for each page, and
  * its snapshot begins after the documents were locked. Measured: 0.09 ms and 8 blocks for one
  * document; 2.7 ms and 350 blocks for a page.
  */
@@ -46,7 +46,7 @@ export async function writeUsageOfDocuments(
 /**
  * Steps that replace the usage of documents by the rows of their own records, which this
  * transaction just wrote: a record that lists usage lists all of it. Rows with equal columns stay:
- * the usage endpoint's record has more fields, and a document's must not replace it at every
+ * the usage endpoint's record has more fields, and that of a document must not replace it at every
  * backfill. `touched` is a query for the ids of rows that the steps write: a statement must not
  * write a row twice.
  */
