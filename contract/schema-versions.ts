@@ -20,10 +20,6 @@ export function fitOf({ known, applied, floor }: SchemaVersions): SchemaFit {
 /** Why a migration refuses a newer schema: it would replace newer views with older ones. */
 export const newerSchema = 'the warehouse was migrated by a newer metersync: upgrade this metersync';
 
-/** Why a migration refuses a schema that no release had. */
-export const unreleasedSchema =
-  'the warehouse was migrated by a metersync that was not released: load a new warehouse, which is an empty database, with metersync migrate and metersync backfill all. If that metersync was newer than 0.1.0, you can run metersync migrate of commit d76b506c on this warehouse instead, and then migrate it again';
-
 /** What was found and what to do about it, for each fit except `same`. */
 export function describeFit(versions: SchemaVersions): { readonly saw: string; readonly todo: string } {
   const { known, applied, floor } = versions;

@@ -2,11 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import {
-  newerSchema,
-  type SchemaVersions,
-  unreleasedSchema,
-} from '../../contract/schema-versions.ts';
+import { newerSchema, type SchemaVersions } from '../../contract/schema-versions.ts';
 import {
   type Database,
   type Executor,
@@ -177,6 +173,10 @@ export async function readSchemaVersions(
   const floor = await db.execute<{ floor: number }>(sql`select floor from ${floors}`);
   return { ...versions, floor: floor.rows[0]?.floor ?? applied };
 }
+
+/** Why a migration refuses a schema that no release had. */
+const unreleasedSchema =
+  'the warehouse was migrated by a metersync that was not released: load a new warehouse, which is an empty database, with metersync migrate and metersync backfill all. If that metersync was newer than 0.1.0, you can run metersync migrate of commit d76b506c on this warehouse instead, and then migrate it again';
 
 /**
  * Reads the same of a warehouse that is to be migrated.
