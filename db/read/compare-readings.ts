@@ -1,4 +1,4 @@
-import { and, type SQL, type Subquery, sql } from 'drizzle-orm';
+import { and, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { note } from '../deletes/tombstone.ts';
 import { keyAsText, liesWithin } from '../records/interval-key.ts';
@@ -9,7 +9,10 @@ import type { Difference } from './compare-records.ts';
 
 const fields = ['usage', 'quality'] as const;
 
-/** Compares a pass over a range of a meter with the warehouse. */
+/**
+ * Compares a pass over a range of a meter with the warehouse. Usage is compared as a number, as
+ * writes compare it: 1.5 and 1.50 are equal.
+ */
 export async function compareListed(
   tx: Executor,
   { meterId, range, pass }: ListedRange,
@@ -18,45 +21,55 @@ export async function compareListed(
   const readings = (from: SQL, where?: SQL) =>
     tx
       .select({
-        id: sql`${meterId}::text || ${keyAsText(reading)}`.as('id'),
         startAt: sql`start_at`.as('start_at'),
+        granularitySeconds: sql`granularity_seconds`.as('granularity_seconds'),
         usageUnits: sql`usage_units`.as('usage_units'),
-        usage: sql`usage::text`.as('usage'),
+        ordinal: sql`ordinal`.as('ordinal'),
+        usage: sql`usage`.as('usage'),
         quality: sql`quality`.as('quality'),
       })
       .from(from)
       .where(and(where, liesWithin(range, reading)));
-  const listed = () => readings(sql`(${readingsOfPass(pass)}) ${reading}`);
-  const held = () => readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`);
-  const isKept = sql<boolean>`exists (
+  const listed = readings(sql`(${readingsOfPass(pass)}) ${reading}`).as('listed');
+  const held = readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`).as('held');
+  const values = (side: SQL) => ({
+    usage: sql<string | null>`trim_scale(${side}.usage)::text`,
+    quality: sql<string | null>`${side}.quality`,
+  });
+  const unequal = await tx
+    .select({
+      id: sql<string>`${meterId}::text || coalesce(${keyAsText(sql`held`)}, ${keyAsText(sql`listed`)})`,
+      isListed: sql<boolean>`listed.start_at is not null`,
+      isHeld: sql<boolean>`held.start_at is not null`,
+      isKept: sql<boolean>`exists (
         select
         from ${deletes} ${note}
         where ${note.meterId} = ${meterId}
-          and ${note.usageUnits} = found.usage_units
-          and ${note.startsFrom} <= found.start_at
-          and ${note.startsBefore} > found.start_at
+          and ${note.usageUnits} = held.usage_units
+          and ${note.startsFrom} <= held.start_at
+          and ${note.startsBefore} > held.start_at
           and ${note.state} in ('rejected', 'undone')
-      )`;
-  const only = (isListed: boolean, found: Subquery) =>
-    tx
-      .select({
-        isListed: sql<boolean>`${isListed}::boolean`,
-        id: sql<string>`id`,
-        usage: sql<string | null>`usage`,
-        quality: sql<string | null>`quality`,
-        kept: isListed ? sql<boolean>`false` : isKept,
-      })
-      .from(found);
-  const unequal = await only(true, listed().exceptAll(held()).as('found')).unionAll(
-    only(false, held().exceptAll(listed()).as('found')),
-  );
-  // A key is on each side at most once.
-  const differences = [...Map.groupBy(unequal, ({ id }) => id)].map(([id, sides]): Difference => {
-    const [service, warehouse] = [true, false].map((isListed) =>
-      sides.find((side) => side.isListed === isListed),
+      )`,
+      service: values(sql`listed`),
+      warehouse: values(sql`held`),
+    })
+    .from(listed)
+    .fullJoin(
+      held,
+      sql`(listed.start_at, listed.granularity_seconds, listed.usage_units, listed.ordinal)
+        = (held.start_at, held.granularity_seconds, held.usage_units, held.ordinal)`,
+    )
+    .where(
+      or(
+        sql`listed.start_at is null`,
+        sql`held.start_at is null`,
+        sql`(listed.usage, listed.quality) is distinct from (held.usage, held.quality)`,
+      ),
     );
-    if (warehouse === undefined) return { id, state: 'missing' };
-    if (service === undefined) return { id, state: warehouse.kept ? 'kept' : 'extra' };
+  const differences = unequal.map((one): Difference => {
+    const { id, isListed, isHeld, isKept, service, warehouse } = one;
+    if (!isHeld) return { id, state: 'missing' };
+    if (!isListed) return { id, state: isKept ? 'kept' : 'extra' };
     const differing = fields.filter((field) => service[field] !== warehouse[field]);
     return {
       id,

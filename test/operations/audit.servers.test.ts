@@ -463,6 +463,13 @@ describe('an audit', () => {
     });
   });
 
+  test('finds no difference in a reading that the service spells otherwise', async () => {
+    const held = everything();
+    await store(held);
+    held[`/interval/meter/${ids.meter}`] = [reading(1, '1.00'), reading(2, '2'), reading(3, '3')];
+    expect(await auditOf(held)).toMatchObject({ differences: 0, resources: { intervals: { compared: 3 } } });
+  });
+
   test('finds an extra reading next to readings that Postgres cannot hold', async () => {
     const { meter } = ids;
     const held = everything();
