@@ -7,7 +7,7 @@ import { deletes, runs } from '../schema/metersync.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
 import { companyOf } from './list-rows.ts';
 import { approveReadings, reviveReadings } from './removed-readings.ts';
-import { note, revive, rowsOfNote, tombstone } from './tombstone.ts';
+import { decidedToKeep, note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 
@@ -168,8 +168,7 @@ export async function undoDeletes(
     const undone = await decide(tx, runId, sql`${note.state} = 'applied'`, 'undone');
     if (undone > 0) return { revived, waiting: 0 };
     await forgetOtherDecisions(tx, runId);
-    const kept = sql`${note.state} in ('rejected', 'undone')`;
-    return { revived, waiting: await decide(tx, runId, kept, 'quarantined') };
+    return { revived, waiting: await decide(tx, runId, decidedToKeep, 'quarantined') };
   });
 }
 

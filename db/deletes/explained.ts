@@ -5,7 +5,7 @@ import { alsoListing } from '../records/owner.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes, journal, runs } from '../schema/metersync.ts';
 import { companies, documents, earlierDocuments } from '../schema/utility.ts';
-import { keyOfNoted, note, row } from './tombstone.ts';
+import { decidedToKeep, keyOfNoted, note, row } from './tombstone.ts';
 
 const event = alias(journal, 'event');
 const earlier = alias(earlierDocuments, 'earlier');
@@ -59,7 +59,7 @@ export const isKept = (resource: RecordResource): SQL => {
       from ${deletes} ${note}
       where ${note.resource} = ${resource}
         and ${note.recordId} = ${row.id}::text
-        and ${note.state} in ('rejected', 'undone')
+        and ${decidedToKeep}
       offset 0
     )`;
   return resource === 'usageData'
@@ -199,7 +199,7 @@ const alive = recordResources.map(
 );
 
 /** Whether a note is about a row that stays although the service no longer has it, because somebody decided so. */
-export const keeps = sql`${note.state} in ('rejected', 'undone')
+export const keeps = sql`${decidedToKeep}
   and case ${note.resource}
     ${sql.join(alive, sql` `)}
     else true

@@ -16,6 +16,9 @@ export const rowsOf = (resource: RecordResource) =>
 /** What a run noted of a row. */
 export const note = alias(deletes, 'note');
 
+/** Whether somebody decided that the rows of a note stay. */
+export const decidedToKeep = sql`${note.state} in ('rejected', 'undone')`;
+
 /** How many rows a note is about: one record, or the readings of a range. */
 export const rowsOfNote = sql<number>`coalesce(${note.readings}, 1)`;
 

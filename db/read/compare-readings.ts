@@ -1,6 +1,6 @@
 import { and, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { note } from '../deletes/tombstone.ts';
+import { decidedToKeep, note } from '../deletes/tombstone.ts';
 import { keyAsText, liesWithin } from '../records/interval-key.ts';
 import { type ListedRange, readingsOfPass } from '../records/listed-readings.ts';
 import { deletes } from '../schema/metersync.ts';
@@ -48,7 +48,7 @@ export async function compareListed(
           and ${note.usageUnits} = held.usage_units
           and ${note.startsFrom} <= held.start_at
           and ${note.startsBefore} > held.start_at
-          and ${note.state} in ('rejected', 'undone')
+          and ${decidedToKeep}
       )`,
       service: values(sql`listed`),
       warehouse: values(sql`held`),

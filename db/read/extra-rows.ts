@@ -4,7 +4,7 @@ import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isKept } from '../deletes/explained.ts';
 import { hasListOfSites } from '../deletes/listing.ts';
-import { note, row } from '../deletes/tombstone.ts';
+import { decidedToKeep, note, row } from '../deletes/tombstone.ts';
 import { alsoListing } from '../records/owner.ts';
 import {
   idOf,
@@ -40,7 +40,7 @@ const keptRow = (resource: RecordResource) =>
         from ${deletes} ${note}
         where ${note.resource} = 'companies'
           and ${note.recordId} = row.company_id::text
-          and ${note.state} in ('rejected', 'undone')
+          and ${decidedToKeep}
         offset 0
       ))`;
 
