@@ -941,7 +941,8 @@ describe('a repair', () => {
       };
       const due = async () => {
         await deleteOutdatedChecks(warehouse.db, []);
-        return (await companiesToCheck(warehouse.db, checkKinds)).map(({ id }) => id);
+        const all = { runId: randomUUID(), kinds: checkKinds };
+        return (await companiesToCheck(warehouse.db, all)).map(({ id }) => id);
       };
       await store(everything());
       await checked();
