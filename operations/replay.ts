@@ -7,7 +7,8 @@ import type { Database } from '../db/connection/connect.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
 import type { Place } from '../db/read/event-place.ts';
 import { outcomesOf } from '../db/read/events.ts';
-import { type KeptEvent, keptEvents, readDelivered } from '../db/read/kept-events.ts';
+import { findEvents } from '../db/read/found-events.ts';
+import { readKept } from '../db/read/kept-events.ts';
 import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
 import { sizeOfNextGroup } from '../receiver/group.ts';
 
@@ -52,19 +53,24 @@ export async function replayEvents(options: {
   onProgress?: (replayed: number) => void;
 }): Promise<ReplayReport> {
   const { client, db, replay, operation } = options;
-  // A replay records an event again, so no event is replayed twice.
-  const filter = { ...options.filter, recordedUntil: await warehouseNow(db) };
+  const filter = {
+    ...options.filter,
+    // Requested ids are each answered, also those that cannot be replayed.
+    unapplied: replay !== 'all' && options.filter.ids === undefined,
+    // A replay records an event again, so no event is replayed twice.
+    recordedUntil: await warehouseNow(db),
+  };
   const refused: { id: string; reason: string }[] = [];
   const outcomes: Partial<Record<EventOutcome, number>> = {};
   const missing = new Set(filter.ids);
   let replayed = 0;
   let after: Place | undefined;
   do {
-    const page = await keptEvents(db, filter, replay, { candidates: atOnce.candidates, after });
-    for (let from = 0; from < page.events.length; from += atOnce.events) {
-      const kept = page.events.slice(from, from + atOnce.events);
-      for (const { id } of kept) missing.delete(id);
-      const events = await readReplayable(db, kept, replay, refused);
+    const page = await findEvents(db, filter, { candidates: atOnce.candidates, limit: null, after });
+    for (let from = 0; from < page.ids.length; from += atOnce.events) {
+      const ids = page.ids.slice(from, from + atOnce.events);
+      for (const id of ids) missing.delete(id);
+      const events = await readReplayable(db, ids, replay, refused);
       for (const group of groupsOf(events)) {
         await replayGroup(client, { events: group, replay }, operation);
         replayed += group.length;
@@ -87,20 +93,18 @@ export async function replayEvents(options: {
 /** Reads kept events as they were delivered; adds events that cannot be replayed to `refused`. */
 async function readReplayable(
   db: Database,
-  kept: readonly KeptEvent[],
+  ids: readonly string[],
   replay: Replay,
   refused: { id: string; reason: string }[],
 ): Promise<DeliveredEvent[]> {
-  const wanted = kept.filter(({ id, outcome }) => {
+  const kept = await readKept(db, ids);
+  return kept.flatMap(({ id, outcome, delivered }) => {
     const isDone = outcome === 'applied' && replay !== 'all';
-    if (isDone) refused.push({ id, reason: 'it was already applied: --force applies it again' });
-    return !isDone;
-  });
-  const delivered = await readDelivered(db, wanted);
-  return wanted.flatMap(({ id }) => {
-    const event = delivered.get(id);
-    if (event !== undefined) return [event];
-    refused.push({ id, reason: 'its payload was dropped because of its age: backfill its company instead' });
+    if (!isDone && delivered !== undefined) return [delivered];
+    const reason = isDone
+      ? 'it was already applied: --force applies it again'
+      : 'its payload was dropped because of its age: backfill its company instead';
+    refused.push({ id, reason });
     return [];
   });
 }

@@ -1,6 +1,3 @@
-/** In which order events are listed. */
-export type Order = 'last first' | 'first first';
-
 /** A place in the order of a list of events: after the event `id`, of the candidate at `at` and `key`. */
 export interface Place {
   /** A time as Postgres prints it, with microseconds. */

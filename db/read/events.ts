@@ -1,13 +1,13 @@
 import { and, count, eq, getViewSelectedFields, type SQL, sql } from 'drizzle-orm';
 import type { EventKind } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { isAmong, oneRow } from '../connection/arrays.ts';
+import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { consoleBounds } from './bounds.ts';
 import type { EventFilter } from './event-filter.ts';
 import type { Place } from './event-place.ts';
-import { foundEvents, inOrder, readPart } from './found-events.ts';
+import { findEvents } from './found-events.ts';
 
 const { kind: _kind, payload, body, ...columns } = getViewSelectedFields(events);
 
@@ -46,13 +46,13 @@ export async function listEvents(
   let place = after;
   // Most pages are full after a few candidates. Others take more, in larger portions.
   for (const candidates of [2 * limit, ...portions]) {
-    const part = await readPart(db, filter, {
+    const part = await findEvents(db, filter, {
       candidates,
       limit: limit - page.length,
       after: place,
     });
     const found = await readEvents(db, isAmong(events.id, part.ids));
-    page.push(...inOrder(part.ids, found));
+    page.push(...found.sort((a, b) => part.ids.indexOf(a.id) - part.ids.indexOf(b.id)));
     if (page.length === limit || part.end === null) return { events: page, next: part.end };
     place = part.end;
   }
@@ -91,17 +91,8 @@ export type CountedEvents = Awaited<ReturnType<typeof countEvents>>;
  * Counts matching events, up to `most` + 1, among those that as many candidates lead to.
  */
 export async function countEvents(db: Executor, filter: EventFilter, most: number) {
-  const portion = { candidates: most + 1, limit: most + 1 };
-  const { candidate, found } = foundEvents(db, filter, portion);
-  const [counted] = await db
-    .with(candidate, found)
-    .select({
-      events: sql<number>`(select count(*)::int from ${found})`,
-      looked: sql<number>`(select count(*)::int from ${candidate})`,
-    })
-    .from(oneRow);
-  const { events, looked } = counted ?? { events: 0, looked: 0 };
-  return { events, isAll: events <= most && looked <= most };
+  const { ids, end } = await findEvents(db, filter, { candidates: most + 1, limit: most + 1 });
+  return { events: ids.length, isAll: end === null };
 }
 
 /** Reads all events of a record, oldest first. */

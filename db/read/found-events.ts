@@ -1,11 +1,9 @@
 import {
   and,
-  asc,
   desc,
   eq,
   getViewSelectedFields,
   gte,
-  isNull,
   type SQL,
   type SQLWrapper,
   sql,
@@ -13,25 +11,18 @@ import {
 import { unionAll } from 'drizzle-orm/pg-core';
 import { companyEventKinds, recordEventKinds } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { isAmong, literal } from '../connection/arrays.ts';
+import { isAmong, literal, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { events, journal, staleRecords } from '../schema/metersync.ts';
 import { type EventFilter, matching } from './event-filter.ts';
-import type { Order, Place } from './event-place.ts';
+import type { Place } from './event-place.ts';
 
 /** How many candidates are looked at from a place on, and how many events are taken; null for all. */
-export interface Portion {
+interface Portion {
   readonly candidates: number;
   readonly limit: number | null;
   readonly after?: Place | undefined;
-  readonly order?: Order;
 }
-
-/** How an order goes on from a place, from beyond it, and is spelled. */
-const orders = {
-  'last first': { from: sql`<=`, beyond: sql`<`, by: desc, back: asc },
-  'first first': { from: sql`>=`, beyond: sql`>`, by: asc, back: desc },
-} as const;
 
 /**
  * Rows that lead to the events that a filter may select: the events themselves, or records that wait. An
@@ -100,16 +91,14 @@ function sourcesOf(db: Executor, filter: EventFilter): readonly Source[] {
     if (outcome === undefined && code !== undefined)
       return [...pending, aside('dead'), aside('missing')];
   }
-  const which = matching(journal, { companyId, since, until });
-  return [{ ...received, which }];
+  return [{ ...received, which: matching(journal, { companyId, since, until }) }];
 }
 
-/** Selects the first rows `(at, key, waits, since)` of a source from a place on. */
+/** Selects the last rows `(at, key, waits, since)` of a source from a place on. */
 function rowsOf(db: Executor, { table, which, at, key, waits, since }: Source, portion: Portion) {
-  const { candidates, after, order = 'last first' } = portion;
-  const { from, by } = orders[order];
+  const { candidates, after } = portion;
   // The candidate at the place may have further events.
-  const goesOn = after && sql`(${at}, ${key}) ${from} (${after.at}::timestamptz, ${after.key})`;
+  const goesOn = after && sql`(${at}, ${key}) <= (${after.at}::timestamptz, ${after.key})`;
   return db
     .select({
       at: sql<string>`${at}`.as('at'),
@@ -119,44 +108,67 @@ function rowsOf(db: Executor, { table, which, at, key, waits, since }: Source, p
     })
     .from(table as typeof journal)
     .where(and(which, goesOn))
-    .orderBy(by(at), by(key))
+    .orderBy(desc(at), desc(key))
     .limit(candidates);
 }
 
 const { payload: _payload, body: _body, ...columns } = getViewSelectedFields(events);
 
 /**
- * Steps `candidate` and `found` of a statement: at most `limit` selected events among those that so
- * many candidates lead to, after a place. Each candidate takes some look-ups by an index, and nothing
- * else does.
+ * Finds the last events that a filter selects among those to which so many candidates lead, after a place.
+ * Each candidate takes some look-ups by an index, and nothing else does. `end` is the place where the next
+ * events begin; null if nothing is left.
  */
-export function foundEvents(db: Executor, filter: EventFilter, portion: Portion) {
-  const { candidates, limit, after, order = 'last first' } = portion;
-  const { beyond, by } = orders[order];
+export async function findEvents(
+  db: Executor,
+  filter: EventFilter,
+  portion: Portion,
+): Promise<{ readonly ids: readonly string[]; readonly end: Place | null }> {
+  const { candidates, limit, after } = portion;
   const [first, second, ...more] = sourcesOf(db, filter).map((source) =>
     rowsOf(db, source, portion),
   );
   if (first === undefined) throw new Error('no source leads to events');
-  const rows =
-    second === undefined
-      ? first
-      : unionAll(first, second, ...more)
-          .orderBy(by(sql`at`), by(sql`key`))
-          .limit(candidates);
-  const candidate = db.$with('candidate').as(rows);
+  const rows = await (second === undefined
+    ? first
+    : unionAll(first, second, ...more)
+        .orderBy(desc(sql`at`), desc(sql`key`))
+        .limit(candidates));
+  const places = await placesOf(db, filter, rows, { limit, after });
+  const ids = places.map(({ id }) => id);
+  const [last, candidate] = [places.at(-1), rows.at(-1)];
+  if (last !== undefined && places.length === limit) return { ids, end: last };
+  if (candidate === undefined || rows.length < candidates) return { ids, end: null };
+  const isOfLast = last?.at === candidate.at && last.key === candidate.key;
+  return { ids, end: isOfLast ? last : { at: candidate.at, key: candidate.key, id: '' } };
+}
+
+/** Finds the events of candidates that a filter selects, in order. */
+async function placesOf(
+  db: Executor,
+  filter: EventFilter,
+  candidates: Awaited<ReturnType<typeof rowsOf>>,
+  { limit, after }: Pick<Portion, 'limit' | 'after'>,
+): Promise<Place[]> {
+  const candidate = unnested('candidate', candidates, [
+    ['at', 'timestamptz', (row) => row.at],
+    ['key', 'text', (row) => row.key],
+    ['waits', 'text', (row) => row.waits],
+    ['since', 'timestamptz', (row) => row.since],
+  ]);
   const itself = db
     .select(columns)
     .from(events)
-    .where(and(isNull(candidate.waits), eq(events.id, candidate.key)))
+    .where(and(sql`candidate.waits is null`, eq(events.id, sql`candidate.key`)))
     .offset(literal(0));
   const ofRecord = db
     .select(columns)
     .from(events)
     .where(
       and(
-        eq(events.recordId, candidate.key),
-        eq(events.kind, candidate.waits),
-        gte(events.recordedAt, candidate.since),
+        eq(events.recordId, sql`candidate.key`),
+        eq(events.kind, sql`candidate.waits`),
+        gte(events.recordedAt, sql`candidate.since`),
         eq(events.outcome, 'pending'),
       ),
     )
@@ -164,71 +176,14 @@ export function foundEvents(db: Executor, filter: EventFilter, portion: Portion)
   const event = unionAll(itself, ofRecord).as('event');
   const later =
     after &&
-    sql`(${candidate.at}, ${candidate.key}, ${event.id})
-      ${beyond} (${after.at}::timestamptz, ${after.key}, ${after.id})`;
+    sql`(candidate.at, candidate.key, ${event.id})
+      < (${after.at}::timestamptz, ${after.key}, ${after.id})`;
   const found = db
-    .select({
-      at: sql<string>`${candidate.at}`.as('at'),
-      key: sql<string>`${candidate.key}`.as('key'),
-      id: event.id,
-    })
+    .select({ at: sql<string>`candidate.at`, key: sql<string>`candidate.key`, id: event.id })
     .from(candidate)
     .crossJoinLateral(event)
     .where(and(matching(event, filter), later))
-    .orderBy(by(candidate.at), by(candidate.key), by(event.id))
+    .orderBy(sql`candidate.at desc, candidate.key desc`, desc(event.id))
     .$dynamic();
-  return { candidate, found: db.$with('found').as(limit === null ? found : found.limit(limit)) };
-}
-
-/** Events that were found, in order, and the place where the next ones begin; null if nothing is left. */
-export interface FoundPart {
-  readonly ids: readonly string[];
-  readonly end: Place | null;
-}
-
-/** Finds a portion of the events that a filter selects. */
-export async function readPart(
-  db: Executor,
-  filter: EventFilter,
-  portion: Portion,
-): Promise<FoundPart> {
-  const { by, back } = orders[portion.order ?? 'last first'];
-  const { candidate, found } = foundEvents(db, filter, portion);
-  const looked = db
-    .select({
-      looked: sql<number>`(count(*) over ())::int`.as('looked'),
-      lastAt: sql<string>`${candidate.at}`.as('last_at'),
-      lastKey: sql<string>`${candidate.key}`.as('last_key'),
-    })
-    .from(candidate)
-    .orderBy(back(candidate.at), back(candidate.key))
-    .limit(1)
-    .as('looked');
-  const rows = await db
-    .with(candidate, found)
-    .select({
-      looked: looked.looked,
-      last: { at: looked.lastAt, key: looked.lastKey },
-      found: { at: found.at, key: found.key, id: found.id },
-    })
-    .from(looked)
-    .leftJoin(found, sql`true`)
-    .orderBy(by(found.at), by(found.key), by(found.id));
-  const places = rows.flatMap((row): Place[] => (row.found?.id ? [row.found] : []));
-  const ids = places.map(({ id }) => id);
-  const [first] = rows;
-  const last = places.at(-1);
-  if (last !== undefined && places.length === portion.limit) return { ids, end: last };
-  if (first === undefined || first.looked < portion.candidates) return { ids, end: null };
-  const isOfLast = last?.at === first.last.at && last.key === first.last.key;
-  return { ids, end: isOfLast ? last : { ...first.last, id: '' } };
-}
-
-/** Puts what was read of events in the order of their ids. */
-export function inOrder<Row extends { readonly id: string }>(
-  ids: readonly string[],
-  rows: readonly Row[],
-): Row[] {
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return ids.flatMap((id) => byId.get(id) ?? []);
+  return await (limit === null ? found : found.limit(limit));
 }

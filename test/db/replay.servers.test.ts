@@ -11,7 +11,8 @@ import { type Recorded, recordEvents } from '../../db/events/record-events.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import type { Place } from '../../db/read/event-place.ts';
 import { readEvent } from '../../db/read/events.ts';
-import { keptEvents, readDelivered } from '../../db/read/kept-events.ts';
+import { findEvents } from '../../db/read/found-events.ts';
+import { readKept } from '../../db/read/kept-events.ts';
 import { cases } from '../support/cases.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
@@ -26,8 +27,7 @@ const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execut
 const record = async (event: DeliveredEvent) => await recordEvents(warehouse.db, [event]);
 /** Replays an event from the journal's payload or bytes. */
 async function replay({ id }: DeliveredEvent, how: Replay = 'unapplied'): Promise<Recorded> {
-  const { events } = await keptEvents(warehouse.db, { ids: [id] }, how, { candidates: 2, after: undefined });
-  const event = (await readDelivered(warehouse.db, events)).get(id);
+  const event = (await readKept(warehouse.db, [id]))[0]?.delivered;
   if (event === undefined) throw new Error(`nothing of ${id} was kept`);
   return await recordEvents(warehouse.db, [event], { replay: how });
 }
@@ -163,13 +163,13 @@ test('a walk over kept events passes each event once, even though each replay mo
   await db.execute(sql`update metersync.stale_records set due_at = now() + interval '1 hour' * length(key)`);
   const walk = async (filter: EventFilter): Promise<string[]> => {
     const walked: string[] = [];
-    const bounded = { ...filter, recordedUntil: await warehouseNow(db) };
+    const bounded = { ...filter, unapplied: true, recordedUntil: await warehouseNow(db) };
     let after: Place | undefined;
     do {
-      const { events, end } = await keptEvents(db, bounded, 'unapplied', { candidates: 2, after });
-      walked.push(...events.map(({ id }) => id));
-      const delivered = [...(await readDelivered(db, events)).values()];
-      for (const event of delivered) await recordEvents(db, [event], { replay: 'unapplied' });
+      const { ids, end } = await findEvents(db, bounded, { candidates: 2, limit: null, after });
+      walked.push(...ids);
+      for (const { delivered } of await readKept(db, ids))
+        if (delivered !== undefined) await recordEvents(db, [delivered], { replay: 'unapplied' });
       after = end ?? undefined;
     } while (after !== undefined);
     return walked;

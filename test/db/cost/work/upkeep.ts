@@ -10,9 +10,10 @@ import { dropPayloads } from '../../../../db/events/retention.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { typesAmong, typesSeen } from '../../../../db/read/event-types.ts';
 import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
+import { findEvents } from '../../../../db/read/found-events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues } from '../../../../db/read/issues.ts';
-import { keptEvents, readDelivered } from '../../../../db/read/kept-events.ts';
+import { readKept } from '../../../../db/read/kept-events.ts';
 import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { readWatch } from '../../../../db/read/watch.ts';
@@ -176,10 +177,10 @@ export const upkeep: readonly Work[] = [
     run: async ({ db }) => {
       const atOnce = 10;
       for (const outcome of ['pending', 'dead', 'missing', 'superseded', 'ignored'] as const) {
-        const filter = { outcome, recordedUntil: '2026-11-23T00:00:00Z' };
-        const first = await keptEvents(db, filter, 'unapplied', { candidates: atOnce, after: undefined });
-        const after = first.end ?? undefined;
-        await keptEvents(db, filter, 'unapplied', { candidates: atOnce, after });
+        const filter = { outcome, unapplied: true, recordedUntil: '2026-11-23T00:00:00Z' };
+        const portion = { candidates: atOnce, limit: null };
+        const first = await findEvents(db, filter, portion);
+        await findEvents(db, filter, { ...portion, after: first.end ?? undefined });
       }
     },
   },
@@ -201,9 +202,8 @@ export const upkeep: readonly Work[] = [
       );
       await readEvent(db, eventOf(plot, 1));
       await eventsOfRecord(db, 'document', idOf('document', plot));
-      const own = { ids: [eventOf(plot, 1)] };
-      const { events } = await keptEvents(db, own, 'all', { candidates: 20, after: undefined });
-      await readDelivered(db, events);
+      const { ids } = await findEvents(db, { ids: [eventOf(plot, 1)] }, { candidates: 20, limit: null });
+      await readKept(db, ids);
       await outcomesOf(
         db,
         numbers(1, 50).map((n) => eventOf(plot, n)),
