@@ -292,6 +292,14 @@ describe('while metersync start runs', () => {
       backfills: { running: 0, last: { state: 'complete' } },
       issues: { warning: anyNumber, acknowledged: 1 },
     });
+    const freshness = await rows(sql`
+      select resource, count(last_complete_at)::int as read, sum(pending_events)::int as pending,
+        count(last_event_applied_at) > 0 as has_events
+      from ops.freshness where resource in ('documents', 'meters') group by 1 order by 1`);
+    expect(freshness).toEqual([
+      { resource: 'documents', read: 2, pending: 0, has_events: true },
+      { resource: 'meters', read: 2, pending: 0, has_events: false },
+    ]);
     const exact = await json('status', '--exact');
     expect(exact.said).toMatchObject({ events: said.events, rows: said.rows });
     const { stdout } = await metersync('status');
