@@ -219,13 +219,6 @@ describe('the doctor', () => {
     ]);
   });
 
-  test('begins with the line of status while Postgres is away', async () => {
-    const env = { ...pipeline.env, DATABASE_URL: `postgres://user@127.0.0.1:${await freePort()}/warehouse` };
-    const [headline] = (await runCommand(['doctor'], { env })).stdout.split('\n');
-    expect(headline).toBe('Unknown: Postgres does not answer');
-    expect((await runCommand(['status'], { env })).stdout.split('\n')[0]).toBe(headline);
-  });
-
   test('reports trouble without a worker, with a dead event or with a paused schedule', async () => {
     const idle = { ...pipeline.env, TEMPORAL_NAMESPACE: await createNamespace() };
     const noWorker = await runCommand(['doctor'], { env: idle });
