@@ -37,7 +37,7 @@ export interface IssueFilter {
 export type DataIssue = Awaited<ReturnType<typeof listDataIssues>>[number];
 
 /** The place of a severity: the gravest is the first. */
-export const gravity = (severity: SQLWrapper): SQL =>
+const gravity = (severity: SQLWrapper): SQL =>
   sql`case ${severity} when 'error' then 1 when 'warning' then 2 else 3 end`;
 
 type OrderColumns = 'id' | 'severity' | 'mayCost' | 'openedAt' | 'closedAt' | 'acknowledgedAt';

@@ -67,9 +67,6 @@ export function eventsThatFailed(db: Executor, codes: readonly string[], most: n
     .groupBy(sql`codes.code`);
 }
 
-/** Events that were postponed for the same failure. */
-export type WaitingEvents = Awaited<ReturnType<typeof readWaiting>>[number];
-
 /** Counts pending events that failed, by failure, most first. */
 export async function readWaiting(db: Executor, most: number) {
   const failed = eventsThatFailed(db, Object.keys(failureTypes), most).as('failed');
