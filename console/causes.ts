@@ -1,11 +1,9 @@
 import { html } from 'hono/html';
 import { type FailureCode, failureTypes } from '../contract/failures.ts';
 import { counted, eventsGivenUp } from '../contract/words.ts';
-import { mostCounted } from '../db/read/counted.ts';
 import { type GivenUpGroup, readGivenUp } from '../db/read/given-up.ts';
-import { readWaiting, type WaitingEvents } from '../db/read/waiting.ts';
 import type { AlarmName } from '../health/findings.ts';
-import type { ParkedWork, WarehouseHealth } from '../health/measured.ts';
+import type { ParkedWork, WaitingEvents, WarehouseHealth } from '../health/measured.ts';
 import type { Finding } from '../health/verdict.ts';
 import type { Markup } from '../web/markup.ts';
 import { type Asking, mayAct } from './asking.ts';
@@ -15,15 +13,13 @@ import { actButton, ago, facts, prose, text } from './parts.ts';
 /** Events and parts of backfills that need attention or wait, grouped by cause. */
 export async function causeCards(asking: Asking, warehouse: WarehouseHealth): Promise<Markup[]> {
   const { db } = asking.deps;
-  const [waiting, dead, missing] = await Promise.all([
-    readWaiting(db, mostCounted),
-    readGivenUp(db, 'dead'),
-    readGivenUp(db, 'missing'),
-  ]);
+  const [dead, missing] = await Promise.all([readGivenUp(db, 'dead'), readGivenUp(db, 'missing')]);
   const parkedCodes = new Set<string>(warehouse.parked.map(({ code }) => code));
   return [
     ...warehouse.parked.map((work) => parkedCard(asking, work)),
-    ...waiting.filter(({ code }) => !parkedCodes.has(code)).map((cause) => waitingCard(asking, cause)),
+    ...warehouse.waiting
+      .filter(({ code }) => !parkedCodes.has(code))
+      .map((cause) => waitingCard(asking, cause)),
     ...dead.map((one) => givenUp(asking, 'dead', one)),
     ...missing.map((one) => givenUp(asking, 'missing', one)),
   ];
