@@ -28,24 +28,17 @@ export interface NotifierOptions {
   /** The way through proxies. */
   readonly dispatcher?: Dispatcher | undefined;
   readonly now: () => number;
-  readonly onSent?: (taken: boolean) => void;
 }
 
 export function createNotifier(options: NotifierOptions): Notifier {
-  const { target, secret, heartbeatUrl, dispatcher, now, onSent = () => {} } = options;
+  const { target, secret, heartbeatUrl, dispatcher, now } = options;
   return {
     sends: target !== undefined,
     async send(notice) {
       if (target === undefined) return;
       const message =
         target.kind === 'slack' ? slackText(notice) : signedJson(notice, secret, new Date(now()));
-      try {
-        await call(target.url, message, dispatcher);
-        onSent(true);
-      } catch (error) {
-        onSent(false);
-        throw error;
-      }
+      await call(target.url, message, dispatcher);
     },
     async beat() {
       if (heartbeatUrl !== undefined) await call(heartbeatUrl, undefined, dispatcher);

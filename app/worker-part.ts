@@ -113,7 +113,6 @@ export async function startWorker(
       ...settings.notify,
       dispatcher: throughProxies(settings.proxies),
       now: Date.now,
-      ...(observer === undefined ? {} : { onSent: observer.onNotified }),
     }),
     wallClock: Date.now,
     onWritten: observer?.onWritten,

@@ -49,7 +49,8 @@ export async function runWorkers(options: {
       taskQueue: taskQueues.events,
       maxCachedWorkflows: 200,
       maxConcurrentWorkflowTaskExecutions: 20,
-      maxConcurrentLocalActivityExecutions: 10,
+      // Groups of events, of which more at once mostly wait for each other's rows.
+      maxConcurrentLocalActivityExecutions: 3,
       maxConcurrentActivityTaskExecutions: 20,
     }),
     Worker.create({

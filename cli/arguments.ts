@@ -15,12 +15,6 @@ export function share(text: string): number {
   throw new InvalidArgumentError('It must be from 0 to 1, for example 0.2.');
 }
 
-export function percentSign(text: string): number {
-  const percentage = Number(/^(\d{1,3}(?:\.\d+)?)%$/.exec(text)?.[1] ?? 0);
-  if (percentage > 0 && percentage <= 100) return percentage / 100;
-  throw new InvalidArgumentError('It must be a percentage up to 100%, for example 1%.');
-}
-
 export function uuid(text: string): string {
   if (uuidPattern.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError('It must be a UUID.');

@@ -5,7 +5,7 @@ import { parkingCodes } from '../contract/failures.ts';
 import { exportFormats, tracedKinds } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds } from '../contract/times.ts';
-import { atLeastOne, count, percentSign, share, timeOrAgo, uuid, wait } from './arguments.ts';
+import { atLeastOne, count, share, timeOrAgo, uuid, wait } from './arguments.ts';
 import { add, pointToHelp } from './help.ts';
 import {
   addAlerts,
@@ -160,15 +160,6 @@ function addLoad(program: Command): void {
       'only what changed since this time, or within the last 90m, 24h, 7d, …',
       timeOrAgo,
     )
-    .addOption(
-      new Option(
-        '--sample <percent>',
-        'a random part of the companies, for example 1%; also prints what it proves',
-      )
-        .argParser(percentSign)
-        .conflicts(['company', 'repair']),
-    )
-    .option('--seed <text>', 'with --sample: take the same companies as an earlier sample with this text')
     .addOption(
       new Option(
         '--settle <time>',

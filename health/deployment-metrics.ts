@@ -84,9 +84,6 @@ function observeEvents(read: Read<WarehouseHealth>): void {
     parked.map(({ code, events }) => ({ value: events, code })),
   );
   read('metersync_parked_parts', ({ parked }) => parked.map(({ code, parts }) => ({ value: parts, code })));
-  read('metersync_parked_since_timestamp_seconds', ({ parked }) =>
-    parked.map(({ code, since }) => ({ value: unixTime(since), code })),
-  );
   read('metersync_event_last_received_seconds', ({ silence }) =>
     silence.quietSeconds === null ? [] : [{ value: silence.quietSeconds }],
   );
@@ -104,16 +101,6 @@ function observeRuns(read: Read<WarehouseHealth>): void {
     ofRuns(({ last }) => (last === null ? [] : [{ value: unixTime(last.finishedAt), state: last.state }])),
   );
   read(
-    'metersync_run_last_complete_age_seconds',
-    ofRuns(({ lastCompleteSecondsAgo: ago }) => (ago === null ? [] : [{ value: ago }])),
-  );
-  read(
-    'metersync_run_last_duration_seconds',
-    ofRuns(({ last }) =>
-      last === null ? [] : [{ value: unixTime(last.finishedAt) - unixTime(last.startedAt) }],
-    ),
-  );
-  read(
     'metersync_run_last_parts',
     ofRuns(({ last }) =>
       Object.entries(last?.parts ?? {})
@@ -124,14 +111,6 @@ function observeRuns(read: Read<WarehouseHealth>): void {
   read(
     'metersync_run_last_missed_rows',
     ofRuns(({ last }) => (last === null ? [] : [{ value: last.missedRows }])),
-  );
-  read(
-    'metersync_run_running_since_timestamp_seconds',
-    ofRuns(({ underWay }) => (underWay === null ? [] : [{ value: unixTime(underWay.startedAt) }])),
-  );
-  read(
-    'metersync_run_progress_age_seconds',
-    ofRuns(({ underWay }) => (underWay === null ? [] : [{ value: underWay.progressSecondsAgo }])),
   );
 }
 
@@ -189,7 +168,6 @@ function observeTemporal(read: Read<TemporalHealth>): void {
     ),
   );
   read('metersync_temporal_open_groups', ({ openGroups }) => [{ value: openGroups }]);
-  read('metersync_temporal_stalled_groups', ({ stalledGroups }) => [{ value: stalledGroups }]);
   read('metersync_temporal_stuck_workflows', ({ stuckWorkflows }) =>
     stuckWorkflows === null ? [] : [{ value: stuckWorkflows }],
   );

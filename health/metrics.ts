@@ -71,23 +71,16 @@ export const metricTypes = {
     seconds,
   ),
   metersync_receiver_waiting_events: gauge('receiver', 'Verified events that wait for their answer.'),
-  metersync_receiver_waiting_bytes: gauge('receiver', 'Their encoded bytes.'),
   metersync_receiver_waiting_limit_events: gauge(
     'receiver',
     'Waiting events above which deliveries are answered 503.',
   ),
-  metersync_receiver_last_durable_timestamp_seconds: gauge(
-    'receiver',
-    'When the receiver last answered 204.',
-  ),
-  metersync_receiver_secrets: gauge('receiver', 'Number of valid signing secrets.'),
   metersync_receiver_secrets_valid: gauge('receiver', 'Whether WEBHOOK_SECRETS_FILE could be read last.'),
   metersync_worker_polling: gauge(
     'worker',
     'Whether the worker of a queue keeps polling (/healthz).',
     ofQueue,
   ),
-  metersync_worker_temporal_metrics_up: gauge('worker', "Whether Temporal's own metrics are in this answer."),
   metersync_service_requests_total: counter('worker', 'Requests to the service, retries included.', {
     ...ofEndpoint,
     result: 'ok, busy, error, unreachable, unreadable, refused, not_found or ended',
@@ -151,7 +144,6 @@ export const metricTypes = {
     'Parts of backfills that failed, until a later run reads them.',
     ofFailure,
   ),
-  metersync_parked_since_timestamp_seconds: gauge('warehouse', 'Since when work is parked.', ofFailure),
   metersync_event_last_received_seconds: gauge('warehouse', 'Seconds since the last event.'),
   metersync_silence_limit_seconds: gauge('warehouse', 'SILENCE_HOURS; 0 turns it off.'),
   metersync_missed_rows: gauge(
@@ -163,22 +155,10 @@ export const metricTypes = {
     ...ofRuns,
     ...ofState,
   }),
-  metersync_run_last_complete_age_seconds: gauge(
-    'warehouse',
-    'Seconds since the last complete run of a kind ended.',
-    ofRuns,
-  ),
-  metersync_run_last_duration_seconds: gauge('warehouse', 'How long the last run of a kind took.', ofRuns),
   metersync_run_last_parts: gauge('warehouse', 'Parts of the last run of a kind.', { ...ofRuns, ...ofState }),
   metersync_run_last_missed_rows: gauge(
     'warehouse',
     'Changes that the last run of a kind found without an event.',
-    ofRuns,
-  ),
-  metersync_run_running_since_timestamp_seconds: gauge('warehouse', 'When the run under way began.', ofRuns),
-  metersync_run_progress_age_seconds: gauge(
-    'warehouse',
-    'Seconds since the run under way last made progress.',
     ofRuns,
   ),
   metersync_deletes_waiting: gauge('warehouse', 'Records and readings whose deletion waits for a decision.'),
@@ -210,10 +190,6 @@ export const metricTypes = {
     ofRuns,
   ),
   metersync_temporal_open_groups: gauge('temporal', 'Groups of events acknowledged and not yet recorded.'),
-  metersync_temporal_stalled_groups: gauge(
-    'temporal',
-    'Groups of events that began more than 15 minutes ago and are not yet recorded.',
-  ),
   metersync_temporal_stuck_workflows: gauge(
     'temporal',
     'Workflows whose task failed several times in a row.',
@@ -231,9 +207,6 @@ export const metricTypes = {
     'warehouse',
     'For how long NOTIFY_URL has not accepted an alarm; absent if none waits.',
   ),
-  metersync_notifications_total: counter('worker', 'Attempts to send alarms to NOTIFY_URL.', {
-    result: 'taken or refused',
-  }),
   metersync_verdict: gauge('warehouse', '1 for the verdict of metersync status, 0 for the others.', {
     verdict: 'in_sync, catching_up, unknown, needs_you or broken',
   }),

@@ -11,9 +11,7 @@ import { walkListing } from '../reading/walk-listing.ts';
 /** Reads the connections of a company, and the unread company, sites and meters that they name. */
 export async function catchUpConnections(deps: ActivityDependencies, companyId: string): Promise<void> {
   const { db } = deps.warehouse;
-  const stale = await dueRecords(db, 'connections', companyId, batches.connections);
-  const { readAt } = stale;
-  const due = stale.due.map(({ id }) => id);
+  const { readAt, due } = await dueRecords(db, 'connections', companyId, batches.connections);
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);

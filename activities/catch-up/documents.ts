@@ -1,6 +1,6 @@
 import { batches } from '../../contract/limits.ts';
 import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { liveUsage, type WantedRecord } from '../../db/catch-up/due.ts';
+import { liveUsage } from '../../db/catch-up/due.ts';
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
@@ -30,8 +30,7 @@ export async function catchUpDocuments(catchUp: Omit<SingleReads, 'readAt'>): Pr
   const reads = { ...catchUp, readAt };
   const { documents, proven } = await readDocuments(reads, due);
   const states = await readUsage(reads, documents);
-  const ids = due.map(({ id }) => id);
-  const admitted = await admitAndRefresh(deps, 'documents', companyId, ids, { meters: false });
+  const admitted = await admitAndRefresh(deps, 'documents', companyId, due, { meters: false });
   const unseen = inState(states, 'unseen');
   const settled = [...inState(states, 'read'), ...unseen];
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
@@ -47,16 +46,15 @@ interface DocumentsRead {
 }
 
 /** Reads documents by their ids, from the listing of their company, or from both. */
-async function readDocuments(reads: SingleReads, due: readonly WantedRecord[]): Promise<DocumentsRead> {
+async function readDocuments(reads: SingleReads, ids: readonly string[]): Promise<DocumentsRead> {
   const { deps, companyId } = reads;
-  const ids = due.map(({ id }) => id);
   const listed = deps.service.has('documents');
-  if (has(reads, 'document') && (due.length <= batches.documentsOneByOne || !listed)) {
+  if (has(reads, 'document') && (ids.length <= batches.documentsOneByOne || !listed)) {
     const documents = await readOneByOne(reads, ids);
-    return listed ? await searchDoubtful(reads, due, documents) : { documents, proven: true };
+    return listed ? await searchDoubtful(reads, ids, documents) : { documents, proven: true };
   }
   if (!listed) return { documents: all(ids, 'unseen'), proven: true };
-  const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted: due });
+  const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted: ids });
   const seen = ids.filter((id) => !unseen.includes(id));
   // A listing may lose a record between two pages, so each unseen one is requested by its id.
   const others = has(reads, 'document') ? await readOneByOne(reads, unseen) : all(unseen, 'unseen');
@@ -69,14 +67,14 @@ async function readDocuments(reads: SingleReads, due: readonly WantedRecord[]): 
  */
 async function searchDoubtful(
   { deps, tried, companyId }: SingleReads,
-  due: readonly WantedRecord[],
+  ids: readonly string[],
   documents: DocumentStates,
 ): Promise<DocumentsRead> {
   const notFound = inState(documents, 'unseen');
-  const wanted = due.filter(({ id }) => notFound.includes(id) || isRefused(documents.get(id)));
+  const wanted = ids.filter((id) => notFound.includes(id) || isRefused(documents.get(id)));
   if (wanted.length === 0) return { documents, proven: true };
   const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted });
-  const present = wanted.flatMap(({ id }) => (unseen.includes(id) ? [] : [id]));
+  const present = wanted.filter((id) => !unseen.includes(id));
   if (present.some((id) => notFound.includes(id)) && !tried.working.has('document'))
     tried.missing.add('document');
   return { documents: new Map([...documents, ...all(present, 'withoutUsage')]), proven };

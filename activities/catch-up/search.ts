@@ -1,7 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
-import { createdTimes, warehouseNow } from '../../db/catch-up/due.ts';
-import { bisectListing, type ProbedPage, type WantedRecord } from '../../service/bisect.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Page } from '../../service/page.ts';
 import { judgePass, manifestOf } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -14,8 +13,8 @@ const farPage = 1_000_000;
 export interface ListingSearch {
   readonly listing: 'documents' | 'usageData';
   readonly companyId: string;
-  /** The records' ids, and when they were created. */
-  readonly wanted: readonly WantedRecord[];
+  /** The ids of the records. */
+  readonly wanted: readonly string[];
 }
 
 export interface Searched {
@@ -26,44 +25,38 @@ export interface Searched {
 }
 
 /**
- * Finds records in the listing of a company with few requests. New records are on the first page or the last;
- * others are bisected by when they were created. Walks the listing when that fails. Writes every page that it
- * reads.
+ * Finds records in the listing of a company. New records are on the first page or the last; for others the
+ * listing is walked. Writes every page that it reads.
  */
 export async function searchListing(deps: ActivityDependencies, search: ListingSearch): Promise<Searched> {
-  const { listing, companyId } = search;
+  const { listing, companyId, wanted } = search;
   const unseenBy = (ids: readonly (string | null)[]): string[] => {
     const seen = new Set(ids);
-    return search.wanted.flatMap(({ id }) => (seen.has(id) ? [] : [id]));
+    return wanted.filter((id) => !seen.has(id));
   };
-  if (search.wanted.length === 0) return { unseen: [], proven: true };
+  if (wanted.length === 0) return { unseen: [], proven: true };
   const first = await readPage(deps, search, 1);
   const unseen = unseenBy(first.ids);
   if (unseen.length === 0 || !first.hasNext)
     return { unseen, proven: judgePass([manifestOf(1, first)]).stable };
-  if ((await bisect(deps, search, first)).length === 0) return { unseen: [], proven: true };
+  const last = await readLastPage(deps, search);
+  if (unseenBy([...first.ids, ...last]).length === 0) return { unseen: [], proven: true };
   const walk = { listing, companyId, params: { companyId }, lane: 'live' } as const;
   const { ids, report } = await walkListing(deps, walk);
   return { unseen: unseenBy(ids), proven: judgePass(report.manifest).stable };
 }
 
-async function bisect(deps: ActivityDependencies, search: ListingSearch, first: Page): Promise<string[]> {
-  const probed = async (page: Page): Promise<ProbedPage> => {
-    const ids = page.ids.filter((id) => id !== null);
-    const created = await createdTimes(deps.warehouse.db, search.listing, ids);
-    return { number: page.currentPage, ids, keys: ids.map((id) => created.get(id) ?? null) };
-  };
-  const allIds = search.wanted.map(({ id }) => id);
-  const last = await readPage(deps, search, farPage).catch((error: unknown) => {
-    // If the service refuses such a page, the listing is walked instead.
-    if (error instanceof Failure && error.status !== undefined && error.action === 'park') return undefined;
+/** Reads the ids of the last page; none if the service refuses a page beyond its last. */
+async function readLastPage(
+  deps: ActivityDependencies,
+  search: ListingSearch,
+): Promise<readonly (string | null)[]> {
+  try {
+    return (await readPage(deps, search, farPage)).ids;
+  } catch (error) {
+    if (error instanceof Failure && error.status !== undefined && error.action === 'park') return [];
     throw error;
-  });
-  if (last === undefined || last.currentPage <= 1 || last.currentPage >= farPage) return allIds;
-  return await bisectListing(search.wanted, await probed(first), await probed(last), async (number) => {
-    const page = await readPage(deps, search, number);
-    return page.currentPage === number ? await probed(page) : undefined;
-  });
+  }
 }
 
 async function readPage(deps: ActivityDependencies, search: ListingSearch, asked: number): Promise<Page> {

@@ -67,13 +67,13 @@ begin
     select distinct id from unnest(companies) as id where id is not null order by id
   loop
     insert into metersync.data_checks (company_id, run_with, seen_until, today, checks_off)
-    select company, kind, clock_timestamp(), today, checks_off
+    select company, kind, metersync.changes_seen_until(), today, checks_off
     from unnest(kinds) as kind
     group by kind
     order by kind
     on conflict (company_id, run_with) do update
     set
-      seen_until = clock_timestamp(),
+      seen_until = excluded.seen_until,
       today = excluded.today,
       checks_off = excluded.checks_off;
 

@@ -27,11 +27,9 @@ export function observeReceiver(metrics: Metrics, onBegun: (parts: ReceiverParts
   const events = metrics.histogram('metersync_receiver_group_events');
   const starts = metrics.histogram('metersync_receiver_group_start_duration_seconds');
   const durationOf = Object.fromEntries(results.map((result) => [result, durations.labels(result)]));
-  let durableAt: number | undefined;
   return {
     onAnswer(reason, ms) {
       const status = answerStatus[reason];
-      if (status === 204) durableAt = Date.now();
       durationOf[status === 204 ? 'durable' : status === 503 ? 'unavailable' : 'refused']?.observe(
         ms / 1_000,
       );
@@ -52,12 +50,7 @@ export function observeReceiver(metrics: Metrics, onBegun: (parts: ReceiverParts
         })),
       );
       metrics.read('metersync_receiver_waiting_events', () => [{ value: commit.waiting.events }]);
-      metrics.read('metersync_receiver_waiting_bytes', () => [{ value: commit.waiting.bytes }]);
       metrics.read('metersync_receiver_waiting_limit_events', () => [{ value: limits.queueEventsMax }]);
-      metrics.read('metersync_receiver_last_durable_timestamp_seconds', () =>
-        durableAt === undefined ? [] : [{ value: durableAt / 1_000 }],
-      );
-      metrics.read('metersync_receiver_secrets', () => [{ value: secrets().length }]);
       metrics.read('metersync_receiver_secrets_valid', () => [{ value: secrets.valid ? 1 : 0 }]);
     },
   };

@@ -29,12 +29,7 @@ export async function placeCoreMetrics(): Promise<CoreMetrics> {
 }
 
 /** Writes all metrics of a process that runs workers: metersync's own, then Temporal's. */
-export function withCoreMetrics(metrics: Metrics, core: Pick<CoreMetrics, 'text'>): () => Promise<string> {
-  let up = 0;
-  metrics.read('metersync_worker_temporal_metrics_up', () => [{ value: up }]);
-  return async () => {
-    const text = await core.text();
-    up = text === undefined ? 0 : 1;
-    return `${await metrics.text()}${text ?? ''}`;
-  };
-}
+export const withCoreMetrics =
+  (metrics: Metrics, core: Pick<CoreMetrics, 'text'>): (() => Promise<string>) =>
+  async () =>
+    `${await metrics.text()}${(await core.text()) ?? ''}`;

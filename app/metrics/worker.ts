@@ -19,7 +19,6 @@ export interface WorkerObserver {
   onRequest(figures: RequestFigures): void;
   onRecorded(recorded: Pick<Recorded, 'fresh' | 'duplicates' | 'dead'>): void;
   onWritten(figures: RowsWritten): void;
-  onNotified(taken: boolean): void;
   /** Reads the rest from the worker's parts at each scrape. */
   watch(parts: WorkerParts): void;
 }
@@ -31,15 +30,11 @@ export function observeWorker(metrics: Metrics, onBegun: (parts: WorkerParts) =>
   const durations = metrics.histogram('metersync_service_request_duration_seconds');
   const requests = new Map<string, Requests>();
   const bytes = new Map<string, number>();
-  const notified = { taken: 0, refused: 0 };
   const rows = new Map<string, Sample<'metersync_rows_written_total'>>();
   const recorded = { new: 0, duplicate: 0, dead: 0 };
   metrics.read('metersync_service_requests_total', () => [...requests.values()]);
   metrics.read('metersync_service_received_bytes_total', () =>
     [...bytes].map(([endpoint, value]) => ({ value, endpoint })),
-  );
-  metrics.read('metersync_notifications_total', () =>
-    Object.entries(notified).map(([result, value]) => ({ value, result })),
   );
   metrics.read('metersync_rows_written_total', () => [...rows.values()]);
   metrics.read('metersync_events_recorded_total', () =>
@@ -63,9 +58,6 @@ export function observeWorker(metrics: Metrics, onBegun: (parts: WorkerParts) =>
         const key = `${resource} ${by} ${change}`;
         rows.set(key, { value: (rows.get(key)?.value ?? 0) + written[change], resource, by, change });
       }
-    },
-    onNotified(taken) {
-      notified[taken ? 'taken' : 'refused'] += 1;
     },
     watch(parts) {
       onBegun(parts);

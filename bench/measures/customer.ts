@@ -1,8 +1,5 @@
-import { mkdtemp } from 'node:fs/promises';
-import { join } from 'node:path';
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { keepMonths } from '../../db/watch/months.ts';
-import type { AuditReport } from '../../operations/audit/audit.ts';
 import { checkAll } from '../load/check-all.ts';
 import { bytesOnDisk } from '../load/disk.ts';
 import { countRecordsRead, untilSettled } from '../load/journal.ts';
@@ -10,20 +7,18 @@ import { startGenerator } from '../load/send.ts';
 import { answersOf } from '../load/views.ts';
 import { type Bench, type Figures, type Measure, secondsOf } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
-import { runCommand } from '../process/command.ts';
 import { runBackfill } from '../service/backfill.ts';
 import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
 export const customer: Measure = {
   name: 'customer',
-  about: 'a large customer through the real workflows: load, catch-up, checks, views, audit by sample, disk',
+  about: 'a large customer through the real workflows: load, catch-up, checks, views, disk',
   onlyByName: true,
   run: measureCustomer,
 };
 
 const inFlight = 512;
-const sampled = '1%';
 
 async function measureCustomer(bench: Bench): Promise<Figures> {
   const { customerCompanies: companies, customerBills, customerDays, customerChanges } = bench.size;
@@ -38,7 +33,6 @@ async function measureCustomer(bench: Bench): Promise<Figures> {
     ...(await load(bench, pipeline)),
     ...(await catchUp(bench, sandbox, pipeline, customerChanges)),
     ...(await ask(bench, pipeline)),
-    ...(await auditSample(bench, sandbox, pipeline)),
   };
 }
 
@@ -92,20 +86,4 @@ async function ask(bench: Bench, { databaseUrl: url }: Pipeline): Promise<Figure
     return Math.max(...[...answers.values()].map(({ ms }) => ms));
   });
   return { monthsSeconds, checksSeconds, slowestViewMs: slowest };
-}
-
-/** @throws Error if anything differs */
-async function auditSample(bench: Bench, sandbox: BenchSandbox, pipeline: Pipeline): Promise<Figures> {
-  const run = await runCommand(bench, ['audit', '--sample', sampled, '--json'], {
-    DATABASE_URL: pipeline.databaseUrl,
-    SERVICE_URL: sandbox.apiUrl,
-    SERVICE_API_KEY: sandbox.apiKey,
-    METERSYNC_DIR: await mkdtemp(join(bench.stack.dir, 'audit-')),
-  });
-  if (run.status !== 0)
-    throw new Error(`the audit ended with status ${run.status}: ${run.stdout.slice(0, 500)}`);
-  const { compared, sample } = JSON.parse(run.stdout) as AuditReport;
-  if (sample === undefined) throw new Error('the audit took no sample');
-  bench.say(`${sample.companies} companies, ${compared.toLocaleString('en')} records compared, none differs`);
-  return { auditSeconds: run.seconds, auditRecords: compared };
 }

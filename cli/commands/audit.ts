@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../app/settings/settings.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
@@ -10,7 +9,6 @@ import {
   type Example,
   repair,
 } from '../../operations/audit/audit.ts';
-import type { Sample } from '../../operations/audit/sample.ts';
 import { whyRefused } from '../../operations/named-company.ts';
 import { recorded, recordedWherePossible } from '../../operations/recorded.ts';
 import { asOperation } from '../as-operation.ts';
@@ -23,9 +21,6 @@ export interface AuditCommandOptions {
   readonly company?: string;
   readonly resource?: readonly AuditResource[];
   readonly since?: string;
-  /** From 0 to 1. */
-  readonly sample?: number;
-  readonly seed?: string;
   readonly repair?: boolean;
   /** In milliseconds. */
   readonly settle: number;
@@ -39,8 +34,6 @@ const listingsAtOnceMax = 16;
  * `metersync audit`: reads the service again and prints each difference; changes nothing without `--repair`.
  */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
-  if (options.seed !== undefined && options.sample === undefined)
-    throw new UsageError('--seed repeats a sample: name its size with --sample, for example --sample 1%');
   const listings = (settings: Settings) => Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
   const need = { temporal: false, service: true, connections: listings };
   await withWarehouse(need, async ({ db, warehouse, context }) => {
@@ -66,16 +59,11 @@ async function compare(
   options: AuditCommandOptions,
 ): Promise<void> {
   const progress = await createProgress();
-  const sample =
-    options.sample === undefined
-      ? undefined
-      : { share: options.sample, seed: options.seed ?? randomBytes(4).toString('hex') };
   const input: AuditOptions = {
     ...sides,
     companyId: options.company,
     resources: options.resource,
     since: options.since,
-    sample,
     settleMs: options.settle,
     onProgress: ({ companies, compared }) =>
       progress.show([
@@ -86,7 +74,6 @@ async function compare(
     company: options.company,
     resources: options.resource?.join(' '),
     since: options.since,
-    sample: sample && `${sample.share} ${sample.seed}`,
   };
   const found = options.repair
     ? await recorded(
@@ -154,7 +141,6 @@ export function describeAudit(
     );
   lines.push(...describeKept(report.kept));
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
-  if (report.sample !== undefined) lines.push(describeSample(report.sample));
   return lines;
 }
 
@@ -172,11 +158,6 @@ function describeKept({ rows, decisions }: AuditReport['kept']): string[] {
         `    ${by ?? 'somebody'}, ${formatTime(at ?? '')}: metersync deletes list ${runId}`,
     ),
   ];
-}
-
-function describeSample({ seed, companies, of, different, confidence, differentMax }: Sample): string {
-  const share = ((100 * differentMax) / Math.max(1, of)).toPrecision(2);
-  return `${different} of ${counted(companies, 'company', 'companies')} in the sample of ${counted(of, 'company', 'companies')} differ. With ${100 * confidence} % confidence at most ${differentMax} of all companies differ (${Number(share)} %). --seed ${seed} repeats the sample.`;
 }
 
 const shorten = (text: string | null) =>

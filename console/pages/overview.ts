@@ -11,7 +11,6 @@ import { headline } from '../../health/verdict.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
-import { causeCards, withCauses } from '../causes.ts';
 import { eventCharts } from '../charts.ts';
 import { findingCards } from '../finding-cards.ts';
 import { verdictTones } from '../frame.ts';
@@ -31,17 +30,13 @@ import {
 export const overview: MakePage = async (asking) => {
   const { deps, health, verdict, now } = asking;
   const { warehouse, temporal } = health;
-  const causes = 'away' in warehouse ? [] : await causeCards(asking, warehouse);
-  const findings = verdict.findings.filter(
-    ({ alarm, acknowledged }) => acknowledged !== null || alarm === null || !withCauses.includes(alarm),
-  );
+  const { findings } = verdict;
   return {
     title: 'Overview',
     section: 'Overview',
     live: true,
     body: html`<h1 class="verdict ${verdictTones[verdict.word]}">${text(headline(verdict))}</h1>
 ${findings.length > 0 && section('What is wrong', findingCards(asking, findings, '/'))}
-${causes.length > 0 && section('Events and backfills, by cause', html`<ul class="cards">${causes}</ul>`)}
 ${!('away' in warehouse) && freshness(warehouse, await lastAudits(deps.db), now)}
 ${!('away' in warehouse) && runs(asking, warehouse, temporal)}
 ${!('away' in warehouse) && deliveries(await readArrivals(deps.db), warehouse, now)}`,

@@ -1,4 +1,5 @@
-import { and, eq, gt, not, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, not, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runCompanies } from '../schema/metersync.ts';
@@ -69,13 +70,12 @@ export async function refuseChosen(
     .where(and(eq(runCompanies.runId, runId), isAmong(runCompanies.companyId, ids, 'uuid')));
 }
 
-/** Lists the chosen companies that the service has, in order. */
-export async function chosenCompanies(db: Executor, runId: string): Promise<string[]> {
-  const { companyId, refused } = runCompanies;
-  const chosen = await db
-    .select({ companyId })
-    .from(runCompanies)
-    .where(and(eq(runCompanies.runId, runId), not(refused)))
-    .orderBy(companyId);
-  return chosen.map((row) => row.companyId);
-}
+/** Whether a company was chosen for a run, and the service has it. */
+export const isChosen = (db: Executor, runId: string, companyId: PgColumn): SQL =>
+  inArray(
+    companyId,
+    db
+      .select({ companyId: runCompanies.companyId })
+      .from(runCompanies)
+      .where(and(eq(runCompanies.runId, runId), not(runCompanies.refused))),
+  );

@@ -14,7 +14,6 @@ import {
   sql,
 } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { unseenFor } from '../checks/companies-to-check.ts';
 import {
   excluded,
   isAmong,
@@ -82,7 +81,7 @@ export async function changedUntimed(
     )
     .orderBy(desc(runs.finishedAt))
     .limit(1);
-  const since = sql`${last?.began ?? '-infinity'}::timestamptz - ${unseenFor}`;
+  const since = sql`${last?.began ?? '-infinity'}::timestamptz - interval '5 minutes'`;
   const listRead = await db
     .select({ runId: runs.runId })
     .from(runs)

@@ -1,11 +1,10 @@
-import { and, eq, isNotNull, isNull, type SQLWrapper, sql } from 'drizzle-orm';
-import { uuid } from '../../contract/ids.ts';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { array, isAmong, literal, oneRow } from '../connection/arrays.ts';
+import { array, literal, oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { ownersDue } from '../hot/owners-due.ts';
-import { documents, usageData } from '../schema/utility.ts';
+import { usageData } from '../schema/utility.ts';
 
 /**
  * Returns companies, or meters for intervals, that have something due, at most `limit`. The longest
@@ -31,16 +30,6 @@ export async function warehouseNow(db: Executor): Promise<string> {
   return clock?.now ?? '';
 }
 
-/** A record to look for: its id, and when it was created as text that sorts as times do. */
-export interface WantedRecord {
-  readonly id: string;
-  readonly key: string | null;
-}
-
-/** A time as text that sorts as times do. */
-export const comparable = (time: SQLWrapper) =>
-  sql<string>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
-
 /** Reads the ids of live usage rows, by the id of their document. */
 export async function liveUsage(
   db: Executor,
@@ -58,19 +47,4 @@ export async function liveUsage(
     .crossJoinLateral(theirs)
     .groupBy(sql`asked.id`);
   return new Map(live.map(({ id, ids }) => [id, ids]));
-}
-
-/** Reads when records were created, by their ids; leaves out those without a known time. */
-export async function createdTimes(
-  db: Executor,
-  listing: 'documents' | 'usageData',
-  ids: readonly string[],
-): Promise<Map<string, string>> {
-  const { id, created } = listing === 'documents' ? documents : usageData;
-  const uuids = ids.filter((text) => uuid.test(text));
-  const known = await db
-    .select({ id: sql<string>`${id}`, key: comparable(created) })
-    .from(sql`${listing === 'documents' ? documents : usageData}`)
-    .where(and(isAmong(id, uuids, 'uuid'), isNotNull(created)));
-  return new Map(known.map((row) => [row.id, row.key]));
 }

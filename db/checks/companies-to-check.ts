@@ -1,15 +1,12 @@
 import { and, eq, inArray, isNull, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { CheckName } from '../../contract/check-names.ts';
 import type { CheckKind } from '../../contract/names.ts';
+import { isChosen, isOfChosen } from '../backfill/chosen-companies.ts';
 import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { now } from '../schema/columns.ts';
 import { companyChanges, dataChecks, journal, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
-
-/** How long a written row may stay invisible, because its transaction has not ended. */
-export const unseenFor = sql`interval '5 minutes'`;
 
 /** Checks whose result changes with the date: what is late, in the future, or lasts a week. */
 const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
@@ -23,11 +20,15 @@ const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rows
  */
 export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
-  const [since] = await db
-    .select({ at: sql<string | null>`min(${seenUntil}) - ${unseenFor}` })
+  // A separate statement: the next one sees all that was written before.
+  const [seen] = await db
+    .select({
+      since: sql<string | null>`min(${seenUntil})`,
+      until: sql<string>`metersync.changes_seen_until()`,
+    })
     .from(dataChecks);
-  if (!since || since.at === null) return;
-  const change = changesSince(db, sql`${since.at}::timestamptz`).as('change');
+  if (!seen || seen.since === null) return;
+  const change = changesSince(db, sql`${seen.since}::timestamptz`).as('change');
   // Events of readings name their meter.
   const meter = db
     .select({ companyId: meters.companyId })
@@ -48,7 +49,7 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
       from ${runs}
       where ${runs.companyId} = ${companyId}
         and ${runs.resource} is not null
-        and ${runs.finishedAt} >= ${seenUntil} - ${unseenFor}
+        and ${runs.finishedAt} >= ${seenUntil}
         and ${rowsChanged} > 0
     )`;
   const judged = db.$with('judged').as(
@@ -59,7 +60,7 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
         isStale: sql<boolean>`coalesce(
           ${checksOff} <> ${array(off, 'text')}
             or ${today} <> current_date and ${isAmong(runWith, kindsOfADay)}
-            or ${changed.at} >= ${seenUntil} - ${unseenFor}
+            or ${changed.at} >= ${seenUntil}
             or ${isRead},
           false
         )`.as('is_stale'),
@@ -77,7 +78,7 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
   await db
     .with(changed, judged, outdated)
     .update(dataChecks)
-    .set({ seenUntil: now })
+    .set({ seenUntil: sql`${seen.until}::timestamptz` })
     .from(judged)
     .where(
       and(
@@ -88,10 +89,13 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
     );
 }
 
-/** Lists companies whose data changed since their last check, each with the checks to make. */
+/**
+ * Lists companies whose data changed since their last check, each with the checks to make. If companies
+ * were chosen for the run, only they are listed.
+ */
 export async function companiesToCheck(
   db: Executor,
-  kinds: readonly CheckKind[],
+  { runId, kinds }: { readonly runId: string; readonly kinds: readonly CheckKind[] },
 ): Promise<CompanyToCheck[]> {
   const { companyId, runWith } = dataChecks;
   return await db
@@ -102,7 +106,12 @@ export async function companiesToCheck(
     .from(companies)
     .crossJoin(sql`unnest(${array(kinds, 'text')}) with ordinality as asked (kind, place)`)
     .leftJoin(dataChecks, and(eq(companyId, companies.id), eq(runWith, sql`asked.kind`)))
-    .where(isNull(companyId))
+    .where(
+      and(
+        isNull(companyId),
+        (await isOfChosen(db, runId)) ? isChosen(db, runId, companies.id) : undefined,
+      ),
+    )
     .groupBy(companies.id)
     .orderBy(companies.id);
 }

@@ -1,9 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { comparable, type WantedRecord } from '../catch-up/due.ts';
 import { eventKind, keyOf } from '../catch-up/stale.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { tableOf } from '../resources.ts';
 import { staleRecords } from '../schema/metersync.ts';
 
 /**
@@ -16,13 +14,12 @@ export async function dueRecords(
   kind: 'connections' | 'documents',
   companyId: string,
   limit: number,
-): Promise<{ readAt: string; due: WantedRecord[] }> {
+): Promise<{ readAt: string; due: string[] }> {
   const { rows } = await hot(db, 'dueRecords').execute<{
     now: string;
     id: string | null;
-    key: string | null;
   }>(sql`
-    select clock.now, due.record_id as id, ${comparable(sql`existing.created`)} as key
+    select clock.now, due.record_id as id
     from (select clock_timestamp()::text as now) clock
       left join lateral (
         select record_id, due_at
@@ -32,13 +29,7 @@ export async function dueRecords(
         order by due_at, record_id
         limit ${limit}
       ) due on true
-      left join lateral (
-        select created
-        from ${tableOf(kind)}
-        where id = due.record_id::uuid
-        offset 0
-      ) existing on true
     order by due.due_at, due.record_id`);
-  const due = rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
+  const due = rows.flatMap(({ id }) => id ?? []);
   return { readAt: rows[0]?.now ?? '', due };
 }

@@ -40,11 +40,6 @@ export async function noteListed(
       set company_id = ${companyId}::uuid
       where ${row.id} = any(array(select id from listed where yields))
       returning ${row.id}
-    ), own as (
-      delete from ${alsoListed}
-      where ${alsoListed.resource} = ${resource}
-        and ${alsoListed.companyId} = ${companyId}::uuid
-        and ${alsoListed.recordId} = any(array(select id::text from listed where yields))
     ), others as (
       insert into ${alsoListed} (resource, record_id, company_id)
       select

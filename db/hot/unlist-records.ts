@@ -46,20 +46,6 @@ export async function unlistRecords(
         and not ${saysOwner(resource, sql`${row}`)}
         and exists (select${alsoListing(resource)})
       returning ${row.id}, ${row.companyId}
-    ), own as (
-      delete from ${alsoListed}
-      where ctid = any(array(
-        select heir.ctid
-        from inherited
-          cross join lateral (
-            select ctid
-            from ${alsoListed}
-            where ${alsoListed.resource} = ${resource}
-              and ${alsoListed.recordId} = inherited.id::text
-              and ${alsoListed.companyId} = inherited.company_id
-            offset 0
-          ) heir
-      ))
     )
     select id
     from inherited`);

@@ -1,5 +1,4 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { comparable, type WantedRecord } from '../catch-up/due.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
@@ -13,12 +12,11 @@ import { documents, usageData } from '../schema/utility.ts';
 export async function usageListedByRecords(
   db: Executor,
   documentIds: readonly string[],
-): Promise<WantedRecord[] | undefined> {
+): Promise<string[] | undefined> {
   const sorted = (id: SQL): SQL =>
     sql`array_agg(distinct ${id} collate "C" order by ${id} collate "C")`;
   const { rows } = await hot(db, 'usageListedByRecords').execute<{
     id: string | null;
-    key: string | null;
     complete: boolean | null;
   }>(sql`
     with asked as (
@@ -40,15 +38,15 @@ export async function usageListedByRecords(
       where d.id = any(${array(documentIds, 'uuid')})
         and d.deleted_at is null
     )
-    select theirs.id, ${comparable(sql`theirs.created`)} as key, asked.complete
+    select theirs.id, asked.complete
     from asked
       left join lateral (
-        select id, created
+        select id
         from ${usageData}
         where document_id = asked.id
           and deleted_at is null
         offset 0
       ) theirs on true`);
   if (rows.some(({ complete }) => !complete)) return undefined;
-  return rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
+  return rows.flatMap(({ id }) => id ?? []);
 }

@@ -1039,3 +1039,6 @@ comment on table metersync.company_changes is
   'Companies whose records changed since their months were worked out, and when the months of each company were.';
 comment on column metersync.company_changes.changed_at is 'When it was written, or the months were worked out.';
 comment on column metersync.company_changes.is_kept is 'Whether the months were worked out then.';
+--> statement-breakpoint
+comment on column metersync.also_listed.company_id is
+  'The company whose listing shows it, and that was not its owner then.';

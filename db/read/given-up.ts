@@ -1,5 +1,4 @@
-import { and, count, countDistinct, desc, eq, gt, min, notExists, or, sql } from 'drizzle-orm';
-import { limits } from '../../contract/limits.ts';
+import { and, desc, eq, gt, notExists, or, sql } from 'drizzle-orm';
 import type { EventOutcome } from '../../contract/names.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
@@ -53,30 +52,4 @@ export async function countGivenUp(db: Executor, most: number) {
     /** Events that became missing within the last day. */
     missingLately: await db.$count(missing, sql`${missing.asideAt} > now() - interval '1 day'`),
   };
-}
-
-/** Events that were given up for the same failure. */
-export type GivenUpGroup = Awaited<ReturnType<typeof readGivenUp>>[number];
-
-/**
- * Groups dead or missing events by failure, most first. It looks at the last
- * `limits.givenUpMax` of them and one more.
- */
-export async function readGivenUp(db: Executor, outcome: GivenUpOutcome) {
-  const last = lastOf(db, outcome, limits.givenUpMax + 1);
-  return await db
-    .select({
-      code: last.errorCode,
-      events: count(),
-      companies: countDistinct(last.companyId),
-      /** When the first and the last of them came. */
-      since: sql<string>`min(${last.receivedAt})::text`,
-      until: sql<string>`max(${last.receivedAt})::text`,
-      /** The id and the error of one. */
-      example: sql<string>`min(${last.id})`,
-      error: min(last.error),
-    })
-    .from(last)
-    .groupBy(last.errorCode)
-    .orderBy(desc(count()), last.errorCode);
 }

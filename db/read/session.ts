@@ -36,44 +36,6 @@ export async function readsOnly(db: Executor): Promise<boolean> {
   return row?.only ?? false;
 }
 
-/** How far behind its primary a standby is. */
-export type Standby = NonNullable<Awaited<ReturnType<typeof readStandby>>>;
-
-/** Reads how far behind the server is; undefined if it is no standby. */
-export async function readStandby(db: Executor) {
-  const [standby] = await db
-    .select({
-      /** Whether it gets changes now; otherwise it does not know how far behind it is. */
-      receives: sql<boolean>`exists (select from pg_stat_wal_receiver)`,
-      /** Seconds since the last change that it shows was committed; 0 if it shows all that it got. */
-      behindSeconds: sql<number | null>`case
-        when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
-        else extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8
-      end`,
-    })
-    .from(oneRow)
-    .where(sql`pg_is_in_recovery()`);
-  return standby;
-}
-
-/** A replica, as the primary sees it. */
-export type Replica = Awaited<ReturnType<typeof readReplicas>>[number];
-
-/** Lists the replicas of the server; none where the role may not see them, as pg_monitor may. */
-export async function readReplicas(db: Executor) {
-  return await db
-    .select({
-      name: sql<string>`application_name`,
-      state: sql<string>`state`,
-      behindBytes: sql<number>`pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::float8`,
-      /** Seconds by which it showed the last change later; 0 if none came recently. */
-      behindSeconds: sql<number>`extract(epoch from coalesce(replay_lag, '0'))::float8`,
-    })
-    .from(sql`pg_stat_replication`)
-    .where(sql`replay_lsn is not null`)
-    .orderBy(sql`application_name`, sql`pid`);
-}
-
 /** Another session that uses relations of the warehouse in an open transaction. */
 type Session = Awaited<ReturnType<typeof sessionsAtWork>>[number];
 

@@ -347,7 +347,10 @@ export const pages = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId, t.resource, t.pass, t.asked] })],
 );
 
-/** Records that a company lists in addition to, or instead of, their owner. */
+/**
+ * Records that a company lists, and that another company owned when it did. A note of the owner itself has no
+ * meaning, and is deleted when the owner no longer lists the record.
+ */
 export const alsoListed = metersync.table(
   'also_listed',
   {

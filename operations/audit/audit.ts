@@ -25,7 +25,6 @@ import { dated, doubtOf, onlyCompany, present, type ReadPage, siteIds } from './
 import { MeterAudit } from './meters.ts';
 import { Repairer } from './repairer.ts';
 import { type AuditReport, addTo } from './report.ts';
-import { describeSample, type SampleWanted, sampleOf } from './sample.ts';
 import { Tally } from './tally.ts';
 
 export type { AuditReport, Example } from './report.ts';
@@ -39,11 +38,6 @@ export interface AuditOptions {
    */
   readonly concurrency: number;
   readonly companyId?: string | undefined;
-  /**
-   * Compares the records of a random sample of companies. Companies and sites are in one listing, which is
-   * compared completely. A record that several companies list is extra if the sample has all of them.
-   */
-  readonly sample?: SampleWanted | undefined;
   /** Companies of the settings: they live whether the service lists them or not. */
   readonly configured?: readonly string[] | undefined;
   /** Only these are compared; all when absent. */
@@ -88,20 +82,16 @@ export async function repair(
 
 async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport> {
   try {
-    const { report, different } = auditor.tally;
-    const all = await auditor.companies(options.companyId);
-    const { sample, concurrency } = options;
-    const companies = sample === undefined ? all : sampleOf(all, sample);
-    const isFull = sample === undefined && options.companyId === undefined && options.since === undefined;
+    const { report } = auditor.tally;
+    const companies = await auditor.companies(options.companyId);
+    const isFull = options.companyId === undefined && options.since === undefined;
     if (isFull) await auditor.noteOwnerless();
-    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency });
+    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency: options.concurrency });
     if (isFull) await auditor.strays();
     report.examples = await explain(options.warehouse.db, report.examples);
     if (report.kept.rows > 0)
       report.kept.decisions = await readKeptBy(options.warehouse.db, options.companyId);
-    if (sample === undefined) return report;
-    const taken = { companies: companies.length, of: all.length, different: different.size };
-    return { ...report, sample: describeSample(sample.seed, taken) };
+    return report;
   } catch (error) {
     await auditor.stop(error);
     throw error;
@@ -160,7 +150,7 @@ class Auditor {
       return only === undefined ? [...this.tally.companies] : [only];
     }
     const wanted = (['companies', 'sites'] as const).filter((resource) => this.#resources.includes(resource));
-    const listing = { resource: 'companies', id: only ?? 'all', companyId: null } as const;
+    const listing = { resource: 'companies', id: only ?? 'all' } as const;
     const { beganAt, all, ids, sites, doubt } = await this.tally.read(listing, async (found) => {
       const beganAt = await warehouseNow(db);
       const all: string[] = [];
@@ -214,7 +204,7 @@ class Auditor {
     if (this.#compared().includes('intervals')) {
       const meters = await this.#inTurn(() => this.#meters.metersOf(companyId));
       const concurrency = this.#concurrency;
-      await pMap(meters, (meterId) => this.#inTurn(() => this.#meters.compare(companyId, meterId)), {
+      await pMap(meters, (meterId) => this.#inTurn(() => this.#meters.compare(meterId)), {
         concurrency,
       });
     }
@@ -283,7 +273,7 @@ class Auditor {
     const { db } = this.#warehouse;
     const params = { companyId };
     const { beganAt, seen, doubt, unlisted } = await this.tally.read(
-      { resource, id: companyId, companyId },
+      { resource, id: companyId },
       async (found) => {
         const beganAt = await warehouseNow(db);
         const seen: string[] = [];
@@ -303,7 +293,7 @@ class Auditor {
     );
     if (doubt !== undefined) return;
     const extra = this.tally.extra(resource, companyId, unlisted);
-    this.tally.count(resource, extra, companyId);
+    this.tally.count(resource, extra);
     // Also of what another listing may still have: the last of its companies tombstones it.
     if (this.#repairer !== null && unlisted.length > 0)
       await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);

@@ -47,7 +47,7 @@ export class MeterAudit {
     const { db } = this.#warehouse;
     if (!this.#service.has('meters'))
       return new Set(await metersAfter(db, companyId, null, Number.MAX_SAFE_INTEGER));
-    const listing = { resource: 'meters', id: companyId, companyId } as const;
+    const listing = { resource: 'meters', id: companyId } as const;
     const { meters, doubt } = await this.#tally.read(listing, async () => {
       const meters = new Set<string>();
       const walk = this.#pages('meters', { companyId });
@@ -58,13 +58,12 @@ export class MeterAudit {
     if (doubt !== undefined) return meters;
     const unlisted = await unlistedMeters(db, companyId, [...meters]);
     const extra = this.#tally.extra('intervals', companyId, unlisted);
-    this.#tally.count('intervals', extra, companyId);
+    this.#tally.count('intervals', extra);
     return meters;
   }
 
-  async compare(companyId: string, meterId: string): Promise<void> {
-    const listing = { resource: 'intervals', id: meterId, companyId } as const;
-    await this.#tally.read(listing, (found) => this.#pass(found, meterId));
+  async compare(meterId: string): Promise<void> {
+    await this.#tally.read({ resource: 'intervals', id: meterId }, (found) => this.#pass(found, meterId));
   }
 
   /**

@@ -2,7 +2,6 @@ import { type AuditResource, auditResources } from '../../contract/endpoints.ts'
 import type { KeptBy } from '../../db/deletes/kept.ts';
 import type { EventBehind } from '../../db/read/behind-differences.ts';
 import type { Difference } from '../../db/read/compare-records.ts';
-import type { Sample } from './sample.ts';
 
 export interface ResourceAudit {
   compared: number;
@@ -40,8 +39,6 @@ export interface AuditReport {
   kept: { rows: number; decisions: readonly KeptBy[] };
   /** Some of the differences, for people: the first by resource and id, in whatever order they were found. */
   examples: Example[];
-  /** Where a sample of companies was audited: what it says about all. */
-  readonly sample?: Sample;
 }
 
 const examplesMax = 50;

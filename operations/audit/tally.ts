@@ -16,15 +16,11 @@ export interface Pass {
 export interface AuditedListing {
   readonly resource: AuditResource;
   readonly id: string;
-  /** The company that is audited; null for the list of all. */
-  readonly companyId: string | null;
 }
 
 /** What an audit found so far. */
 export class Tally {
   readonly report = emptyReport();
-  /** Companies whose records differ. */
-  readonly different = new Set<string>();
   /** The companies of a full audit: those that the service lists, and others that were read. */
   companies: ReadonlySet<string> = new Set();
   /** Rows that no company owns, of a full audit, until a listing shows them. */
@@ -60,7 +56,7 @@ export class Tally {
       if (waited && differs) this.#settlesLeft -= 1;
       const settles = isSure && differs && this.#settlesLeft > 0;
       const isLast = (isSure && !settles) || passes === attemptPolicy.passesMax;
-      if (isLast || this.#repairs) this.#add(found, listing.companyId);
+      if (isLast || this.#repairs) addReport(this.report, found);
       if (!isLast) {
         if (settles) await this.#settle();
         waited ||= settles;
@@ -71,11 +67,9 @@ export class Tally {
     }
   }
 
-  /** Adds differences to the report. @param companyId the company that was compared; null for all */
-  count(resource: AuditResource, differences: readonly Found[], companyId: string | null = null): void {
-    const found = emptyReport();
-    addTo(found, resource, differences, 0);
-    this.#add(found, companyId);
+  /** Adds differences to the report. */
+  count(resource: AuditResource, differences: readonly Found[]): void {
+    addTo(this.report, resource, differences, 0);
   }
 
   /**
@@ -95,17 +89,12 @@ export class Tally {
     return extra.map(({ id, kept }) => ({ id, state: kept ? 'kept' : 'extra' }));
   }
 
-  #add(found: AuditReport, companyId: string | null): void {
-    if (companyId !== null && found.differences > 0) this.different.add(companyId);
-    addReport(this.report, found);
-  }
-
   /** Reports a listing once, because the listing of a company's meters is read twice. */
-  #suspect({ resource, id, companyId }: AuditedListing, reason: string): void {
+  #suspect({ resource, id }: AuditedListing, reason: string): void {
     const key = `${resource} ${id}`;
     this.ownerless.delete(resource);
     if (resource === 'meters') this.ownerless.delete('intervals');
-    if (!this.#suspects.has(key)) this.count(resource, [{ id, state: 'suspect', reason }], companyId);
+    if (!this.#suspects.has(key)) this.count(resource, [{ id, state: 'suspect', reason }]);
     this.#suspects.add(key);
   }
 }

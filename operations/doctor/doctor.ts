@@ -11,7 +11,6 @@ import type { Database } from '../../db/connection/connect.ts';
 import { withTimeout } from '../../db/connection/with-timeout.ts';
 import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
-import { readReplicas, readStandby, type Standby } from '../../db/read/session.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
 import {
   acknowledgedInWords,
@@ -28,7 +27,7 @@ import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
 import { checkClock, checkVersion, checkWebhooks, pingService, wrongAddress } from './service.ts';
 import { checkTemporal } from './temporal.ts';
-import { askWarehouse, describeReplicas, judgeEventTypes, judgeSchema, judgeServer } from './warehouse.ts';
+import { askWarehouse, judgeEventTypes, judgeSchema } from './warehouse.ts';
 
 export interface DoctorOptions {
   readonly settings: Settings;
@@ -138,16 +137,14 @@ interface Stored {
 
 async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOptions): Promise<Stored> {
   let aheadMs: number | null = null;
-  let standby: Standby | undefined;
   const reached = await check('warehouse', '', async () => {
     try {
       // The first answer includes connecting, which would look like a wrong clock.
       await withTimeout(askWarehouse(db, now), serverWaits.answerMs);
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
-      standby = await readStandby(db);
       const { host, pathname } = new URL(databaseUrl);
-      return judgeServer(`Postgres ${asked.version} at ${host}${pathname}`, standby);
+      return ok(`Postgres ${asked.version} at ${host}${pathname}`);
     } catch (error) {
       const { away, todo } = absenceOf(databaseUrl, error);
       return fail(away, todo);
@@ -157,23 +154,11 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
     const schema = { name: 'schema', ...notChecked('Postgres did not answer') };
     return { checks: [reached, schema], away: true, db: undefined, aheadMs };
   }
-  const server = [reached, ...(standby === undefined ? await examineReplicas(db) : [])];
   const schema = await check('schema', 'Run metersync migrate.', async () =>
     judgeSchema(await readSchemaVersions(db)),
   );
   const fits = schema.state !== 'fail';
-  return { checks: [...server, schema], away: false, db: fits ? db : undefined, aheadMs };
-}
-
-/** Says how far replicas are behind, if there are any that the role may see. */
-async function examineReplicas(db: Database): Promise<Check[]> {
-  let some = true;
-  const found = await check('replicas', 'See pg_stat_replication.', async () => {
-    const replicas = await readReplicas(db);
-    some = replicas.length > 0;
-    return ok(describeReplicas(replicas));
-  });
-  return some ? [found] : [];
+  return { checks: [reached, schema], away: false, db: fits ? db : undefined, aheadMs };
 }
 
 /** Checks the service. Its first request does not wait for Postgres, unless it is the sandbox, which needs it. */

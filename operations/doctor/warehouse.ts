@@ -3,7 +3,7 @@ import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-v
 import { counted } from '../../contract/words.ts';
 import type { Executor } from '../../db/connection/connect.ts';
 import { kindsHeld, typesAmong, typesSeen } from '../../db/read/event-types.ts';
-import { type Replica, readServer, type Standby } from '../../db/read/session.ts';
+import { readServer } from '../../db/read/session.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
 /** Reads the server's version, and by how many milliseconds its clock is ahead of this machine's. */
@@ -15,31 +15,6 @@ export async function askWarehouse(
   const { version, nowMs } = await readServer(db);
   return { version, aheadMs: nowMs - (began + now()) / 2 };
 }
-
-/** Judges the server that answered. Analysts may read a standby, but workers cannot write there. */
-export function judgeServer(where: string, standby: Standby | undefined): Verdict {
-  if (standby === undefined) return ok(where);
-  return warn(
-    `${where} is a standby, ${lagOf(standby)}`,
-    'A standby is only for readers. Set DATABASE_URL of migrations and workers to the primary.',
-  );
-}
-
-function lagOf({ receives, behindSeconds }: Standby): string {
-  const behind = behindSeconds === null ? 'behind by an unknown time' : secondsBehind(behindSeconds);
-  return receives ? behind : `which receives no changes now, and was ${behind} when it last did`;
-}
-
-const secondsBehind = (seconds: number): string => `${Math.max(0, seconds).toFixed(1)} s behind`;
-
-/** Describes replicas for their readers. Their lag is not a failure of metersync. */
-export const describeReplicas = (replicas: readonly Replica[]): string =>
-  replicas
-    .map(
-      ({ name, state, behindBytes, behindSeconds }) =>
-        `${name} (${state}): ${secondsBehind(behindSeconds)}, ${behindBytes.toLocaleString('en')} bytes`,
-    )
-    .join('; ');
 
 export function judgeSchema(versions: SchemaVersions): Verdict {
   const fit = fitOf(versions);

@@ -10,6 +10,7 @@ import { pageOf } from '../service/listing.ts';
 import type { Reply, Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { backfill } from '../support/billing.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { documents } from '../support/scripted-service.ts';
 
@@ -230,6 +231,31 @@ describe('a resource that the service refuses', () => {
       select resource from metersync.runs where state = 'failed' and error = 'no try'`);
     expect(states.rows).toEqual([{ resource: 'meters' }]);
   });
+});
+
+test('a service that lacks nearly all endpoints has the others read, and the rest reported as absent', async () => {
+  const held = documents(3);
+  const others = { usageData: null, document: null, documentUsage: null, companies: null };
+  const under = await activitiesOn(
+    (asked) => pageOf(held, asked),
+    { ...documentsAlone, ...others },
+    {
+      companies: [companyId],
+    },
+  );
+  expect(await backfill(under, [companyId])).toMatchObject({ state: 'complete' });
+  const runs = await under.warehouse.db.execute(sql`
+    select resource, state, rows_inserted::int as inserted, error from metersync.runs
+    where resource is not null order by resource`);
+  const none = { state: 'complete', inserted: 0, error: expect.stringContaining('no such endpoint') };
+  expect(runs.rows).toEqual([
+    { ...none, resource: 'companies' },
+    { ...none, resource: 'connections' },
+    { resource: 'documents', state: 'complete', inserted: 3, error: null },
+    { ...none, resource: 'intervals', error: null },
+    { ...none, resource: 'meters' },
+    { ...none, resource: 'usageData' },
+  ]);
 });
 
 describe('sites that their company records no longer name', () => {

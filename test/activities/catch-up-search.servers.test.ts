@@ -101,17 +101,7 @@ describe('a service without single documents', () => {
     expect(await outcomes(under)).toEqual({ applied: 1 });
   });
 
-  test('finds old documents by their time of creation, several of one company in one search', async () => {
-    const service = new Bills(1_600);
-    const wanted = [711, 712, 720, 1_599].map((at) => service.bills[at] as Bill);
-    const under = await announced(service, wanted);
-    await catchUp(under);
-    expect(pagesAsked(under, 'document').length).toBeLessThanOrEqual(6);
-    expect(pagesAsked(under, 'usage').length).toBeLessThanOrEqual(6);
-    expect(await outcomes(under)).toEqual({ applied: 4 });
-  });
-
-  test('walks a listing without order once for all documents that wait', async () => {
+  test('walks the listing once for all documents that wait on its other pages', async () => {
     const service = new Bills(600);
     service.bills.sort((a, b) => a.id.localeCompare(b.id));
     const wanted = Array.from({ length: 40 }, (_, at) => service.bills[15 * at] as Bill);

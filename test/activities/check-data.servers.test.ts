@@ -7,6 +7,7 @@ import { checkKinds } from '../../contract/names.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companies-to-check.ts';
+import type { Database } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { approveDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { countAbsent } from '../../db/hot/count-absent.ts';
@@ -15,18 +16,20 @@ import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { writeRecords } from '../support/pages.ts';
 
+/** Companies that a backfill would check now. */
+async function dueNow(db: Database, off: readonly CheckName[] = []) {
+  await deleteOutdatedChecks(db, off);
+  return await companiesToCheck(db, { runId: randomUUID(), kinds: checkKinds });
+}
+
 async function checking() {
   const under = await activitiesOn(() => ({ json: [] }));
   const { db } = under.warehouse;
   return {
     db,
     warehouse: under.warehouse,
-    run: (input: Partial<DataCheck>, heartbeatDetails?: unknown) =>
-      under.run(
-        under.activities.checkData,
-        { runId: randomUUID(), kinds: checkKinds, ...input },
-        heartbeatDetails,
-      ),
+    run: (input: Partial<DataCheck>) =>
+      under.run(under.activities.checkData, { runId: randomUUID(), kinds: checkKinds, ...input }),
     /** Makes a company with an issue to find, and one meter. */
     company: async () => {
       const made = new BilledCompany(under.warehouse);
@@ -46,8 +49,7 @@ async function checking() {
     /** Companies that a backfill would check now, an hour after the last checks. */
     due: async (off: readonly CheckName[] = []) => {
       await db.execute(sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`);
-      await deleteOutdatedChecks(db, off);
-      return (await companiesToCheck(db, checkKinds)).map(({ id, kinds }) => [id, kinds.join(' ')]);
+      return (await dueNow(db, off)).map(({ id, kinds }) => [id, kinds.join(' ')]);
     },
     event: (event: {
       readonly companyId?: string;
@@ -182,14 +184,25 @@ test('does not lose a change that commits after the check of its company', async
   await db.transaction(async (tx) => {
     await tx.execute(sql`update utility.meters set deleted_at = now() where id = ${meterId}`);
     await run({});
-    await deleteOutdatedChecks(db, []);
-    expect(await companiesToCheck(db, checkKinds)).toEqual([]);
+    const { rows } = await tx.execute(
+      sql`select distinct (now() - seen_until)::text as before from metersync.data_checks`,
+    );
+    expect(rows).toEqual([{ before: '00:00:01' }]);
+    expect(await dueNow(db)).toEqual([]);
   });
-  await deleteOutdatedChecks(db, []);
-  expect(await companiesToCheck(db, checkKinds)).toEqual([{ id, kinds: checkKinds }]);
+  expect(await dueNow(db)).toEqual([{ id, kinds: checkKinds }]);
 });
 
-test('resumes after the last company that was checked, and always checks chosen companies', async () => {
+test('does not check a company again for a change that its last check saw', async () => {
+  const { db, run, company } = await checking();
+  await company();
+  await run({});
+  // What was written in the last second counts as not seen.
+  await db.execute(sql`update metersync.company_changes set changed_at = changed_at - interval '10 seconds'`);
+  expect(await dueNow(db)).toEqual([]);
+});
+
+test('checks only chosen companies, and another attempt checks the rest', async () => {
   const { db, run, company, found, due } = await checking();
   const ids = [(await company()).id, (await company()).id, (await company()).id].sort();
   const [one = '', two = '', three = ''] = ids;
@@ -198,9 +211,14 @@ test('resumes after the last company that was checked, and always checks chosen 
     await chooseCompanies(db, runId, companies);
     return { runId };
   };
-  await run(await chosen(three, one, two), one);
+  await run(await chosen(three, two));
   expect(await found()).toEqual([two, three]);
+  expect(await due()).toEqual([[one, all]]);
+  // As an attempt left it that ended after the second company.
+  await db.execute(sql`delete from ops.data_issues`);
+  await db.execute(sql`delete from metersync.data_checks where company_id = ${three}::uuid`);
+  await run(await chosen(three, two));
+  expect(await found()).toEqual([three]);
   await run(await chosen(one));
-  expect(await found()).toEqual([one, two, three]);
   expect(await due()).toEqual([]);
 });

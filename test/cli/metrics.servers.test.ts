@@ -20,13 +20,9 @@ import { type RunningPrometheus, startPrometheus } from '../support/prometheus.t
 const ofTrouble = [
   'metersync_parked_events',
   'metersync_parked_parts',
-  'metersync_parked_since_timestamp_seconds',
   'metersync_data_issues',
-  'metersync_run_running_since_timestamp_seconds',
-  'metersync_run_progress_age_seconds',
   'metersync_temporal_certificate_expiry_timestamp_seconds',
   'metersync_notifications_waiting_seconds',
-  'metersync_notifications_total',
 ];
 
 /** Temporal's of this kind, with their labels. */
@@ -105,7 +101,6 @@ describe('the private port of a deployment', () => {
     expect(text).toMatch(/^metersync_events_recorded_total\{result="new"\} 1$/m);
     expect(text).toMatch(/^metersync_service_requests_total\{endpoint="documents",result="ok"\} [1-9]/m);
     expect(text).toMatch(/^metersync_worker_polling\{task_queue="metersync-checks"\} 1$/m);
-    expect(text).toMatch(/^metersync_worker_temporal_metrics_up 1$/m);
     expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m);
     expect(text).toMatch(/^temporal_workflow_completed_total\{/m);
     expect(text).toMatch(/^temporal_workflow_task_schedule_to_start_latency_seconds_bucket\{/m);

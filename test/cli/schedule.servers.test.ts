@@ -5,7 +5,6 @@ import { type Outcome, runCommand } from '../support/command.ts';
 import { forFile } from '../support/for-file.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
-import { freePort } from '../support/port.ts';
 
 /** The command on a real Temporal, in the order in which a user would call it, and workers that start and stop. */
 const pipeline = await forFile(
@@ -143,13 +142,4 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     await workerStarts();
     expect(await now()).toMatchObject(nightly);
   });
-});
-
-test('a schedule can be paused while the warehouse is down, and the command says that the log lacks the entry', async () => {
-  const DATABASE_URL = `postgres://metersync@127.0.0.1:${await freePort()}/warehouse`;
-  const env = { ...pipeline.env, DATABASE_URL };
-  const { status, stderr } = await runCommand(['schedule', 'pause', 'full'], { env });
-  expect(status, stderr).toBe(0);
-  expect(stderr).toMatch(/^Not in the log of operations: .*ECONNREFUSED/);
-  expect(await now()).toMatchObject({ state: 'paused' });
 });

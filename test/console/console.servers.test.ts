@@ -127,14 +127,18 @@ describe('the pages', () => {
     }
   });
 
-  test('say what is wrong by its cause, in the words of the failures', async () => {
+  test('say what is wrong and what to do, with the events and the action of each finding', async () => {
     const { ask } = await serve();
     const text = await (await ask('/')).text();
-    expect(text).toContain('Parked: SERVICE_ACCESS_DENIED');
-    expect(text).toContain('3 events and 2 parts of backfills');
+    expect(text).toContain('SERVICE_ACCESS_DENIED: 3 events and 2 parts of backfills');
     expect(text).toContain(failureTypes.SERVICE_ACCESS_DENIED.operator);
-    expect(text).toContain('Dead: EVENT_UNREADABLE');
-    expect(text).toContain('Waiting: SERVICE_ERROR');
+    for (const path of [
+      '/events?outcome=pending&code=SERVICE_ACCESS_DENIED',
+      '/act/resume?code=SERVICE_ACCESS_DENIED&back=%2F',
+      '/events?outcome=dead',
+      '/act/replay?outcome=dead&back=%2F',
+    ])
+      expect(text).toContain(`href="${path.replaceAll('&', '&amp;')}"`);
     expect(text).toContain('60 bills of 1 company disappeared from the service in one run');
     expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
   });

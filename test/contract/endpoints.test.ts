@@ -8,40 +8,6 @@ const wrongWith = (file: unknown): string[] =>
     .error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
 
 describe('the defaults', () => {
-  test('match the documentation of the service: path, envelope keys and query of each resource', () => {
-    expect(defaultEndpoints).toEqual({
-      companies: { path: '/company', items: 'companies', total: 'totalCompanies' },
-      connections: {
-        path: '/connection/company/{companyId}',
-        items: 'connections',
-        total: 'totalConnections',
-        query: { limit: '100' },
-      },
-      documents: {
-        path: '/document/company/{companyId}',
-        items: 'documents',
-        total: 'totalDocuments',
-        updatedSince: { dateType: 'UPDATED_DATE', startDate: '{since}' },
-        withDeleted: { isDeleted: 'true' },
-      },
-      usageData: {
-        path: '/usage/company/{companyId}',
-        items: 'usageData',
-        total: 'totalUsageData',
-        updatedSince: { dateType: 'UPDATED_DATE', startDate: '{since}' },
-      },
-      meters: { path: '/meter/company/{companyId}', items: 'meters', total: 'totalMeters' },
-      intervals: {
-        path: '/interval/meter/{meterId}',
-        items: 'intervals',
-        total: 'totalIntervals',
-        query: { startDate: '{start}', endDate: '{end}' },
-      },
-      document: { path: '/document/{id}' },
-      documentUsage: { path: '/usage/document/{id}', items: 'usageData', total: 'totalUsageData' },
-    });
-  });
-
   test('name every endpoint, and are a valid endpoint file', () => {
     expect(Object.keys(defaultEndpoints)).toEqual([...endpointNames]);
     expect(endpointOverrides.parse(defaultEndpoints)).toEqual(defaultEndpoints);
@@ -53,12 +19,6 @@ describe('overrides', () => {
     const file = { document: null, meters: { path: '/v9/meters', query: { of: '{companyId}' } } };
     expect(endpointOverrides.parse(file)).toEqual(file);
     expect(endpointOverrides.parse({})).toEqual({});
-  });
-
-  test('may be null for every entry', () => {
-    for (const name of endpointNames) {
-      expect(endpointOverrides.parse({ [name]: null })).toEqual({ [name]: null });
-    }
   });
 
   test.each([

@@ -3,126 +3,47 @@ import { describe, expect, test } from 'vitest';
 import { isSecretName, secretHint } from '../../contract/secret-names.ts';
 import { cases } from '../support/cases.ts';
 
+const words = (text: string) => text.split(/,\s+/);
+
 describe('a name', () => {
   test.each(
-    [
-      [
-        'password',
-        'Password',
-        'PASSWORD',
-        'userPassword',
-        'password_1',
-        'login.password',
-        'pass-word',
-        'passwd',
-        'pwd',
-      ],
-      ['passphrase', 'passcode', 'passkey', 'pass', 'passwordHash', 'newPasswords', 'passwordHint'],
-      [
-        'secret',
-        'connectionMagicLinkSecret',
-        'clientSecret',
-        'SECRET_VALUE',
-        'secrets',
-        'connectionMagicLink',
-        'magic_link_url',
-      ],
-      ['token', 'accessToken', 'refresh_token', 'idTokens', 'X-Auth-Token', 'tokenValue', 'mfaToken'],
-      [
-        'credential',
-        'credentials',
-        'loginCredentials',
-        'apiKey',
-        'api_key',
-        'X-API-Key',
-        'apikey',
-        'privateKey',
-        'access key',
-      ],
-      [
-        'securityQuestions',
-        'security_answer',
-        'securityAnswer2',
-        'mfaCode',
-        'smsCode',
-        'oneTimeCode',
-        'backup_codes',
-      ],
-      ['pin', 'PIN', 'accountPin', 'otp', 'OTP', 'totp', 'sessionCookie', 'Set-Cookie'],
-      ['authorization', 'Authorization', 'Proxy-Authorization', 'authorization_header', 'auth', 'basicAuth'],
-      ['bearer', 'bearerAuth', 'BEARER', 'jwt', 'session', 'sessionId', 'SESSION_ID', 'login-session'],
-      ['userSessionId', 'JSESSIONID', 'PHPSESSID'],
-    ].flat(),
+    words(`password, Password, PASSWORD, userPassword, password_1, login.password, pass-word, passwd, pwd,
+      passphrase, passcode, passkey, pass, passwordHash, newPasswords, passwordHint,
+      secret, connectionMagicLinkSecret, clientSecret, SECRET_VALUE, secrets, connectionMagicLink, magic_link_url,
+      token, accessToken, refresh_token, idTokens, X-Auth-Token, tokenValue, mfaToken,
+      credential, credentials, loginCredentials, apiKey, api_key, X-API-Key, apikey, privateKey, access key,
+      securityQuestions, security_answer, securityAnswer2, mfaCode, smsCode, oneTimeCode, backup_codes,
+      pin, PIN, accountPin, otp, OTP, totp, sessionCookie, Set-Cookie,
+      authorization, Authorization, Proxy-Authorization, authorization_header, auth, basicAuth,
+      bearer, bearerAuth, BEARER, jwt, session, sessionId, SESSION_ID, login-session,
+      userSessionId, JSESSIONID, PHPSESSID`),
   )('%s is a secret', (name) => {
     expect(isSecretName(name)).toBe(true);
   });
 
-  test.each(
-    [
-      [
-        'passwordUpdatedAt',
-        'PASSWORD_UPDATED_AT',
-        'password-expires',
-        'credentialsStatus',
-        'credentialStatus',
-        'tokenType',
-      ],
-      [
-        'tokenCount',
-        'passwordAttempts',
-        'tokenExpiry',
-        'api_key_created',
-        'secretVersion',
-        'passwordRequired',
-      ],
-      ['secretary', 'secretariatName', 'keyAccountManager', 'accountNumber', 'authorizationStatus', 'key'],
-      [
-        'username',
-        'login',
-        'spin',
-        'shippingPin2',
-        'passThroughCharges',
-        'securityDeposit',
-        'zipCode',
-        'code',
-        'rateCode',
-      ],
-      ['authorizationDate', 'customerAuthorization', 'letter_of_authorization', 'authorized', 'author'],
-      ['costBearer', 'bearerName', 'chargingSession', 'chargingSessionId', 'sessions', 'sessionEnergy'],
-      ['public_key_figures', 'compassPoint', 'bypass', 'protectedChanges', 'answer', 'link', 'id', ''],
-    ].flat(),
-  )('%s is not a secret', (name) => {
+  test.each([
+    '',
+    ...words(`passwordUpdatedAt, PASSWORD_UPDATED_AT, password-expires, credentialsStatus, credentialStatus, tokenType,
+      tokenCount, passwordAttempts, tokenExpiry, api_key_created, secretVersion, passwordRequired,
+      secretary, secretariatName, keyAccountManager, accountNumber, authorizationStatus, key,
+      username, login, spin, shippingPin2, passThroughCharges, securityDeposit, zipCode, code, rateCode,
+      authorizationDate, customerAuthorization, letter_of_authorization, authorized, author,
+      costBearer, bearerName, chargingSession, chargingSessionId, sessions, sessionEnergy,
+      public_key_figures, compassPoint, bypass, protectedChanges, answer, link, id`),
+  ])('%s is not a secret', (name) => {
     expect(isSecretName(name)).toBe(false);
   });
 
   test('that is secret is found by the hint in any text that contains it', () => {
-    const words = [
-      'access',
-      'key',
-      'token',
-      'Count',
-      'pin',
-      'OTP',
-      'auth',
-      'header',
-      'session',
-      'id',
-      'jwt',
-      'security',
-      'Answer',
-      'pass',
-      'word',
-      'At',
-      'x',
-      '"',
-      '\\',
-    ];
-    const names = fc.array(fc.tuple(fc.constantFrom('', '_', '-', ' ', '.'), fc.constantFrom(...words)), {
+    const parts = words(
+      'access, key, token, Count, pin, OTP, auth, header, session, id, jwt, security, Answer, pass, word, At, x, ", \\',
+    );
+    const names = fc.array(fc.tuple(fc.constantFrom('', '_', '-', ' ', '.'), fc.constantFrom(...parts)), {
       maxLength: 5,
     });
     fc.assert(
-      fc.property(names, fc.boolean(), (parts, upper) => {
-        const name = parts.flat().join('');
+      fc.property(names, fc.boolean(), (drawn, upper) => {
+        const name = drawn.flat().join('');
         const cased = upper ? name.toUpperCase() : name;
         fc.pre(isSecretName(cased));
         expect(secretHint.test(`{"a":1,${JSON.stringify(cased)} : "x"}`)).toBe(true);

@@ -13,7 +13,6 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { type AuditOptions, audit, repair } from '../../operations/audit/audit.ts';
-import { sampleOf } from '../../operations/audit/sample.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { createDoor } from '../service/door.ts';
@@ -181,14 +180,6 @@ function answer(held: Held, asked: Asked): Reply {
   return { body: JSON.stringify(page.json).replace(/"mark (\d+)"/g, (_, at) => texts[Number(at)] ?? '') };
 }
 
-/** Finds a seed whose sample of three in ten takes the first company, or does not. */
-function seedThat(takes: boolean, companies: readonly string[]): string {
-  for (let seed = 0; ; seed++) {
-    const taken = sampleOf(companies, { share: 0.3, seed: String(seed) });
-    if (taken.includes(companies[0] ?? '') === takes) return String(seed);
-  }
-}
-
 describe('an audit', () => {
   test('of a warehouse that equals the service compares everything and finds nothing', async () => {
     await store(everything());
@@ -272,28 +263,6 @@ describe('an audit', () => {
     expect(fields.toSorted()).toEqual(falsified.toSorted());
     await repairOf(completeRecords());
     expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
-  });
-
-  test('compares all companies and the records of some with --sample, and says how many of all may differ', async () => {
-    const others = Array.from({ length: 9 }, () => randomUUID());
-    const held: Held = { ...everything() };
-    held['/company'] = [...(held['/company'] ?? []), ...others.map((id) => ({ id, name: 'Other' }))];
-    const listings = ['connection', 'document', 'usage', 'meter'];
-    for (const id of others) for (const name of listings) held[`/${name}/company/${id}`] = [];
-    await store(held);
-    const changed = { ...held, ...otherwise(), '/company': held['/company'] ?? [] };
-    const whole = await auditOf(changed, defaultEndpoints, { sample: { share: 1, seed: 'a' } });
-    expect(whole).toMatchObject({
-      differences: 6,
-      sample: { companies: 10, of: 10, different: 1, differentMax: 1 },
-    });
-    for (const takes of [true, false]) {
-      const sample = { share: 0.3, seed: seedThat(takes, [ids.company, ...others]) };
-      const { resources, differences, sample: said } = await auditOf(changed, defaultEndpoints, { sample });
-      expect(resources.companies.compared).toBe(10);
-      expect(differences).toBe(takes ? 6 : 0);
-      expect(said).toMatchObject({ companies: 3, of: 10, different: takes ? 1 : 0, seed: sample.seed });
-    }
   });
 
   test('compares only one company', async () => {
@@ -941,7 +910,8 @@ describe('a repair', () => {
       };
       const due = async () => {
         await deleteOutdatedChecks(warehouse.db, []);
-        return (await companiesToCheck(warehouse.db, checkKinds)).map(({ id }) => id);
+        const all = { runId: randomUUID(), kinds: checkKinds };
+        return (await companiesToCheck(warehouse.db, all)).map(({ id }) => id);
       };
       await store(everything());
       await checked();

@@ -11,7 +11,6 @@ import { readSilence } from '../../db/read/silence.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { type DoctorOptions, examine } from '../../operations/doctor/doctor.ts';
 import { checkClock, checkVersion } from '../../operations/doctor/service.ts';
-import { describeReplicas, judgeServer } from '../../operations/doctor/warehouse.ts';
 import { runCommand } from '../support/command.ts';
 import { company } from '../support/events.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
@@ -220,13 +219,6 @@ describe('the doctor', () => {
     ]);
   });
 
-  test('begins with the line of status while Postgres is away', async () => {
-    const env = { ...pipeline.env, DATABASE_URL: `postgres://user@127.0.0.1:${await freePort()}/warehouse` };
-    const [headline] = (await runCommand(['doctor'], { env })).stdout.split('\n');
-    expect(headline).toBe('Unknown: Postgres does not answer');
-    expect((await runCommand(['status'], { env })).stdout.split('\n')[0]).toBe(headline);
-  });
-
   test('reports trouble without a worker, with a dead event or with a paused schedule', async () => {
     const idle = { ...pipeline.env, TEMPORAL_NAMESPACE: await createNamespace() };
     const noWorker = await runCommand(['doctor'], { env: idle });
@@ -350,24 +342,4 @@ describe('the doctor on silence', () => {
       await warehouse.drop();
     }
   });
-});
-
-test('reports a standby with its lag, and the replicas of a primary', () => {
-  const saw = (standby: Parameters<typeof judgeServer>[1]) => judgeServer('Postgres 18', standby);
-  expect(saw(undefined)).toMatchObject({ state: 'ok', saw: 'Postgres 18' });
-  expect(saw({ receives: true, behindSeconds: 3.04 })).toMatchObject({
-    state: 'warn',
-    saw: 'Postgres 18 is a standby, 3.0 s behind',
-    todo: expect.stringContaining('the primary'),
-  });
-  expect(saw({ receives: false, behindSeconds: null }).saw).toBe(
-    'Postgres 18 is a standby, which receives no changes now, and was behind by an unknown time when it last did',
-  );
-  const replica = { state: 'streaming', behindBytes: 1_234, behindSeconds: 0.25 };
-  expect(
-    describeReplicas([
-      { name: 'a', ...replica },
-      { name: 'b', ...replica },
-    ]),
-  ).toBe('a (streaming): 0.3 s behind, 1,234 bytes; b (streaming): 0.3 s behind, 1,234 bytes');
 });

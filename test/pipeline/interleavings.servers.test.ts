@@ -237,8 +237,7 @@ class World {
   async #read(kind: Exclude<CatchUpKind, 'intervals'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const { life } = this;
-    const { readAt, due: stale } = await dueRecords(db, kind, companyId, 100);
-    const due = stale.map(({ id }) => id);
+    const { readAt, due } = await dueRecords(db, kind, companyId, 100);
     const read = { readAt, companyId, confirms: true };
     await this.#turn(`the service shows ${kind}`);
     const state = life.current;

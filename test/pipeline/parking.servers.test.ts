@@ -75,29 +75,6 @@ test('parks, reports and resumes events and backfills without loss if the key is
   expect((await runCommand(['resume'], { env: pipeline.env })).stdout).toBe('Nothing is parked.');
 });
 
-test('fails the part of a resource to which one company has no access, and resume reads that company again', {
-  timeout: 180_000,
-}, async () => {
-  const { service, warehouse } = pipeline;
-  const [{ id = '' } = {}] = (
-    await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies order by id limit 1`)
-  ).rows;
-  await service.fault({ kind: 'status', status: 403, path: `/meter/company/${id}` });
-  expect(await pipeline.backfill()).toBe('partial');
-  expect(await parked()).toEqual([
-    expect.objectContaining({ code: 'SERVICE_ACCESS_DENIED', events: 0, backfillParts: 1 }),
-  ]);
-  await service.clearFaults();
-  expect(await json('resume', '--code', 'SERVICE_NOT_FOUND')).toEqual({
-    events: 0,
-    runId: null,
-    companies: 0,
-  });
-  expect(await json('resume', '--code', 'SERVICE_ACCESS_DENIED')).toMatchObject({ companies: 1 });
-  await pipeline.settled();
-  expect(await parked()).toEqual([]);
-});
-
 test('a run waits for companies of another run without adding an event to its history for each attempt', {
   timeout: 180_000,
 }, async () => {

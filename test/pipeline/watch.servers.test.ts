@@ -3,7 +3,6 @@ import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { scheduleIds, taskQueues, workflowNames } from '../../contract/names.ts';
 import { startCollector } from '../support/collector.ts';
-import { runCommand } from '../support/command.ts';
 import { createDeployment } from '../support/deployment.ts';
 import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
@@ -78,18 +77,4 @@ test('an alarm is reported once when it opens and once when it is over, even if 
   // A worker that starts looks, too.
   expect([...new Set(ids)]).toEqual([id, id.replace('opened', 'resolved')]);
   expect(ids.filter((one) => one.endsWith('resolved'))).toHaveLength(1);
-});
-
-test('metersync status says since when an alarm is open, and that it was sent', async () => {
-  await setRun('partial');
-  await look();
-  const { stdout } = await runCommand(['status', '--json'], { env: deployment.env });
-  expect(JSON.parse(stdout).verdict.findings).toContainEqual(
-    expect.objectContaining({
-      alarm: 'RunUnwell',
-      open: { since: expect.any(String), notifiedAt: expect.any(String) },
-    }),
-  );
-  await setRun('complete');
-  await look();
 });

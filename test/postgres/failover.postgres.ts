@@ -24,7 +24,6 @@ import { administer, withPostgres } from './warehouse.ts';
 fault('P7', 'the primary is killed under load, its standby promoted', seeds(), { may }, (seed) =>
   withPostgres({}, async (primary) => {
     const url = new URL(await primary.users.ensureDatabase('metersync', { createRoles: true }));
-    await administer(primary.users.superuserUrl('postgres'), ['grant pg_monitor to metersync_owner']);
     const folder = await temporaryFolder();
     const standby = await startStandby(primary, folder.path);
     // The name that a managed service moves to the new primary.
@@ -106,20 +105,14 @@ async function startStandby(primary: PostgresPart, folder: string): Promise<Post
   return standby;
 }
 
-/** The doctor reports the replica at the primary, and on the standby that it is one, each with its lag. */
+/** The doctor says of the standby that it accepts no writes. */
 async function saidByDoctor(rig: Rig, url: URL, standby: PostgresPart): Promise<void> {
   const atStandby = new URL(url);
   atStandby.host = addressOf(standby);
-  const checks = async (databaseUrl: URL): Promise<Check[]> => {
-    const env = { ...rig.env, LOG_LEVEL: 'error', DATABASE_URL: databaseUrl.href };
-    const { stdout } = await runCommand(['doctor', '--json'], { env });
-    return (JSON.parse(stdout) as { checks: Check[] }).checks;
-  };
-  const replicas = (await checks(url)).find(({ name }) => name === 'replicas');
-  expect(replicas).toMatchObject({
-    state: 'ok',
-    saw: expect.stringMatching(/^standby \(streaming\): .* behind, .* bytes$/),
-  });
-  const warehouse = (await checks(atStandby)).find(({ name }) => name === 'warehouse');
-  expect(warehouse).toMatchObject({ state: 'warn', saw: expect.stringMatching(/is a standby, .* behind/) });
+  const env = { ...rig.env, LOG_LEVEL: 'error', DATABASE_URL: atStandby.href };
+  const { stdout } = await runCommand(['doctor', '--json'], { env });
+  const { checks } = JSON.parse(stdout) as { checks: Check[] };
+  expect(checks).toContainEqual(
+    expect.objectContaining({ name: 'warehouse', state: 'fail', saw: expect.stringContaining('standby') }),
+  );
 }

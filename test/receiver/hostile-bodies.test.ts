@@ -18,13 +18,6 @@ const chunked = ['transfer-encoding', 'chunked'] as const;
 const chunks = `${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`;
 
 describe('hostile bodies, by their row in the table of hostile inputs', () => {
-  test('23: a signed byte order mark, emoji and line separators arrive unchanged', async () => {
-    const { deliver, bodies } = await listening();
-    const body = '\ufeff{"a":"🔌🏳️‍🌈","b":"\u2028\u2029","c":"𝔘"}\n';
-    expect((await deliver({ body })).status).toBe(204);
-    expect(bodies().get(golden.id)).toBe(body);
-  });
-
   test('23: pieces that split a character are joined to one body', async () => {
     const { port, bodies } = await listening();
     const body = Buffer.from('{"a":"🔌"}');
@@ -64,27 +57,6 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     const promised = ['content-length', String(limits.webhookBodyBytesMax + 1)] as const;
     const answer = await exchange(port, { headers: [...signedHeaders(), promised] });
     expect(answer).toMatchObject({ status: 413, headers: { connection: 'close' } });
-  });
-
-  test('39: a body shorter than its Content-Length is not a delivery', async () => {
-    const { port, starts } = await listening();
-    const connection = await RawConnection.open(port);
-    const headers = [...signedHeaders(), ['content-length', String(golden.body.length + 1)]] as const;
-    connection.write(requestBytes({ headers, body: golden.body }));
-    connection.socket.end();
-    await connection.closed;
-    expect(starts).toHaveLength(0);
-  });
-
-  test('39: a body longer than its Content-Length is cut, and the rest is not HTTP', async () => {
-    const { port, starts } = await listening();
-    const connection = await RawConnection.open(port);
-    const headers = [...signedHeaders(), ['content-length', String(golden.body.length - 1)]] as const;
-    connection.write(requestBytes({ headers, body: golden.body }));
-    const statuses = [(await connection.answer()).status];
-    await connection.closed;
-    expect([400, 401]).toContain(statuses[0]);
-    expect(starts).toHaveLength(0);
   });
 
   const doors: [method: string, path: string, headers: readonly (readonly [string, string])[]][] = [
@@ -148,16 +120,6 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     expect(pieces()).toBe(0);
   });
 
-  test('59: a chunked request after others on a socket is answered with 411', async () => {
-    const { port } = await listening();
-    const connection = await RawConnection.open(port);
-    connection.write(requestBytes({ headers: signedHeaders(), body: golden.body }));
-    expect((await connection.answer()).status).toBe(204);
-    connection.write(requestBytes({ headers: [...signedHeaders(), chunked] }));
-    expect((await connection.answer()).status).toBe(411);
-    await connection.closed;
-  });
-
   const refused: [method: string, path: string, status: number][] = [
     ['POST', '/webhooks', 401],
     ['PUT', '/webhooks', 405],
@@ -214,6 +176,11 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
   });
 
   const authentic: [string, string, string][] = [
+    [
+      '23',
+      'a byte order mark, emoji and line separators',
+      '\ufeff{"a":"🔌🏳️‍🌈","b":"\u2028\u2029","c":"𝔘"}\n',
+    ],
     ['49', 'text that is not JSON', 'hello'],
     ['49', 'a JSON scalar', '42'],
     ['49', 'a JSON array', '[1]'],

@@ -53,12 +53,6 @@ describe('an answer', () => {
     headers: { 'content-encoding': encoding },
   });
 
-  test('keeps its text as received', async () => {
-    const text = '{ "documents" : [ {"id":"a", "amount": 1.10} ],\n "hasNext":false }\n';
-    const { client } = await setup(() => ({ body: text }));
-    expect((await client.page(documents())).body).toBe(text);
-  });
-
   test('may be compressed with gzip', async () => {
     const { server, client, ended } = await setup(() => packed(gzipSync(body), 'gzip'));
     expect((await client.page(documents())).body).toBe(body);

@@ -58,38 +58,9 @@ describe('a page', () => {
     expect(read({ ...full, hasNext: true, totalPages: 1 })).toMatchObject({ hasNext: true });
   });
 
-  test('uses totalPages if hasNext is missing', () => {
-    expect(read(without('hasNext'), 2)).toMatchObject({ hasNext: true, hasExplicitEnd: true });
-    expect(read({ ...without('hasNext'), currentPage: 3 }, 3)).toMatchObject({
-      hasNext: false,
-      hasExplicitEnd: true,
-    });
-    expect(read({ ...full, hasNext: 'true', totalPages: 2 }, 2)).toMatchObject({ hasNext: false });
-  });
-
-  test('has a next page unless it is empty, if both are missing', () => {
-    expect(read(without('hasNext', 'totalPages'))).toMatchObject({ hasNext: true, hasExplicitEnd: false });
-    expect(read({ ...without('hasNext', 'totalPages'), documents: [] })).toMatchObject({
-      hasNext: false,
-      hasExplicitEnd: false,
-    });
-  });
-
-  test('without a number is the requested page', () => {
-    expect(read(without('currentPage'), 7).currentPage).toBe(7);
-    expect(read({ ...full, currentPage: '2' }, 7).currentPage).toBe(7);
-  });
-
   test('of an empty list may call itself page 0 of 0', () => {
     const empty = { totalDocuments: 0, perPage: 100, totalPages: 0, currentPage: 0, documents: [] };
     expect(read(empty)).toMatchObject({ currentPage: 1, count: 0, total: 0, hasNext: false });
-  });
-
-  test('may lack every other field', () => {
-    expect(read({ documents: [{ id: 'a' }] })).toMatchObject({
-      total: null,
-      totalPages: null,
-    });
   });
 
   test('finds the total under another name than in the catalogue, if it is the only number', () => {

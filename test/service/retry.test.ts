@@ -70,12 +70,6 @@ describe('a temporary failure', () => {
   });
 });
 
-test.each([400, 401, 403, 404, 422])('%i is not retried', async (status) => {
-  const { server, client } = await setup(() => refused(status));
-  expect(await rejection(client.page(documents()))).toMatchObject({ status });
-  expect(server.asked).toHaveLength(1);
-});
-
 describe('when the service asks to slow down', () => {
   test.each([
     ['in seconds', '7'],

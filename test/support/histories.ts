@@ -262,7 +262,7 @@ class Pool {
     }
     for (const kind of ['documents', 'connections'] as const) {
       if (!wanted.has(`${kind} catch-up`)) continue;
-      for (const { id } of (await dueRecords(db, kind, this.#companyId, everything)).due) due.add(id);
+      for (const id of (await dueRecords(db, kind, this.#companyId, everything)).due) due.add(id);
     }
     if (wanted.has('readings catch-up')) {
       dueReadings = (await dueRanges(db, this.#meterId, everything)).ranges;

@@ -8,7 +8,7 @@ import {
   postponeStranger,
   tombstoneUnverified,
 } from '../../../../db/backfill/strangers.ts';
-import { createdTimes, dueOwners, liveUsage, warehouseNow } from '../../../../db/catch-up/due.ts';
+import { dueOwners, liveUsage, warehouseNow } from '../../../../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
 import { parkOwner, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
 import { moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
@@ -66,11 +66,6 @@ export const catchUp: readonly Work[] = [
         const ids = documents(plot, count);
         await dueRecords(db, 'documents', companyId, 500);
         await liveUsage(db, ids);
-        await createdTimes(
-          db,
-          'usageData',
-          numbers(1, 100).map((n) => idOf('usage', plot, n)),
-        );
         await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
         await surroundings(db, 'documents', companyId, ids);

@@ -21,7 +21,6 @@ import { mostCounted } from '../../../../db/read/counted.ts';
 import type { EventFilter } from '../../../../db/read/event-filter.ts';
 import { countEvents, listEvents } from '../../../../db/read/events.ts';
 import { findById } from '../../../../db/read/find.ts';
-import { readGivenUp } from '../../../../db/read/given-up.ts';
 import { listDataIssues } from '../../../../db/read/issues.ts';
 import { listEnded, listRunning, readRun } from '../../../../db/read/runs.ts';
 import { readWaiting } from '../../../../db/read/waiting.ts';
@@ -92,14 +91,6 @@ export const consolePages: readonly Work[] = [
       await lastAudits(db);
       await listOperations(db, { actor: 'ada' }, { limit: 10, before: id + 1 });
       await listOperations(db, {}, { limit: 10 });
-    },
-  },
-  {
-    name: 'what is broken is grouped by its cause',
-    rows: 1_000,
-    run: async ({ db }) => {
-      await readGivenUp(db, 'dead');
-      await readGivenUp(db, 'missing');
     },
   },
   {

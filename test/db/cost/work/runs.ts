@@ -1,7 +1,6 @@
 import {
   chooseCompanies,
   chosenAfter,
-  chosenCompanies,
   isOfChosen,
   refuseChosen,
 } from '../../../../db/backfill/chosen-companies.ts';
@@ -109,7 +108,6 @@ export const runs: readonly Work[] = [
       await chosenAfter(db, runId, null, 10);
       await chosenAfter(db, runId, companyId, 10);
       await refuseChosen(db, runId, [companyId]);
-      await chosenCompanies(db, runId);
       await metersAfter(db, idOf('company', plot), null, 3);
       await metersAfter(db, idOf('company', plot), `meter ${plot} 2`, 3);
     },

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { chooseCompanies } from '../../../../db/backfill/chosen-companies.ts';
 import { dropLeftPages, dropOldParts } from '../../../../db/backfill/retention.ts';
 import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { failedParts } from '../../../../db/catch-up/parking.ts';
@@ -96,9 +97,12 @@ export const upkeep: readonly Work[] = [
     name: 'companies to check are listed',
     rows: 20,
     asksForAll: 'It reads each company, and when it was checked.',
-    run: async ({ db }) => {
+    run: async ({ db }, plot) => {
       await deleteOutdatedChecks(db, []);
-      await companiesToCheck(db, ['bills']);
+      const runId = idOf('run', plot, 8);
+      await companiesToCheck(db, { runId, kinds: ['bills'] });
+      await chooseCompanies(db, runId, [idOf('company', plot)]);
+      await companiesToCheck(db, { runId, kinds: ['bills'] });
     },
   },
   {
