@@ -52,6 +52,19 @@ export interface PendingEvents extends Readonly<Record<PendingState, number>> {
   readonly oldestSeconds: number | null;
 }
 
+/** Pending events that were postponed for the same failure. */
+export interface WaitingEvents {
+  readonly code: FailureCode;
+  /** One of its error messages. */
+  readonly reason: string;
+  readonly events: number;
+  /** Companies, and for intervals meters, of the events. */
+  readonly owners: number;
+  readonly since: string;
+  /** When the first of them are tried again. */
+  readonly nextAttemptAt: string | null;
+}
+
 /** Work parked for one failure: events, and parts of backfills that no later run read. */
 export interface ParkedWork {
   readonly code: FailureCode;
@@ -127,6 +140,8 @@ export interface WarehouseHealth {
   readonly dead: number;
   /** Events that became missing within the last day. */
   readonly missingLately: number;
+  /** Events that wait for failures, by failure, most events first. */
+  readonly waiting: readonly WaitingEvents[];
   /** Parked work by failure, longest parked first. An outage counts, too. */
   readonly parked: readonly ParkedWork[];
   readonly runs: Readonly<Record<RunKind, KindOfRuns>>;

@@ -6,36 +6,10 @@ import { waits } from './explained.ts';
 import { note, rowsOfNote, usage } from './tombstone.ts';
 
 /** A row that a run found missing, with what a person has to know to decide on it. */
-export interface DeletedRow {
-  readonly resource: string;
-  /** The id of the record, or of the meter whose readings it is about. */
-  readonly id: string;
-  readonly state: string;
-  /** Whether the service itself lists it as deleted; otherwise it is absent from its listing. */
-  readonly listedAsDeleted: boolean;
-  readonly companyId: string | null;
-  readonly company: string | null;
-  /** The invoice of a bill or of usage, the provider of a connection, the number of a meter, a name. */
-  readonly name: string | null;
-  readonly provider: string | null;
-  /** The day of a bill, the first of usage, or the span of readings. */
-  readonly date: string | null;
-  /** Of bills. */
-  readonly cost: string | null;
-  readonly currency: string | null;
-  /** How many readings; null for records. */
-  readonly readings: number | null;
-}
+export type DeletedRow = Awaited<ReturnType<typeof listDeletedRows>>[number];
 
 /** A sum over the rows of a resource in a state, and a currency where they have costs. */
-export interface SumOfDeleted {
-  readonly resource: string;
-  readonly state: string;
-  readonly rows: number;
-  readonly listedAsDeleted: number;
-  readonly cost: string | null;
-  readonly currency: string | null;
-}
+export type SumOfDeleted = Awaited<ReturnType<typeof sumDeletedRows>>[number];
 
 /** The bill of a note about a document or its usage. */
 export const billOf = (db: Executor) =>
@@ -68,11 +42,7 @@ const isFoundBy = (runId: string) =>
   and(eq(note.runId, runId), sql`(${note.state} <> 'quarantined' or ${waits})`);
 
 /** Lists all that a run found gone, or at most `limit` of it. */
-export async function listDeletedRows(
-  db: Executor,
-  runId: string,
-  limit: number | null = null,
-): Promise<DeletedRow[]> {
+export async function listDeletedRows(db: Executor, runId: string, limit: number | null = null) {
   const bill = billOf(db);
   const { resource, recordId, meterId, startsFrom, startsBefore } = note;
   const date = sql<string | null>`coalesce(
@@ -84,12 +54,15 @@ export async function listDeletedRows(
   const found = db
     .select({
       resource,
+      /** The id of the record, or of the meter whose readings it is about. */
       id: sql<string>`coalesce(${meterId}, ${recordId})`,
       state: note.state,
+      /** Whether the service itself lists it as deleted; otherwise it is absent from its listing. */
       listedAsDeleted: sql<boolean>`${note.reason} = 'listed'`,
       companyId: note.companyId,
       name: bill.invoiceId,
       provider: bill.provider,
+      /** The day of a bill, the first of usage, or the span of readings. */
       date,
       cost: sql<string | null>`(${costOf(bill.cost)})::text`,
       currency: bill.currency,
@@ -111,6 +84,7 @@ export async function listDeletedRows(
   );
   return rows.map((row) => ({
     ...row,
+    /** The invoice of a bill or of usage, the provider of a connection, the number of a meter, a name. */
     name: row.name ?? nameOf(subjectOf(row)),
     company: companyOf(row).map(nameOf)[0] ?? null,
   }));
@@ -121,7 +95,7 @@ export const companyOf = ({ companyId }: { readonly companyId: string | null }):
   companyId === null ? [] : [{ resource: 'companies', id: companyId }];
 
 /** Adds up all that a run found gone, by resource, state and currency. */
-export async function sumDeletedRows(db: Executor, runId: string): Promise<SumOfDeleted[]> {
+export async function sumDeletedRows(db: Executor, runId: string) {
   const bill = billOf(db);
   const { resource, state } = note;
   const currency = sql<

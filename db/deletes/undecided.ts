@@ -8,8 +8,8 @@ import { note, rowsOfNote } from './tombstone.ts';
 /** Above this number of bills their cost is not reported, because each record has to be read for it. */
 const billsMax = 1_000;
 
-/** Reads what waits for a decision, of at most so many notes. */
-export async function readUndecided(db: Executor, most: number): Promise<Undecided> {
+/** Reads what waits for a decision, of at most so many notes; null if nothing does. */
+export async function readUndecided(db: Executor, most: number): Promise<Undecided | null> {
   const { resource, companyId, reason } = note;
   const undecided = db
     .select({ resource, companyId, reason, rows: rowsOfNote.as('rows') })
@@ -31,6 +31,7 @@ export async function readUndecided(db: Executor, most: number): Promise<Undecid
     .from(undecided)
     .groupBy(undecided.resource)
     .orderBy(undecided.resource);
+  if (found.length === 0) return null;
   const bills = found.find((of) => of.resource === 'documents')?.rows ?? 0;
   return {
     byResource: found.map((of) => ({ resource: of.resource, rows: of.rows })),

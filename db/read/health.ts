@@ -1,15 +1,15 @@
-import { count, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { count, isNotNull, sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import type { PendingEvents, WarehouseHealth } from '../../health/measured.ts';
-import { oneRow } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { keeps, waits } from '../deletes/explained.ts';
+import { setLocal } from '../connection/set-local.ts';
+import { keeps } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';
@@ -22,7 +22,7 @@ import { isLoaded, readKindOfRuns } from './kinds-of-runs.ts';
 import { readParked } from './parked.ts';
 import { readPending } from './pending.ts';
 import { readSilence } from './silence.ts';
-import { readLateWork } from './waiting.ts';
+import { readLateWork, readWaiting } from './waiting.ts';
 import { readWatch } from './watch.ts';
 
 /**
@@ -49,9 +49,7 @@ export async function withinTime<T>(
   return await withTransaction(
     db,
     async (tx) => {
-      await tx
-        .select({ set: sql`set_config('statement_timeout', ${String(ms)}, true)` })
-        .from(oneRow);
+      await setLocal(tx, { statement_timeout: String(ms) });
       return await read(tx);
     },
     { accessMode: 'read only' },
@@ -64,21 +62,27 @@ export async function measure(
   silenceHours: number,
   most: number,
 ): Promise<WarehouseHealth> {
+  const { resource, recordId } = rejectedRecords;
   const pending = await readPending(db, most);
-  const aside = await countSetAside(db, most);
+  const waiting = await readWaiting(db, most);
+  const undecided = await readUndecided(db, most);
+  const undecidedDeletes = undecided?.byResource.reduce((sum, { rows }) => sum + rows, 0) ?? 0;
   const oldestDueSeconds = oldestOf(Object.values(pending));
   const isLate = oldestDueSeconds !== null && oldestDueSeconds > recordPolicy.lagSeconds;
   return {
     pending,
     oldestDueSeconds,
-    late: isLate ? await readLateWork(db, most) : null,
+    late: isLate ? await readLateWork(db, waiting) : null,
     ...(await countGivenUp(db, Math.min(most, limits.givenUpMax + 1))),
-    ...aside,
-    undecided: aside.undecidedDeletes === 0 ? null : await readUndecided(db, most),
-    parked: await readParked(db, most),
+    keptDeletes: await countKept(db, most),
+    undecidedDeletes: Math.min(undecidedDeletes, most),
+    undecided,
+    rejectedRecords: await countUpTo(db, rejectedRecords, most, undefined, resource, recordId),
+    waiting,
+    parked: await readParked(db, waiting, most),
     runs: {
-      full: await readKindOfRuns(db, 'full', aside.undecidedDeletes),
-      reconcile: await readKindOfRuns(db, 'reconcile', aside.undecidedDeletes),
+      full: await readKindOfRuns(db, 'full', undecidedDeletes),
+      reconcile: await readKindOfRuns(db, 'reconcile', undecidedDeletes),
     },
     loaded: await isLoaded(db),
     silence: await readSilence(db, most),
@@ -96,33 +100,24 @@ function oldestOf(pending: readonly PendingEvents[]): number | null {
   return ages.length === 0 ? null : Math.max(...ages);
 }
 
-/** Counts rows that wait for somebody, or that somebody decided to keep. */
-async function countSetAside(db: Executor, most: number) {
-  const noted = (which: SQL) =>
-    db
-      .select({
-        resource: note.resource,
-        recordId: note.recordId,
-        rows: sql<number>`${rowsOfNote}`.as('rows'),
-      })
-      .from(note)
-      .where(which)
-      .orderBy(note.companyId, note.resource)
-      .limit(most)
-      .as('noted');
-  const sumOf = async (source: ReturnType<typeof noted>) => {
-    const [sum] = await db
-      .select({ rows: cut(sql`coalesce(sum(${source.rows}), 0)`, most) })
-      .from(source);
-    return sum?.rows ?? 0;
-  };
-  const { resource, recordId } = rejectedRecords;
-  return {
-    // Several runs may note the same row.
-    keptDeletes: await sumOf(db.selectDistinct().from(noted(keeps)).as('noted')),
-    undecidedDeletes: await sumOf(noted(waits)),
-    rejectedRecords: await countUpTo(db, rejectedRecords, most, undefined, resource, recordId),
-  };
+/** Counts rows that somebody decided to keep; several runs may note the same row. */
+async function countKept(db: Executor, most: number): Promise<number> {
+  const noted = db
+    .select({
+      resource: note.resource,
+      recordId: note.recordId,
+      rows: sql<number>`${rowsOfNote}`.as('rows'),
+    })
+    .from(note)
+    .where(keeps)
+    .orderBy(note.companyId, note.resource)
+    .limit(most)
+    .as('noted');
+  const rows = db.selectDistinct().from(noted).as('rows');
+  const [kept] = await db
+    .select({ rows: cut(sql`coalesce(sum(${rows.rows}), 0)`, most) })
+    .from(rows);
+  return kept?.rows ?? 0;
 }
 
 /** Reads how many readings are lacking that events reported; `most` rows of events are counted. */

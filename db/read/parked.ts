@@ -7,56 +7,64 @@ import {
   gt,
   isNotNull,
   isNull,
-  min,
   not,
   type SQL,
   sql,
 } from 'drizzle-orm';
-import { alias, unionAll } from 'drizzle-orm/pg-core';
+import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
-import { parkingCodes } from '../../contract/failures.ts';
-import type { ParkedWork } from '../../health/measured.ts';
+import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
+import type { ParkedWork, WaitingEvents } from '../../health/measured.ts';
 import { livesCompany, stillParked } from '../catch-up/parking.ts';
 import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { parked, runs } from '../schema/metersync.ts';
-import { cut } from './counted.ts';
-import { eventsThatFailed, heldUp } from './waiting.ts';
-
-const none = sql`0`;
 
 /**
- * Reads work that the service refused, by failure, longest parked first. Of each failure `most`
- * records and parts are counted.
+ * Reads work that the service refused, by failure, longest parked first: events among those that wait, the
+ * service's own state, and at most so many parts.
  */
-export async function readParked(db: Executor, most: number): Promise<ParkedWork[]> {
+export async function readParked(
+  db: Executor,
+  waiting: readonly WaitingEvents[],
+  most: number,
+): Promise<ParkedWork[]> {
   const { code, message: reason, since, nextAttemptAt } = parked;
-  const service = db
-    .select(heldUp({ code, reason, events: none, owners: none, parts: none, since, nextAttemptAt }))
+  const none = { events: 0, owners: 0, parts: 0 };
+  const service = await db
+    .select({ code: sql<FailureCode>`${code}`, reason, since, nextAttemptAt })
     .from(parked)
     .where(stillParked);
-  const events = eventsThatFailed(db, parkingCodes, most);
-  const refused = unionAll(events, service, parkedParts(db, most)).as('refused');
-  return await db
-    .select({
-      code: refused.code,
-      reason: sql<string>`min(${refused.reason})`,
-      events: cut(sql`sum(${refused.events})`, most),
-      owners: sql<number>`sum(${refused.owners})::int`,
-      parts: sql<number>`sum(${refused.parts})::int`,
-      since: sql<string>`min(${refused.since})`,
-      nextAttemptAt: sql<string | null>`max(${refused.nextAttemptAt})`,
-    })
-    .from(refused)
-    .groupBy(refused.code)
-    .orderBy(sql`min(${refused.since})`);
+  const parts = await parkedParts(db, most);
+  const refused: ParkedWork[] = [
+    ...waiting
+      .filter((events) => parkingCodes.includes(events.code))
+      .map((events) => ({ ...none, ...events })),
+    ...service.map((state) => ({ ...none, ...state })),
+    ...parts.map((failed) => ({ ...none, ...failed, nextAttemptAt: null })),
+  ];
+  return [...Map.groupBy(refused, (work) => work.code).values()]
+    .map((works) => works.reduce(together))
+    .sort((a, b) => (a.since < b.since ? -1 : 1));
 }
+
+/** Adds up work that is parked for the same failure. */
+const together = (a: ParkedWork, b: ParkedWork): ParkedWork => ({
+  code: a.code,
+  reason: a.reason < b.reason ? a.reason : b.reason,
+  events: a.events + b.events,
+  owners: a.owners + b.owners,
+  parts: a.parts + b.parts,
+  since: a.since < b.since ? a.since : b.since,
+  nextAttemptAt:
+    (a.nextAttemptAt ?? '') > (b.nextAttemptAt ?? '') ? a.nextAttemptAt : b.nextAttemptAt,
+});
 
 /**
  * Parts of backfills that failed for a parking failure and that no later run read to any end, among the latest
  * that failed. A tombstoned company's failures need no retry.
  */
-function parkedParts(db: Executor, most: number) {
+async function parkedParts(db: Executor, most: number) {
   const failed = db
     .select()
     .from(runs)
@@ -85,18 +93,13 @@ function parkedParts(db: Executor, most: number) {
     livesCompany(sql`${failed.companyId}`),
     not(readSince(eq(later.companyId, failed.companyId))),
   );
-  return db
-    .select(
-      heldUp({
-        code: failed.errorCode,
-        reason: min(failed.error),
-        events: none,
-        owners: none,
-        parts: count(),
-        since: min(failed.startedAt),
-        nextAttemptAt: sql`null::timestamptz`,
-      }),
-    )
+  return await db
+    .select({
+      code: sql<FailureCode>`${failed.errorCode}`,
+      reason: sql<string>`min(${failed.error})`,
+      parts: count(),
+      since: sql<string>`min(${failed.startedAt})`,
+    })
     .from(failed)
     .where(
       and(

@@ -10,7 +10,6 @@ import { intervals } from '../schema/utility.ts';
 import { aboutCount, allCounted, countUpTo, mostCounted } from './counted.ts';
 import { measure, withinTime } from './health.ts';
 import { countUnreadable } from './unreadable-values.ts';
-import { readWaiting } from './waiting.ts';
 
 /** The output of `metersync status`. Ages are seconds. */
 export type WarehouseStatus = Awaited<ReturnType<typeof statusOf>>;
@@ -49,7 +48,7 @@ async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
     backfills: statusOfRuns(health.runs.full),
     reconciles: statusOfRuns(health.runs.reconcile),
     /** Why events wait for their next attempt, by failure, most events first. */
-    waiting: await readWaiting(db, most),
+    waiting: health.waiting.map(({ since: _, ...row }) => row),
     /** Work that the service refused, by failure, what the operator does, and parts that no later run read. */
     parked: health.parked.map(({ parts, ...row }) => ({
       ...row,

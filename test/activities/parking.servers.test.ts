@@ -5,9 +5,7 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../../db/connection/arrays.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { trySleep } from '../../db/events/wake.ts';
-import { mostCounted } from '../../db/read/counted.ts';
 import { readHealth } from '../../db/read/health.ts';
-import { readParked } from '../../db/read/parked.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
@@ -75,7 +73,7 @@ describe('a refused key', () => {
       asleep: false,
       dueInMs: expect.closeTo(10_000, -4),
     });
-    expect(await readParked(under.warehouse.db, mostCounted)).toEqual([
+    expect((await readHealth(under.warehouse.db)).parked).toEqual([
       {
         code: 'SERVICE_KEY_REFUSED',
         reason: expect.stringContaining('401'),
@@ -154,8 +152,8 @@ describe('a refusal of one owner', () => {
     expect(await round(under)).toBe(4);
     expect(await outcomes(under)).toEqual({ applied: 3, pending: 1 });
     expect(await round(under)).toBe(0);
-    const [parked] = await readParked(under.warehouse.db, mostCounted);
-    expect(parked).toMatchObject({ code, events: 1, owners: 1 });
+    const { parked } = await readHealth(under.warehouse.db);
+    expect(parked[0]).toMatchObject({ code, events: 1, owners: 1 });
   });
 
   test('revives all denied owners when access is granted; an owner that was not found waits for its own time', async () => {
@@ -345,5 +343,4 @@ test('a service that fails everything except /ping is an outage, which is report
   // Five minutes without a request.
   await db.execute(sql`update metersync.parked set next_attempt_at = next_attempt_at - interval '5 minutes'`);
   expect(await parked()).toEqual([]);
-  expect(await readParked(db, mostCounted)).toEqual([]);
 });

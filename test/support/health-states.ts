@@ -27,6 +27,7 @@ export const warehouse: WarehouseHealth = {
   late: null,
   dead: 0,
   missingLately: 0,
+  waiting: [],
   parked: [],
   loaded: true,
   runs: { full: completed, reconcile: completed },
