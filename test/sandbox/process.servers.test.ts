@@ -62,13 +62,6 @@ describe('the process', () => {
     expect(await command.end('SIGTERM')).toMatchObject({ status: 0 });
   });
 
-  test('prints a summary with a curl command otherwise', async () => {
-    const command = run(await newDatabase(), ['--companies', '1', '--documents', '0']);
-    await command.printed(/curl -H/);
-    expect(command.stdout()).toMatch(/http:\/\/127\.0\.0\.1:\d+\/v2\.2/);
-    expect(await command.end('SIGINT')).toMatchObject({ status: 0 });
-  });
-
   test('ends with its parent if it was started with --with-parent', async () => {
     const child = spawn(process.execPath, ['sandbox/main.ts', ...forTests, '--with-parent'], {
       env: { ...process.env, ...on(await newDatabase()).env },
@@ -88,18 +81,6 @@ describe('the process', () => {
     const { status, stderr } = await runProcess(args, on(databaseUrl));
     expect(status).toBe(2);
     expect(stderr).toContain(args[0] ?? '--');
-  });
-
-  test('ends with 1 if its database is down', async () => {
-    const { status, stderr } = await runProcess([], on('postgres://127.0.0.1:1/none'));
-    expect(status).toBe(1);
-    expect(stderr).toContain('ECONNREFUSED');
-  });
-
-  test('does not share its database with another sandbox', async () => {
-    const databaseUrl = await newDatabase();
-    await start(databaseUrl);
-    await expect(startSandbox({ databaseUrl })).rejects.toThrow('another sandbox');
   });
 
   test('takes its database again after a lost connection, and ends with 1 if another sandbox was faster', async () => {
