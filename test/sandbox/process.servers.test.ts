@@ -73,14 +73,9 @@ describe('the process', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  test.each([
-    ['', []],
-    ['x', ['--port', 'many']],
-    ['x', ['--header-prefix', 'a:b']],
-  ])('explains a wrong command line and ends with 2: %j %j', async (databaseUrl, args) => {
-    const { status, stderr } = await runProcess(args, on(databaseUrl));
-    expect(status).toBe(2);
-    expect(stderr).toContain(args[0] ?? '--');
+  test('explains a wrong command line and ends with 2', async () => {
+    const wrong = await runProcess(['--port', 'many'], on('x'));
+    expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('--port') });
   });
 
   test('takes its database again after a lost connection, and ends with 1 if another sandbox was faster', async () => {
@@ -140,25 +135,6 @@ describe('a restart', () => {
     const status = await after.service.control<AnyRecord>('GET', '/sandbox/status');
     expect(status.now > now).toBe(true);
     expect(await after.service.control('GET', '/sandbox/faults')).toEqual({ faults: [] });
-  });
-
-  test('moves inspection URLs to its current port', async () => {
-    const databaseUrl = await newDatabase();
-    const before = await start(databaseUrl);
-    await before.service.enableWebhooks();
-    const link = await before.service.api<AnyRecord>('/external/configure_webhook', { method: 'POST' });
-    const door = await fetch(link.body.url);
-    const [cookie = '', at = ''] = (door.headers.get('set-cookie') ?? '').split('; Path=');
-    await fetch(`${before.service.sandbox.url}${at.split(';')[0]}/inboxes`, {
-      method: 'POST',
-      headers: { cookie, 'sec-fetch-site': 'same-origin' },
-    });
-    await before.command.end('SIGTERM');
-    const { service } = await start(databaseUrl);
-    await service.control('POST', '/sandbox/random', { count: 1, types: ['createDocument'] });
-    await service.quiet();
-    const status = await service.control<AnyRecord>('GET', '/sandbox/status');
-    expect(status.deliveries).toMatchObject({ delivered: 1, failed: 0 });
   });
 
   const look = async ({ api, control, eventsAfter }: Omit<Service, 'stop'>) => ({
