@@ -108,7 +108,8 @@ export const serverFindings = {
     }),
     forMinutes: 10,
     causes: [
-      'NonDeterminism or TooLarge is open.',
+      'NonDeterminism is open: the new version changed a workflow.',
+      'The failure says that a message is too large. This is a defect of metersync: report it.',
       'Temporal’s web page shows the failures of these workflows: filter by `TemporalReportedProblems`.',
     ],
     todo: 'Fix the cause that the failure names.',
