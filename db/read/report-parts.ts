@@ -2,11 +2,10 @@ import { and, count, countDistinct, desc, eq, isNull, type SQL, sql, sum } from 
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { formatTime } from '../../contract/times.ts';
 import type { Executor } from '../connection/connect.ts';
-import { dataIssues } from '../schema/ops.ts';
+import { dataIssues, rankOf } from '../schema/ops.ts';
 import { connectionsNeedingAttention } from './attention.ts';
 import { monthsOf } from './company-months.ts';
 import { allCounted } from './counted.ts';
-import { gravity } from './issues.ts';
 import { billCorrections, freshness } from './views.ts';
 
 /** Most months of a chart. */
@@ -40,7 +39,7 @@ export async function readIssues(tx: Executor, companyId: string | undefined) {
     .from(dataIssues)
     .where(and(isNull(closedAt), isOf(dataIssues.companyId, companyId)))
     .groupBy(checkName, severity)
-    .orderBy(gravity(sql`${severity}`), desc(open), checkName);
+    .orderBy(desc(rankOf(severity)), desc(open), checkName);
 }
 
 export async function readCorrections(tx: Executor, companyId: string | undefined) {
