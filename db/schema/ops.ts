@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import {
   bigint,
   boolean,
@@ -87,6 +87,15 @@ export const emissionFactors = ops.table(
   ],
 );
 
+/** How grave a severity is, from 1 to 3. */
+export const rankOf = (severity: SQLWrapper): SQL<number> =>
+  sql`case ${severity} when 'error' then 3 when 'warning' then 2 else 1 end`;
+
+/** By what open issues are listed first: up to 3 somebody acknowledged them, and otherwise they are new. */
+export const priorityOf = (severity: SQLWrapper, acknowledgedAt: SQLWrapper): SQL<number> =>
+  sql`(${rankOf(severity)} + case when ${acknowledgedAt} is null then 3 else 0 end)`;
+const priority = priorityOf(sql.raw('severity'), sql.raw('acknowledged_at'));
+
 /** Issues that the checks found. One that is found again stays open; one that is not is closed. */
 export const dataIssues = ops.table(
   'data_issues',
@@ -114,13 +123,16 @@ export const dataIssues = ops.table(
       .on(t.checkName, t.entityType, t.entityId, t.subject)
       .where(sql`closed_at is null`),
     index('data_issues_company').on(t.companyId, t.checkName),
-    // As open issues are listed and counted.
+    // As new issues are counted, and open ones are listed, of all checks and of one.
     index('data_issues_new')
       .on(t.checkName, t.severity, t.mayCost, t.openedAt, t.id)
       .where(sql`closed_at is null and acknowledged_at is null`),
-    index('data_issues_acknowledged')
-      .on(t.id)
-      .where(sql`closed_at is null and acknowledged_at is not null`),
+    index('data_issues_listed')
+      .on(priority, t.mayCost, t.openedAt, t.id)
+      .where(sql`closed_at is null`),
+    index('data_issues_of_check')
+      .on(t.checkName, priority, t.mayCost, t.openedAt, t.id)
+      .where(sql`closed_at is null`),
     check('data_issues_severity', sql`severity in ('error', 'warning', 'info')`),
     check(
       'data_issues_closed_reason',

@@ -63,8 +63,12 @@ test('pages of issues have each open issue once: by severity, then what they may
       .map(({ id }) => id);
   expect(await listed({})).toEqual(inOrder(() => true));
   expect(await listed({ unacknowledged: true })).toEqual(inOrder(({ isKnown }) => !isKnown));
-  for (const severity of severities)
+  for (const severity of severities) {
     expect(await listed({ severity })).toEqual(inOrder((issue) => issue.severity === severity));
+    const closed = await listed({ severity, closed: true, unacknowledged: true });
+    const expected = issues.filter((one) => one.isClosed && !one.isKnown && one.severity === severity);
+    expect(closed.toSorted()).toEqual(expected.map(({ id }) => id).toSorted());
+  }
   for (const checkName of checks)
     expect(await listed({ checkName, severity: 'error' })).toEqual(
       inOrder((issue) => issue.check === checkName && issue.severity === 'error'),
