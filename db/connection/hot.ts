@@ -7,8 +7,8 @@ import { sqlState } from './failures.ts';
 import { poolOf } from './pools.ts';
 
 /**
- * Characters of parameters beyond which a statement is planned for its values: the generic plan
- * expects few values.
+ * Characters of parameters beyond which a statement is planned for its values, unless it says that
+ * its plan does not depend on them: the generic plan expects few values.
  */
 export const charactersMax = 16_384;
 
@@ -33,13 +33,18 @@ export const sendsMin = 20;
  * pooler the session of another client has the same statement under the name, or none. After the first error
  * from such a pooler, its pool prepares nothing any more.
  */
-export const hot = (db: Executor, name: string) => ({
+export const hot = (
+  db: Executor,
+  name: string,
+  { plan }: { readonly plan?: 'ofAnyValues' } = {},
+) => ({
   async execute<Row extends pg.QueryResultRow>(
     statement: SQLWrapper,
   ): Promise<pg.QueryResult<Row>> {
     const query = dialect.sqlToQuery(statement.getSQL());
     const pool = poolOf(db);
-    const prepares = pool !== undefined && !pooled.has(pool) && isSmall(query.params);
+    const prepares =
+      pool !== undefined && !pooled.has(pool) && (plan === 'ofAnyValues' || isSmall(query.params));
     const prepared = db._.session.prepareQuery<{ execute: pg.QueryResult<Row> } & Unused>(
       query,
       undefined,

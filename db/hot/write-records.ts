@@ -79,7 +79,7 @@ export async function writeRecords(
 ): Promise<WrittenRow[]> {
   const refusedAs = resource === 'sites' ? 'companies' : resource;
   const refusedIds = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
-  const { rows } = await hot(tx, 'writeRecords').execute<WrittenRow>(sql`
+  const { rows } = await hot(tx, 'writeRecords', { plan: 'ofAnyValues' }).execute<WrittenRow>(sql`
     with ${upsertRecords(resources[resource], sourceOf(resource, page))}, cleared as (
       delete from ${rejectedRecords}
       where ${rejectedRecords.resource} = ${refusedAs}

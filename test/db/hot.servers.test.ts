@@ -48,11 +48,14 @@ test('returns the same values as Drizzle: times and numbers as text', async () =
   expect((await hot(db, 'odd').execute(odd)).rows).toEqual((await db.execute(odd)).rows);
 });
 
-test('is planned for its values, unprepared, if its parameters are large', async () => {
+test('is planned for its values, unprepared, if its parameters are large and its plan depends on them', async () => {
   const { db, prepared } = oneConnection();
   const text = 'x'.repeat(charactersMax + 1);
-  await often(() => hot(db, 'measure').execute(sql`select length(${text}::text)`));
+  const length = sql`select length(${text}::text)`;
+  await often(() => hot(db, 'measure').execute(length));
   expect(await prepared()).toEqual([]);
+  await often(() => hot(db, 'measure', { plan: 'ofAnyValues' }).execute(length));
+  expect(await prepared()).toHaveLength(1);
 });
 
 test('has a name for each text, which is the same in every pool', async () => {
