@@ -24,48 +24,66 @@ set
   enable_mergejoin = off
 set
   enable_memoize = off as $$
-  select
-    b.bill_id,
-    b.account_number,
-    b.provider,
-    b.bill_date,
-    b.period_start,
-    b.period_end,
-    b.period_days,
-    b.boundary_rule,
-    b.currency,
-    b.cost,
-    b.current_charges,
-    b.credits,
-    b.created,
-    l.amount,
-    r.usage_data,
-    r.unusable
-  from ({{bills documents="utility.documents" at="null" more=", n.raw"}}) b
-    cross join lateral (
-      -- The whole record, in one piece: else Postgres would decompress it for each field.
-      select b.raw #> '{}' as record
-      offset 0
-    ) one
-    cross join lateral (
+  with
+    unpacked as (
+      -- The whole record in one piece: else Postgres would decompress it wherever a field is read.
       select
-        metersync.elements(record -> 'lineItems') as line_items,
-        metersync.elements(record -> 'usageData') as usage_data,
-        -- Text too long for metersync.number_of to read as an amount.
-        array_remove(
-          array[
-            case when length(record ->> 'currentCharges') > 200 then 'currentCharges' end,
-            case when length(record ->> 'totalCharges') > 200 then 'totalCharges' end
-          ],
-          null
-        ) as unusable
-      offset 0
-    ) r
-    cross join lateral (
-      select sum(metersync.number_of(item ->> 'totalCharge')) as amount
-      from jsonb_array_elements(r.line_items) as item
-      where metersync.is_current_line(item ->> 'billingPeriod')
-    ) l
-  where b.company_id = bills_to_check.company
-    and b.is_effective
+        d.id,
+        d.company_id,
+        d.site_id,
+        one.record as raw,
+        d.created,
+        d.updated,
+        d.api_version,
+        d.revised_document_id,
+        d.deleted_at,
+        d.deleted_reason,
+        l.amount as lines,
+        r.usage_data,
+        r.unusable
+      from utility.documents d
+        cross join lateral (
+          select d.raw #> '{}' as record
+          offset 0
+        ) one
+        cross join lateral (
+          select
+            metersync.elements(record -> 'lineItems') as line_items,
+            metersync.elements(record -> 'usageData') as usage_data,
+            -- Text too long for metersync.number_of to read as an amount.
+            array_remove(
+              array[
+                case when length(record ->> 'currentCharges') > 200 then 'currentCharges' end,
+                case when length(record ->> 'totalCharges') > 200 then 'totalCharges' end
+              ],
+              null
+            ) as unusable
+          offset 0
+        ) r
+        cross join lateral (
+          select sum(metersync.number_of(item ->> 'totalCharge')) as amount
+          from jsonb_array_elements(r.line_items) as item
+          where metersync.is_current_line(item ->> 'billingPeriod')
+        ) l
+      where d.company_id = bills_to_check.company
+    )
+  select
+    bill_id,
+    account_number,
+    provider,
+    bill_date,
+    period_start,
+    period_end,
+    period_days,
+    boundary_rule,
+    currency,
+    cost,
+    current_charges,
+    credits,
+    created,
+    lines,
+    usage_data,
+    unusable
+  from ({{bills documents="unpacked" at="null" parts=", d.lines, d.usage_data, d.unusable" more=", lines, usage_data, unusable"}}) b
+  where is_effective
 $$;

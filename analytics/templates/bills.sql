@@ -1,7 +1,7 @@
 -- Every bill, with the reason why it does not count. The same text serves current bills and bills
 -- as of a time, because a view has no parameters, and a function in a view would need rights to
--- tables for each reader. Arguments: documents, the rows to read; at, their time, null for now;
--- more, further columns of the document.
+-- tables for each reader. Arguments: documents, the rows d to read; at, their time, null for now;
+-- parts, further columns of d to read; more, further columns to return.
 with
   documents as (
     select
@@ -15,7 +15,7 @@ with
       d.revised_document_id,
       d.deleted_at,
       d.deleted_reason,
-      s.superseded_by
+      s.superseded_by {{parts}}
     from
       {{documents}} d
       cross join lateral (
