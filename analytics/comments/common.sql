@@ -106,4 +106,5 @@ from
   unnest(array['monthly_usage', 'monthly_cost']) months,
   unnest(array['', '_now']) suffix;
 select
-  metersync.copy_comments ('analytics.connections_needing_attention', 'metersync.unwell_connections');
+  metersync.copy_comments ('analytics.connections_needing_attention', 'metersync.unwell_connections'),
+  metersync.copy_comments ('analytics.usage', 'metersync.counted_usage');

@@ -102,12 +102,48 @@ begin
     end loop;
 
     delete from metersync.monthly_usage where company_id = any (concerned);
-    insert into metersync.monthly_usage
-    select * from metersync.monthly_usage_now where company_id = any (concerned);
-
     delete from metersync.monthly_cost where company_id = any (concerned);
+    -- The same as metersync.monthly_usage_now and monthly_cost_now, with usage computed once for both.
+    with
+      usage as materialized (
+        select
+          company_id,
+          site_id,
+          meter_id,
+          datasource_type,
+          bill_id,
+          period,
+          period_days,
+          date_quality,
+          counted_days,
+          may_overlap,
+          next_start,
+          usage_units,
+          standard_usage,
+          standard_units,
+          dimension,
+          factor,
+          sign,
+          signed_usage,
+          is_estimated,
+          billed_demand,
+          unmetered_source,
+          demand_kw,
+          demand_kva,
+          demand_kvar
+        from metersync.counted_usage
+        where company_id = any (concerned)
+      ),
+      bills as (
+        select * from analytics.bills where company_id = any (concerned)
+      ),
+      bill_meters as ({{bill_meters usage="usage" bills="bills"}}),
+      usage_months as (
+        insert into metersync.monthly_usage
+        {{monthly_usage usage="usage"}}
+      )
     insert into metersync.monthly_cost
-    select * from metersync.monthly_cost_now where company_id = any (concerned);
+    {{monthly_cost costs="bill_meters"}};
 
     delete from metersync.company_changes where company_id = any (concerned) and is_kept;
     insert into metersync.company_changes (company_id, is_kept)

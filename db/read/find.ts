@@ -1,10 +1,17 @@
-import { type AnyColumn, and, eq, ilike, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import { type AnyColumn, and, eq, ilike, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
-import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
+import {
+  companies,
+  connections,
+  documentNumbers,
+  documents,
+  meters,
+  sites,
+} from '../schema/utility.ts';
 
 /** Kinds of ids that the search knows. */
 export const foundKinds = ['event', 'run', 'company', 'document', 'connection', 'meter'] as const;
@@ -50,7 +57,8 @@ const foundMax = 20;
 
 /**
  * Finds bills by the number of their invoice or account, meters by one of their numbers, and companies, sites
- * and connections by a part of their names. It reads whole tables, for a person, with a statement time-out.
+ * and connections by a part of their names. It reads whole tables other than that of bills, for a person, with
+ * a statement time-out.
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
@@ -100,7 +108,7 @@ export async function findByName(db: Executor, given: string): Promise<Found[]> 
     db
       .select(found('document', documents.id, bill))
       .from(documents)
-      .where(or(eq(sql`${raw} ->> 'invoiceId'`, given), eq(sql`${raw} ->> 'accountNumber'`, given)))
+      .where(sql`${documentNumbers} @> array[${given}]`)
       .orderBy(sql`${documents.updated} desc nulls last`)
       .limit(foundMax),
   );

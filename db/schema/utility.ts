@@ -152,6 +152,9 @@ const documentColumns = () => ({
   ),
 });
 
+/** The numbers by which people search a bill. */
+export const documentNumbers = sql`(array[raw ->> 'invoiceId', raw ->> 'accountNumber'])`;
+
 export const documents = utility.table(
   'documents',
   {
@@ -166,6 +169,7 @@ export const documents = utility.table(
     index('documents_successor')
       .on(t.revisedDocumentId)
       .where(sql`revised_document_id is not null`),
+    index('documents_numbers').using('gin', documentNumbers),
     check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
 );

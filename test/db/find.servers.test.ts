@@ -1,0 +1,32 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { findByName } from '../../db/read/find.ts';
+import { BilledCompany } from '../support/bills.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+test('finds a bill by the number of its invoice or account through an index', async () => {
+  const company = new BilledCompany(warehouse);
+  const [id] = await company.bill([
+    { billed: 1, usage: [], more: { invoiceId: 'INV-7', accountNumber: 'A-7', utilityCompany: 'Power' } },
+    { billed: 2, usage: [], more: { invoiceId: 'INV-8', accountNumber: 'A-8' } },
+  ]);
+  const found = await warehouse.db.transaction(async (tx) => {
+    // A table of two bills is read as a whole otherwise.
+    await tx.execute(sql`set local enable_seqscan = off`);
+    const answers = [await findByName(tx, 'INV-7'), await findByName(tx, 'A-7')];
+    await tx.execute(sql`select pg_stat_force_next_flush()`);
+    return answers;
+  });
+  const bill = { kind: 'document', id, name: 'Power, INV-7' };
+  expect(found).toEqual([[bill], [bill]]);
+  const { rows } = await warehouse.db.execute(
+    sql`select idx_scan::int as scans from pg_stat_user_indexes where indexrelname = 'documents_numbers'`,
+  );
+  expect(rows).toEqual([{ scans: 2 }]);
+});
