@@ -95,11 +95,6 @@ export async function openStack(
     postgres: embeddedPostgres,
     temporal: embeddedTemporal,
     temporalUi: need.temporalUi ?? false,
-    // Loaded on demand: most starts download nothing.
-    wayTo: async () => {
-      const dispatcher = (await import('../service/proxy.ts')).throughProxies(settings.proxies);
-      return dispatcher && { dispatcher };
-    },
     log: need.log,
   });
   const databaseFor = async (name: string, rights?: OwnerRights): Promise<string> => {

@@ -10,7 +10,6 @@ import { Refused, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';
 import { icons } from '../web/icons.ts';
 import { actions, isAction } from './actions.ts';
-import type { Activity } from './activity.ts';
 import { type Asking, asked, mayAct } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { missing, type Page } from './frame.ts';
@@ -19,7 +18,8 @@ import { awayPage, unlessAway } from './without-warehouse.ts';
 
 interface Serving {
   readonly deps: ConsoleDependencies;
-  readonly activity: Activity;
+  /** Actions under way, which a stop waits for. */
+  readonly underWay: Set<Promise<unknown>>;
   readonly askingOf: (request: FastifyRequest) => Promise<Asking>;
   readonly show: (reply: FastifyReply, asking: Asking, page: Page, status?: number) => Promise<FastifyReply>;
 }
@@ -89,34 +89,26 @@ function operationOf({ identity, query }: Asking, action: OperationAction): Oper
 }
 
 async function act(
-  { deps, activity, show }: Serving,
+  { deps, underWay, show }: Serving,
   asking: Asking,
   wanted: Question,
   operation: Operation,
   form: URLSearchParams,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  let noted: number | undefined;
-  const progress = (words: string) => {
-    if (noted !== undefined) activity.progress.set(noted, words);
-  };
   const begun = await record(
     deps.writer,
     operation,
-    (operation) => wanted.act(form, progress, operation),
+    (operation) => wanted.act(form, operation),
     (detail) => detail,
   );
   const { id } = begun;
-  noted = id;
   const ended = begun.ended.then(
     () => undefined,
     (error: Error) => error,
   );
-  const running = ended.finally(() => {
-    activity.running.delete(running);
-    activity.progress.delete(id);
-  });
-  activity.running.add(running);
+  const running = ended.finally(() => underWay.delete(running));
+  underWay.add(running);
   const slow = Symbol('under way');
   const failure = await Promise.race([ended, wait(consolePolicy.actionShownMs, slow, { ref: false })]);
   if (failure === slow) return reply.redirect(`/log/${id}`, 303);

@@ -105,7 +105,7 @@ async function askReplay(asking: Asking): Promise<Question> {
     title: id === undefined ? 'Replay events' : 'Replay an event',
     says: `${matching(await countEvents(deps.db, filter, limits.countMax))} The current code processes the signed body again; ${id === undefined ? 'applied events are left out' : 'the record is read again, even if the event was applied'}.`,
     button: 'Replay',
-    act: (_form, progress, operation) =>
+    act: (_form, operation) =>
       withTemporal(
         asking,
         async (client) => {
@@ -115,7 +115,6 @@ async function askReplay(asking: Asking): Promise<Question> {
             filter,
             replay: id === undefined ? 'unapplied' : 'all',
             operation,
-            onProgress: (replayed) => progress(`${counted(replayed, 'event')} replayed`),
           });
           const { replayed, refused } = report;
           if (replayed === 0 && refused[0] !== undefined) throw new Refused(refused[0].reason);

@@ -1,6 +1,5 @@
 import type { Health } from '../health/measured.ts';
 import type { Verdict } from '../health/verdict.ts';
-import type { Activity } from './activity.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import type { Page } from './frame.ts';
 import type { Identity } from './identity.ts';
@@ -8,7 +7,6 @@ import type { Identity } from './identity.ts';
 /** A request for a page. */
 export interface Asking {
   readonly deps: ConsoleDependencies;
-  readonly activity: Activity;
   readonly identity: Identity;
   readonly health: Health;
   readonly verdict: Verdict;

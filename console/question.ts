@@ -16,11 +16,7 @@ export interface Question {
    * @returns what it did
    * @throws Refused if it does not apply to anything
    */
-  readonly act: (
-    form: URLSearchParams,
-    progress: (words: string) => void,
-    operation: number,
-  ) => Promise<string>;
+  readonly act: (form: URLSearchParams, operation: number) => Promise<string>;
 }
 
 /** Reads what an action would do. @throws Refused when there is nothing to do */

@@ -9,7 +9,6 @@ import { queryOf, takeForms } from '../web/form.ts';
 import { pageHeaders } from '../web/page-headers.ts';
 import { fromOwnPages } from '../web/same-origin.ts';
 import { actionRoutes } from './action-routes.ts';
-import type { Activity } from './activity.ts';
 import type { Asking, MakePage } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
@@ -76,7 +75,7 @@ export async function serveConsole(
     // Ids of events have had up to 256 characters, and each takes up to three in an address.
     routerOptions: { maxParamLength: 3 * 256 },
   });
-  const activity: Activity = { progress: new Map(), running: new Set() };
+  const underWay = new Set<Promise<unknown>>();
   const assets = await serveAssets(app, '/assets', site);
   app.decorateRequest('identity');
   showFailures(app, deps, assets);
@@ -85,18 +84,18 @@ export async function serveConsole(
     admitKnown(guarded, deps, assets);
     for (const [path, make] of Object.entries(pages))
       guarded.get(path, async (request, reply) => {
-        const asking = await askingOf(request, deps, activity);
+        const asking = await askingOf(request, deps);
         const { page, status } = await answerOf(asking, path, make);
         return await show(reply, asking, assets, page, status);
       });
     actionRoutes(guarded, {
       deps,
-      activity,
-      askingOf: (request) => askingOf(request, deps, activity),
+      underWay,
+      askingOf: (request) => askingOf(request, deps),
       show: (reply, asking, page, status) => show(reply, asking, assets, page, status),
     });
     guarded.get('/*', async (request, reply) =>
-      show(reply, await askingOf(request, deps, activity), assets, missing, 404),
+      show(reply, await askingOf(request, deps), assets, missing, 404),
     );
   });
   await app.listen(at);
@@ -106,7 +105,7 @@ export async function serveConsole(
     url: `http://${host}:${port}`,
     stop: async () => {
       await app.close();
-      await Promise.allSettled([...activity.running]);
+      await Promise.allSettled([...underWay]);
     },
   };
 }
@@ -138,15 +137,10 @@ async function turnAway(
     );
 }
 
-async function askingOf(
-  request: FastifyRequest,
-  deps: ConsoleDependencies,
-  activity: Activity,
-): Promise<Asking> {
+async function askingOf(request: FastifyRequest, deps: ConsoleDependencies): Promise<Asking> {
   const health = await deps.readHealth();
   return {
     deps,
-    activity,
     identity: request.identity,
     health,
     verdict: verdictOf(health),

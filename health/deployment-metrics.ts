@@ -157,11 +157,6 @@ function observeTemporal(read: Read<TemporalHealth>): void {
       .filter(({ state }) => state === 'active' || state === 'paused')
       .map(({ name, state }) => ({ value: state === 'paused' ? 1 : 0, schedule: name })),
   );
-  read('metersync_schedule_missed_total', ({ schedules }) =>
-    schedules
-      .filter(({ state }) => state !== 'absent')
-      .map(({ name, missed }) => ({ value: missed, schedule: name })),
-  );
   read('metersync_run_interval_seconds', ({ schedules }) =>
     schedules.flatMap(({ name, intervalSeconds }) =>
       intervalSeconds === null ? [] : [{ value: intervalSeconds, kind: name }],

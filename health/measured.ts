@@ -204,8 +204,6 @@ export interface ScheduleHealth {
   readonly next: string | null;
   /** The longest time between two of its next starts; null if there is no next start. */
   readonly intervalSeconds: number | null;
-  /** Starts that were skipped, as Temporal was away for longer than the catch-up window. */
-  readonly missed: number;
 }
 
 /** Health by Temporal. */

@@ -179,11 +179,6 @@ export const metricTypes = {
     'Whether the workers to which Temporal gives events poll.',
   ),
   metersync_schedule_paused: gauge('temporal', 'Whether a schedule is paused.', ofSchedule),
-  metersync_schedule_missed_total: counter(
-    'temporal',
-    'Starts that were skipped because Temporal was down for too long.',
-    ofSchedule,
-  ),
   metersync_run_interval_seconds: gauge(
     'temporal',
     'Longest time between starts of a schedule; absent while it is paused.',

@@ -1,5 +1,5 @@
 import type { AlarmType } from './finding-type.ts';
-import { increase, max, min, noneReady, ourIncrease, share } from './promql.ts';
+import { increase, min, noneReady, ourIncrease, share } from './promql.ts';
 
 const answers = 'metersync_receiver_answers_total';
 const taskFailures = 'temporal_workflow_task_execution_failed_total';
@@ -76,16 +76,6 @@ export const prometheusFindings = {
       'Workers of an older version took the workflow over.',
     ],
     todo: 'Run only workers of the version on which the workflow ran before. If this happened after an upgrade, report it. A backfill can also be terminated and started again.',
-  },
-  ScheduleMissed: {
-    name: 'schedule',
-    severity: 'ticket',
-    means: 'Starts of a schedule were skipped because Temporal was down for too long.',
-    promql: `${max('increase(metersync_schedule_missed_total[1d])', 'schedule')} > 0`,
-    // Temporal says how many it ever skipped, and not when. RunOverdue reports what follows.
-    forMinutes: 0,
-    causes: ['`metersync schedule show` says how many starts were skipped.'],
-    todo: 'If the next start is far off, [start a run now](guides/running.md#schedules).',
   },
   ServiceFailing: {
     name: 'service',

@@ -70,7 +70,7 @@ export const runFindings = {
     causes: [
       'Runs end incomplete. RunUnwell is open.',
       'A run takes long. `metersync status` shows it.',
-      'No run begins. `metersync schedule show` says why.',
+      'No run begins. `metersync schedule show` says why, and how many starts were missed while Temporal was down.',
     ],
     todo: 'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` [starts a reconcile](guides/running.md#schedules).',
   },

@@ -170,7 +170,7 @@ export async function readScheduleHealth(
 ): Promise<Omit<ScheduleHealth, 'isWanted'>> {
   const existing = await describe(client, name);
   if (existing === undefined)
-    return { name, state: 'absent', reason: null, next: null, intervalSeconds: null, missed: 0 };
+    return { name, state: 'absent', reason: null, next: null, intervalSeconds: null };
   const { info, state } = existing;
   return {
     name,
@@ -178,7 +178,6 @@ export async function readScheduleHealth(
     reason: state.paused ? (state.note ?? null) : null,
     next: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
     intervalSeconds: state.paused ? null : longestInterval(info.nextActionTimes),
-    missed: info.numActionsMissedCatchupWindow,
   };
 }
 

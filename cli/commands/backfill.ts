@@ -25,7 +25,8 @@ export interface BackfillOptions {
 }
 
 /**
- * `metersync backfill`: starts a backfill of one company or all, and waits for its end with `--follow`. With `--run` it follows an existing run instead.
+ * `metersync backfill`: starts a backfill of one company or all, and waits for its end with `--follow`.
+ * With `--run` it follows an existing run instead.
  */
 export async function backfill(scope: string | undefined, options: BackfillOptions): Promise<void> {
   requireOne(scope, options);

@@ -71,8 +71,17 @@ export async function start(
       );
     }
     if (secrets !== undefined) {
-      const startHere = () => worker?.startHere;
-      running.push(await receive(context, at, await secrets(), temporalWait, monitor, startHere));
+      const receiver = await startReceiver({
+        settings: { ...context.settings, receiver: at },
+        secrets: await secrets(),
+        temporal: stack.temporal,
+        temporalWait,
+        startHere: () => worker?.startHere,
+        observer: monitor?.receiver,
+        log,
+      });
+      log.info(`receiver: POST ${receiver.url}`);
+      running.push(receiver);
     }
     if (parts.includes('console')) await openConsole(context, running);
     if (sandbox !== undefined && options.live !== undefined) {
@@ -207,29 +216,4 @@ function configuredSecrets(context: Context, { host, port }: Place): () => Promi
     );
     return secretsOf({ ...webhooks, secrets: [secret] }, log);
   };
-}
-
-async function receive(
-  context: Context,
-  at: Place,
-  secrets: Secrets,
-  temporalWait: ServerWait,
-  monitor: Monitor | undefined,
-  startHere: () => RunningWorker['startHere'],
-): Promise<Running> {
-  const { stack, log } = context;
-  const { temporal } = stack;
-  const settings = { ...context.settings, receiver: at };
-  const observer = monitor?.receiver;
-  const receiver = await startReceiver({
-    settings,
-    secrets,
-    temporal,
-    temporalWait,
-    startHere,
-    observer,
-    log,
-  });
-  log.info(`receiver: POST ${receiver.url}`);
-  return receiver;
 }

@@ -80,7 +80,7 @@ export const operationTone = (outcome: LoggedOperation['outcome']): Tone =>
 const operationBadge = (outcome: LoggedOperation['outcome']): Markup =>
   badge(operationTone(outcome), outcome ?? 'not ended');
 
-export const operationPage: MakePage = async ({ deps, activity, params, now }) => {
+export const operationPage: MakePage = async ({ deps, params, now }) => {
   const id = operationId(params.id);
   const operation = id === undefined ? undefined : await readOperation(deps.db, id);
   if (operation === undefined) return undefined;
@@ -95,7 +95,6 @@ export const operationPage: MakePage = async ({ deps, activity, params, now }) =
       ...Object.entries(target).map(([name, value]) => [name, text(value)] as const),
       ['Asked', inFull(at, now)],
       ['Ended', finishedAt === null ? 'not yet, or its process ended' : inFull(finishedAt, now)],
-      ['Progress', outcome === null && activity.progress.get(operation.id)],
       ['Detail', detail && text(detail)],
     ])}</div>`,
   };

@@ -17,17 +17,9 @@ export const systemPage: MakePage = async (asking) => {
     section: 'System',
     body: html`<div class="head"><div><h1>System</h1><p class="muted">The servers and versions that metersync uses. <code>metersync doctor</code> checks more.</p></div></div>
 ${section('Versions', html`<div class="card">${facts(versions)}</div>`)}
-${section('Schedules', schedules)}
-${section('Watch', watchOf(asking))}`,
+${section('Schedules', schedules)}`,
   };
 };
-
-function watchOf({ health: { warehouse }, now }: Asking): Content {
-  if ('away' in warehouse)
-    return nothing('Unknown while the warehouse cannot be reached', text(warehouse.away));
-  const { lookedAt } = warehouse.watch;
-  return html`<p class="muted">It looks for alarms each minute, and last ran ${ago(lookedAt, now)}.</p>`;
-}
 
 async function readVersions({ deps, health }: Asking): Promise<(readonly [string, Content])[]> {
   const { temporal, warehouse, schema: versions } = health;

@@ -92,7 +92,6 @@ describe('untrusted text cannot control a terminal', () => {
     ['events show, of a body', ['events', 'show', 'msg_body']],
     ['trace', ['trace', 'document', documentId]],
     ['status', ['status']],
-    ['report', ['report']],
     ['report of a company', ['report', '--company', companyId]],
     ['checks list', ['checks', 'list']],
     ['deletes list', ['deletes', 'list']],

@@ -5,10 +5,8 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, dirname, join, relative } from 'node:path';
-import type { Dispatcher } from 'undici';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { findTemporal } from '../../embedded/temporal-binary.ts';
-import { throughProxies } from '../../service/proxy.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import { temporaryFolder } from './owner-process.ts';
 
@@ -123,14 +121,9 @@ test('can download through a proxy', async () => {
   const downloadFrom = 'http://temporal.example';
   const { origin } = await downloads(script(), downloadFrom);
   const proxy = await startHttpProxy({ 'temporal.example': Number(new URL(origin).port) });
-  const url = new URL(`http://${proxy.host}`);
-  const dispatcher = throughProxies({ https: url, http: url, none: '' }) as Dispatcher;
-  onTestFinished(async () => {
-    await dispatcher.destroy();
-    await proxy.stop();
-  });
-  const wayTo = async () => ({ dispatcher });
-  expect(await findTemporal({ ...nowhere(), downloadFrom, wayTo })).toMatch(/temporal$/);
+  onTestFinished(() => proxy.stop());
+  vi.stubEnv('http_proxy', `http://${proxy.host}`);
+  expect(await findTemporal({ ...nowhere(), downloadFrom })).toMatch(/temporal$/);
   expect(proxy.asked.map(({ line }) => line)[1]).toBe(`GET ${downloadFrom}/archive.tar.gz`);
 });
 

@@ -84,11 +84,6 @@ const cases: Readonly<Record<string, Case>> = {
     fires: { 'metersync_temporal_up{instance="a"}': '0x70', 'metersync_temporal_up{instance="b"}': '0x70' },
     rests: { 'metersync_temporal_up{instance="a"}': '0x70', 'metersync_temporal_up{instance="b"}': '1x70' },
   },
-  ScheduleMissed: {
-    fires: { 'metersync_schedule_missed_total{schedule="full"}': '3x20 4x50' },
-    labels: { schedule: 'full' },
-    rests: { 'metersync_schedule_missed_total{schedule="full"}': '3x70' },
-  },
   ServiceFailing: {
     fires: { [requests('ok')]: '0+7x70', [requests('error')]: '0+3x70' },
     rests: { [requests('ok')]: '0+9x70', [requests('not_found')]: '0+5x70' },

@@ -50,7 +50,7 @@ export const warehouse: WarehouseHealth = {
   acknowledgedIssues: 0,
   watch: { lookedAt: '2026-11-22', lookedSecondsAgo: 30, open: [], acknowledged: [], unsent: null },
 };
-const scheduled = { state: 'active', isWanted: true, reason: null, missed: 0 } as const;
+const scheduled = { state: 'active', isWanted: true, reason: null } as const;
 export const temporal: TemporalHealth = {
   idle: [],
   absent: null,
