@@ -111,22 +111,19 @@ interface Relation extends Record<string, unknown> {
   readonly grants: readonly string[];
 }
 
-/** Returns the views that the catalogue wants. */
-export const plannedViews = async (db: Executor): Promise<TypedView[]> =>
-  planViews(await readFields(db), isTakenAmong(await readRelations(db)));
-
-const isTakenAmong =
-  (relations: readonly Relation[]) =>
-  (name: string): boolean =>
-    relations.some((relation) => relation.name === name && !relation.isTyped);
-
-/** Compares the views that the catalogue requires with the existing views. */
-async function planChanges(db: Executor): Promise<ViewChange[]> {
+/** Returns the views that the catalogue wants, with what it and the schema have. */
+export async function plannedViews(db: Executor) {
   const fields = await readFields(db);
   const existing = await readRelations(db);
   const relations = new Map(existing.map((relation) => [relation.name, relation]));
+  const isTaken = (name: string) => relations.get(name)?.isTyped === false;
+  return { fields, relations, planned: planViews(fields, isTaken) };
+}
+
+/** Compares the views that the catalogue requires with the existing views. */
+async function planChanges(db: Executor): Promise<ViewChange[]> {
+  const { fields, relations, planned } = await plannedViews(db);
   const { zone, readers } = await readSession(db);
-  const planned = planViews(fields, isTakenAmong(existing));
   const changes: ViewChange[] = [];
   for (const [name, { isTyped }] of relations)
     if (isTyped && !planned.some((view) => view.name === name))
