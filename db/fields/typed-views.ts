@@ -157,7 +157,7 @@ function changeOf(
   const typeOf = new Map(actual.map(({ name, type }) => [name, type]));
   const name = qualified(view.name);
   const wanted = [
-    ...fixedColumns(view.of.key, view.path).map((name) => ({ name, type: typeOf.get(name) })),
+    ...fixedColumns(view.of.key, view.path).map(({ name }) => ({ name, type: typeOf.get(name) })),
     ...view.columns,
   ];
   const fits = actual.every(
