@@ -4,7 +4,7 @@ import { serverWaits } from '../contract/retry-policy.ts';
 import { withTimeout } from '../db/connection/with-timeout.ts';
 import { prepareFolder } from '../embedded/folder.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
-import { claimFolder, readRunning } from '../embedded/running.ts';
+import { readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import type { Settings } from './settings/settings.ts';
 import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
@@ -53,16 +53,6 @@ async function namesTemporalOf(dir: string): Promise<boolean> {
   const { connectOptions } = await import('./temporal/place.ts');
   const named = connectOptions({}).connectionOptions.address;
   return named?.replace(/^localhost:/, '127.0.0.1:') === address;
-}
-
-/**
- * Takes a lock in a folder for this process until it ends or releases the lock. If another process has it,
- * returns that process's pid.
- */
-export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
-  prepareFolder(resolve(dir));
-  const claim = claimFolder(resolve(dir), name);
-  return 'release' in claim ? claim : { heldBy: claim.heldBy.pid };
 }
 
 /** Opens what a command needs. It starts nothing that the environment names or that another process runs. */

@@ -20,7 +20,7 @@ import type { TemporalPlace } from './temporal/place.ts';
 import { applySchedules } from './temporal/schedules.ts';
 import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from './temporal/temporal.ts';
 import { workflowBundle as bundleOf } from './temporal/workflow-bundle.ts';
-import { openWarehouse } from './warehouse/warehouse.ts';
+import { openToWork } from './warehouse/warehouse.ts';
 import { runWorkers } from './worker.ts';
 
 const noCore: Pick<CoreMetrics, 'text'> = { text: async () => undefined };
@@ -46,7 +46,7 @@ export interface WorkerOverrides {
 
 /** Opens the pools of a worker: each kind of work has its own, and waits for no other's connections. */
 function openPools(settings: Settings, url: string, log: Logger) {
-  const open = (connections: number) => openWarehouse(settings, url, log, connections);
+  const open = (connections: number) => openToWork(settings, url, log, connections);
   return {
     warehouse: open(16),
     catchingUp: open(batches.catchUpConnections),

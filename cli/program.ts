@@ -2,7 +2,7 @@ import { Argument, Command, Option } from 'commander';
 import { readVersion } from '../app/process/version.ts';
 import { auditResources } from '../contract/endpoints.ts';
 import { parkingCodes } from '../contract/failures.ts';
-import { exportFormats, tracedKinds } from '../contract/names.ts';
+import { tracedKinds } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds } from '../contract/times.ts';
 import { atLeastOne, count, share, timeOrAgo, uuid, wait } from './arguments.ts';
@@ -134,16 +134,12 @@ function addLoad(program: Command): void {
   add(
     program,
     'backfill',
-    'Read everything that the service has, for all companies or some',
+    'Read everything that the service has, for all companies or one',
     'metersync backfill all --follow',
   )
     .argument('[scope]', 'all')
     .option('--company <id>', 'one company, by its id', uuid)
     .option('--external-id <id>', 'one company, by the id that you gave it')
-    .option(
-      '--companies-file <file>',
-      'any number of companies, by their ids, one on each line; - is standard input',
-    )
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
     .option('--run <id>', 'follow a run that was started before', uuid)
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
@@ -211,13 +207,10 @@ function addAnalyse(program: Command): void {
     'metersync export bills --out bills.parquet',
   )
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
-    .addOption(
-      new Option(
-        '--format <format>',
-        'format of the file; by default its extension decides (.csv or .parquet), and CSV without an extension',
-      ).choices(exportFormats),
+    .option(
+      '--out <file>',
+      'file to write, which ends in .csv or .parquet; - is CSV on standard output, the default',
     )
-    .option('--out <file>', 'file to write; - is standard output, the default')
     .option(
       '--spreadsheet',
       'CSV for spreadsheets: marked as UTF-8, with an apostrophe before texts that would run as formulas',

@@ -13,10 +13,6 @@ export type Content = Markup | Markup[] | string | number | null | undefined | f
 /** Text of others, in which nothing hides. */
 export const text = (value: string | null | undefined): string => visibleText(value ?? '');
 
-/** A text of metersync with commands between backticks. */
-export const prose = (words: string): Markup =>
-  html`${words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
-
 /** "3 minutes ago", with every digit of the time on hover; a dash without a time. */
 export function ago(at: string | null | undefined, now: number): Markup | string {
   if (at === null || at === undefined) return '–';

@@ -49,14 +49,13 @@ export function writeRunning(dir: string, running: Running): void {
 
 /**
  * Claims a data folder for this process, also after a process that has ended; if another process holds it,
- * returns that process. Claims of different names are independent.
+ * returns that process.
  * @throws EmbeddedError when nothing can be written there, as on a full disk
  */
 export function claimFolder(
   dir: string,
-  name = 'running.json',
 ): { running: Running; release(): void } | { heldBy: ProcessIdentity } {
-  const file = join(dir, name);
+  const file = runningFile(dir);
   const mine = `${file}.${process.pid}`;
   const owner = identify(process.pid);
   const running: Running = { state: 'starting', owner, dir: realpathSync(dir), servers: {}, addresses: {} };
@@ -65,11 +64,11 @@ export function claimFolder(
     for (;;) {
       // A link appears together with its content, so nobody can read a claim before it is written.
       if (linkUnlessThere(mine, file)) return { running, release: () => rmSync(file, { force: true }) };
-      const heldBy = holderOf(dir, name);
+      const heldBy = holderOf(dir);
       if (heldBy !== undefined) return { heldBy };
       // Checked again once it is out of the way, as another process may just have claimed the folder.
       if (existsSync(file)) renameSync(file, `${mine}.stale`);
-      if (holderOf(dir, `${name}.${process.pid}.stale`)) linkUnlessThere(`${mine}.stale`, file);
+      if (holderOf(dir, `running.json.${process.pid}.stale`)) linkUnlessThere(`${mine}.stale`, file);
     }
   } catch (error) {
     throw new EmbeddedError(`The data folder ${dir} cannot be written: ${(error as Error).message}`);
@@ -78,7 +77,7 @@ export function claimFolder(
   }
 }
 
-/** Finds the process that holds a claim now, if any. */
+/** Finds the process that holds a folder now, if any. */
 export function holderOf(dir: string, name?: string): ProcessIdentity | undefined {
   const owner = readRunning(dir, name)?.owner;
   return owner !== undefined && isRunning(owner) ? owner : undefined;

@@ -1,5 +1,5 @@
 import type { AlarmType } from './finding-type.ts';
-import { increase, max, min, noneReady, ofOurs, ourIncrease, share, sum } from './promql.ts';
+import { increase, max, min, noneReady, ourIncrease, share } from './promql.ts';
 
 const answers = 'metersync_receiver_answers_total';
 const taskFailures = 'temporal_workflow_task_execution_failed_total';
@@ -77,45 +77,6 @@ export const prometheusFindings = {
     ],
     todo: 'Run only workers of the version on which the workflow ran before. If this happened after an upgrade, report it. A backfill can also be terminated and started again.',
   },
-  TooLarge: {
-    name: 'workflows',
-    severity: 'page',
-    means: 'A workflow sent a message to Temporal that is larger than Temporal accepts.',
-    promql: `${ourIncrease(`${taskFailures}{failure_reason="GrpcMessageTooLarge"}`, 5)} > 0`,
-    forMinutes: 1,
-    causes: ['This is a defect of metersync, which limits the size of groups and results.'],
-    todo: 'Report it with the workflow’s id from the log. Events stay in Temporal.',
-  },
-  SlowPickUp: {
-    name: 'workers',
-    severity: 'ticket',
-    means: 'Groups of events wait longer than 5 s for a worker.',
-    promql: `histogram_quantile(0.99, ${sum('rate(temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="metersync-events"}[5m])', 'le')}) > 5`,
-    forMinutes: 5,
-    causes: ['All slots are taken (`temporal_worker_task_slots_available` is 0), or Temporal is slow.'],
-    todo: 'Run another worker.',
-  },
-  SlotsFull: {
-    name: 'workers',
-    severity: 'ticket',
-    means: 'All slots of the workers for events are taken.',
-    promql: `${max('temporal_worker_task_slots_available{task_queue="metersync-events"}', 'worker_type')} < 1`,
-    forMinutes: 10,
-    causes: [
-      'Activities are slow: `metersync_warehouse_pool_connections{state="waiting"}` is above 0, or ServiceFailing is open.',
-      'Activities are not slow, but more work arrives than the workers can take.',
-    ],
-    todo: 'Fix what is slow, or run another worker.',
-  },
-  StartsThrottled: {
-    name: 'Temporal',
-    severity: 'page',
-    means: 'Temporal refuses to start workflows because its namespace has reached a limit.',
-    promql: `${ourIncrease('temporal_request_failure_total{status_code="RESOURCE_EXHAUSTED",operation=~"StartWorkflowExecution|SignalWithStartWorkflowExecution"}', 5)} > 0`,
-    forMinutes: 5,
-    causes: ['The limit is on requests per second, or on the size of histories.'],
-    todo: 'Raise the limit, or ask for a higher one.',
-  },
   ScheduleMissed: {
     name: 'schedule',
     severity: 'ticket',
@@ -138,26 +99,5 @@ export const prometheusFindings = {
       'Result `unreadable`: an answer does not have the form that the endpoint catalogue describes.',
     ],
     todo: 'Ask the operator of the service. Meanwhile nothing is given up.',
-  },
-  PoolWaiting: {
-    name: 'warehouse',
-    severity: 'ticket',
-    means: 'Work waits for a connection to Postgres.',
-    promql: `${max('metersync_warehouse_pool_connections{state="waiting"}')} > 0`,
-    forMinutes: 10,
-    causes: [
-      '`pg_stat_activity` shows a lock. End the session that holds it.',
-      'If there is no lock, Postgres is slow. Check its disk and processor.',
-    ],
-    todo: 'Fix what is slow. More workers do not help, because they would wait, too.',
-  },
-  EventLoopSlow: {
-    name: 'processor',
-    severity: 'ticket',
-    means: 'The event loop of a process is blocked for more than half a second at a time.',
-    promql: `${max(ofOurs('nodejs_eventloop_lag_p99_seconds'))} > 0.5`,
-    forMinutes: 10,
-    causes: ['The processor is busy.', 'Memory is short: `nodejs_heap_size_used_bytes` is near the limit.'],
-    todo: 'Give the process more processor time or memory, or run another process.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;

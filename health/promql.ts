@@ -9,7 +9,7 @@ const aggregated =
 /** Aggregate the series of a deployment by labels. */
 export const max = aggregated('max');
 export const min = aggregated('min');
-export const sum = aggregated('sum');
+const sum = aggregated('sum');
 
 export const increase = (series: string, minutes: number): string => sum(`increase(${series}[${minutes}m])`);
 
@@ -26,9 +26,6 @@ export const noneReady = (part: string): string => {
   return `${max(`${series} or 0 * last_over_time(${series}[1d])`)} < 1 or ${nobodyReports(series)}`;
 };
 
-/** Limits a series that other programs export, too, to metersync's processes. */
-export const ofOurs = (series: string): string =>
-  `${series} and on (${deployment.join(', ')}, instance) metersync_build_info`;
-
+/** The same for a series that other programs export, too: only of metersync's processes. */
 export const ourIncrease = (series: string, minutes: number): string =>
-  sum(ofOurs(`increase(${series}[${minutes}m])`));
+  sum(`increase(${series}[${minutes}m]) and on (${deployment.join(', ')}, instance) metersync_build_info`);

@@ -45,7 +45,7 @@ export const runFindings = {
     ),
     forMinutes: 0,
     causes: ['`metersync backfill --run ID` shows the error of each part.'],
-    todo: 'If the run is partial or failed, fix the cause, then run `metersync backfill all`, with `--companies-file FILE` for some companies only. If it is suspect, the listing changed during the run, showed an older state or was empty: run it again when the service is quiet.',
+    todo: 'If the run is partial or failed, fix the cause, then run `metersync backfill all`, or `metersync resume` for what failed. If it is suspect, the listing changed during the run, showed an older state or was empty: run it again when the service is quiet.',
   },
   RunOverdue: {
     name: 'next run',

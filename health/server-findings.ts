@@ -103,12 +103,14 @@ export const serverFindings = {
       return foundIf(workflows > 0, {
         saw: `tasks of ${countedToMax(workflows, 'workflow')} keep failing, so these workflows do not continue`,
         counts: { workflows },
-        todo: 'Run metersync doctor; see WorkflowsStuck in docs/runbooks.md.',
+        todo: 'Their failures are on Temporal’s web page and in the log of the workers; see WorkflowsStuck in docs/runbooks.md.',
       });
     }),
     forMinutes: 10,
     causes: [
-      'NonDeterminism or TooLarge is open.',
+      'NonDeterminism is open: the new version changed a workflow.',
+      'The failure has a code of docs/reference/failures.md, for example PAYLOAD_REFUSED.',
+      'The failure says that a message is too large. This is a defect of metersync: report it.',
       'Temporal’s web page shows the failures of these workflows: filter by `TemporalReportedProblems`.',
     ],
     todo: 'Fix the cause that the failure names.',

@@ -43,14 +43,21 @@ set
     r.unusable
   from ({{bills documents="utility.documents" at="null" more=", n.raw"}}) b
     cross join lateral (
+      -- The whole record, in one piece: else Postgres would decompress it for each field.
+      select b.raw #> '{}' as record
+      offset 0
+    ) one
+    cross join lateral (
       select
-        metersync.elements(b.raw -> 'lineItems') as line_items,
-        metersync.elements(b.raw -> 'usageData') as usage_data,
+        metersync.elements(record -> 'lineItems') as line_items,
+        metersync.elements(record -> 'usageData') as usage_data,
         -- Text too long for metersync.number_of to read as an amount.
-        array(
-          select field
-          from unnest(array['currentCharges', 'totalCharges']) as field
-          where length(b.raw ->> field) > 200
+        array_remove(
+          array[
+            case when length(record ->> 'currentCharges') > 200 then 'currentCharges' end,
+            case when length(record ->> 'totalCharges') > 200 then 'totalCharges' end
+          ],
+          null
         ) as unusable
       offset 0
     ) r

@@ -263,26 +263,17 @@ set
       group by meter_id
       having count(days) >= 2
     ),
-    meters as materialized (
-      select
-        id,
-        datasource_type
-      from utility.meters
-      where company_id = company
-        and deleted_at is null
-    ),
     without_record as (
-      -- A record that is not the company's own is looked up: it may be another's.
+      -- The document or meter may be another company's.
       select
         u.id,
         case
           when b.bill_id is null
             and d.id is null then u.document_id
         end as document,
-        case when own.id is null and m.id is null then u.meter_id end as meter
+        case when m.id is null then u.meter_id end as meter
       from utility.usage_data u
         left join bills b on b.bill_id = u.document_id
-        left join meters own on own.id = u.meter_id
         left join lateral (
           select d.id
           from utility.documents d
@@ -294,8 +285,7 @@ set
         left join lateral (
           select m.id
           from utility.meters m
-          where own.id is null
-            and m.id = u.meter_id
+          where m.id = u.meter_id
             and m.deleted_at is null
           offset 0
         ) m on true
@@ -528,23 +518,25 @@ set
     id,
     datasource_type,
     jsonb_build_object('datasource_type', datasource_type)
-  from meters
-  where datasource_type not in (
-    'ELECTRICITY',
-    'GAS',
-    'WATER',
-    'DISTRICT',
-    'WASTE',
-    'FUEL',
-    'MISC',
-    'REFRIGERANT',
-    'SOLAR',
-    'TELECOM',
-    'SEWER',
-    'STEAM',
-    'CHILLED_WATER',
-    'HOT_WATER'
-  )
+  from utility.meters
+  where company_id = company
+    and deleted_at is null
+    and datasource_type not in (
+      'ELECTRICITY',
+      'GAS',
+      'WATER',
+      'DISTRICT',
+      'WASTE',
+      'FUEL',
+      'MISC',
+      'REFRIGERANT',
+      'SOLAR',
+      'TELECOM',
+      'SEWER',
+      'STEAM',
+      'CHILLED_WATER',
+      'HOT_WATER'
+    )
   union all
   select
     'unusable_amount',

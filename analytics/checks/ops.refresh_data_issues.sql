@@ -118,7 +118,8 @@ begin
             and i.subject = f.subject
           offset 0
         ) i on true
-    ), seen as (
+    ), changed as (
+      -- Most issues are as they were. When they were last seen is kept to the day.
       update ops.data_issues i
       set
         last_seen_at = clock_timestamp(),
@@ -128,7 +129,10 @@ begin
       from known k
       where i.id = k.id
         and i.closed_reason is null
-      returning i.id
+        and (
+          i.last_seen_at < current_date
+          or (i.company_id, i.severity, i.evidence) is distinct from (company, k.severity, k.evidence)
+        )
     ), fresh as (
       -- Another company may have had the issue, because a record that moves is checked for both
       -- companies.
@@ -157,7 +161,7 @@ begin
     select
       (select count(*) from fresh) as opened,
       (select count(*) from gone) as closed,
-      (select count(*) from seen) as still_open
+      (select count(id) from known) as still_open
     into refreshed;
     opened := opened + refreshed.opened;
     closed := closed + refreshed.closed;
@@ -167,5 +171,6 @@ begin
 end
 $$;
 comment on function ops.refresh_data_issues is 'Runs the checks of the given kinds for companies. Opens an issue for new evidence, keeps issues whose evidence is still there, and closes the others. Checks that are turned off open no issues, and their open issues are closed, for all companies. An issue that returns is a new row.';
+comment on column ops.data_issues.last_seen_at is 'When a check last found it, to the day, or found other evidence.';
 -- New versions of views and checks may find something else, so everything is checked again.
 delete from metersync.data_checks;

@@ -25,7 +25,8 @@ create or replace function analytics.read_bill (raw jsonb) returns table (
   file_name text,
   job_id text,
   audit_trail_url text,
-  usage_rows integer
+  usage_rows integer,
+  commodity text
 ) language sql stable parallel safe
 begin atomic
 select
@@ -70,14 +71,19 @@ select
   nullif(r.file_name, ''),
   nullif(r.job_id, ''),
   nullif(r.audit_trail_url, ''),
-  jsonb_array_length(metersync.elements (r.usage_data))
+  jsonb_array_length(metersync.elements (r.usage_data)),
+  -- The first commodity that it bills.
+  (
+    select
+      min(u ->> 'datasourceType')
+    from
+      jsonb_array_elements(metersync.elements (r.usage_data)) u
+  )
 from
   (
-    -- In one piece: else Postgres would decompress the record for each field.
+    -- The whole record, in one piece: else Postgres would decompress it for each field.
     select
-      case
-        when jsonb_typeof(raw) = 'object' then raw || '{}'
-      end as record
+      raw #> '{}' as record
     offset
       0
   ) one

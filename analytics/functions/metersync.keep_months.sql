@@ -23,9 +23,7 @@ set
 set
   plan_cache_mode = force_generic_plan as $$
 declare
-  changed uuid;
   concerned uuid[];
-  company uuid;
   all_changed_at timestamptz;
   kept integer := 0;
 begin
@@ -49,22 +47,28 @@ begin
   end if;
 
   loop
-    select company_id
-    into changed
-    from metersync.company_changes
-    where not is_kept
-      and changed_at < now()
-      and company_id is not null
-    order by changed_at
-    limit 1;
-    exit when not found;
+    -- Some at a time, because a statement for each of many small companies takes longer than they do.
+    select array_agg(distinct company_id)
+    into concerned
+    from (
+      select company_id
+      from metersync.company_changes
+      where not is_kept
+        and changed_at < now()
+        and company_id is not null
+      order by changed_at
+      limit 20
+    ) changed;
+    exit when concerned is null;
     -- Months also depend on records of other companies if a company's records name them. All of
-    -- these companies are computed together, once. They are looked for again after their notes are
+    -- these companies are computed together, once. They are looked for after their notes are
     -- deleted, because a change that was noted may have added more of them.
     loop
+      delete from metersync.company_changes where company_id = any (concerned) and not is_kept;
+      exit when not found;
       with recursive
         group_of_changed (company_id) as (
-          select changed
+          select unnest(concerned)
           union
           select n.company_id
           from group_of_changed c
@@ -95,23 +99,20 @@ begin
       select array_agg(company_id)
       into concerned
       from group_of_changed;
-      delete from metersync.company_changes where company_id = any (concerned) and not is_kept;
-      exit when not found;
     end loop;
 
-    foreach company in array concerned loop
-      delete from metersync.monthly_usage where company_id = company;
-      insert into metersync.monthly_usage
-      select * from metersync.monthly_usage_now where company_id = company;
+    delete from metersync.monthly_usage where company_id = any (concerned);
+    insert into metersync.monthly_usage
+    select * from metersync.monthly_usage_now where company_id = any (concerned);
 
-      delete from metersync.monthly_cost where company_id = company;
-      insert into metersync.monthly_cost
-      select * from metersync.monthly_cost_now where company_id = company;
+    delete from metersync.monthly_cost where company_id = any (concerned);
+    insert into metersync.monthly_cost
+    select * from metersync.monthly_cost_now where company_id = any (concerned);
 
-      delete from metersync.company_changes where company_id = company and is_kept;
-      insert into metersync.company_changes (company_id, is_kept) values (company, true);
-      kept := kept + 1;
-    end loop;
+    delete from metersync.company_changes where company_id = any (concerned) and is_kept;
+    insert into metersync.company_changes (company_id, is_kept)
+    select unnest(concerned), true;
+    kept := kept + cardinality(concerned);
     exit when clock_timestamp() > now() + budget;
   end loop;
   return kept;

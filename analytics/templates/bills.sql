@@ -22,7 +22,21 @@ with
         select
           case
             when d.revised_document_id is not null
-            and d.deleted_at is null then analytics.superseded_by (d.id, {{at}})
+            and d.deleted_at is null then coalesce(
+              -- Most links lead to a document that counts: then nothing has to follow the chain.
+              (
+                select
+                  n.id
+                from
+                  utility.documents n
+                where
+                  {{at}} is null
+                  and n.id = d.revised_document_id
+                  and n.revised_document_id is null
+                  and n.deleted_at is null
+              ),
+              analytics.superseded_by (d.id, {{at}})
+            )
           end as superseded_by
         offset
           0
@@ -50,14 +64,6 @@ with
       end as is_effective,
       b.*,
       coalesce(b.account_number, j.bill_id::text) as account,
-      -- The first commodity that it bills: a bill for water is not a neighbour of a bill for
-      -- electricity.
-      (
-        select
-          min(u ->> 'datasourceType')
-        from
-          jsonb_array_elements(metersync.elements (j.raw -> 'usageData')) as u
-      ) as commodity,
       p.period_start,
       p.period_end
     from
@@ -75,6 +81,7 @@ with
     select
       *,
       coalesce(
+        -- A bill for water is not a neighbour of a bill for electricity.
         period_end > period_start
         and period_end = min(period_start) over (
           partition by

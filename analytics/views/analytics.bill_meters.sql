@@ -3,7 +3,7 @@
 -- unit. Lines with a quantity are divided by use in standard units: lines of a commodity among its
 -- meters, and others among meters with usage in the line's unit. The rest is divided equally. The
 -- parts are scaled to the cost of the bill, and add up to it exactly: each is the difference of two
--- rounded running sums.
+-- rounded running sums. Lines are read only for bills with several meters, once for each bill.
 create or replace view analytics.bill_meters as
 with
   usage_of_bills as (
@@ -22,8 +22,7 @@ with
           max(upper(known_period))
         )
       end as period,
-      meter_id is not null
-      and coalesce(bool_or(greatest(billed_demand, demand_kw, demand_kva, demand_kvar) > 0), false) as has_demand,
+      coalesce(bool_or(greatest(billed_demand, demand_kw, demand_kva, demand_kvar) > 0), false) as has_demand,
       max(demand_kw) filter (
         where
           demand_kw > 0
@@ -53,12 +52,7 @@ with
       max(standard_units) filter (
         where
           not metersync.is_power (dimension)
-      ) as last_units,
-      count(meter_id) over (
-        partition by
-          company_id,
-          bill_id
-      ) as meters
+      ) as last_units
     from
       analytics.usage
       cross join lateral (
@@ -75,35 +69,6 @@ with
       bill_id,
       meter_id
   ),
-  -- In the first unit in which each meter with demand has it: kW before kVA before kVAR.
-  demanding_meters as (
-    select
-      *,
-      case
-        when not has_demand then null
-        when bool_and(demand_kw is not null) filter (
-          where
-            has_demand
-        ) over bill then demand_kw
-        when bool_and(demand_kva is not null) filter (
-          where
-            has_demand
-        ) over bill then demand_kva
-        when bool_and(demand_kvar is not null) filter (
-          where
-            has_demand
-        ) over bill then demand_kvar
-        else 1
-      end as demand
-    from
-      usage_of_bills
-    window
-      bill as (
-        partition by
-          company_id,
-          bill_id
-      )
-  ),
   -- A union instead of a join: if the planner expects few bills, it computes the other side of a
   -- join again for each of them.
   bills_and_meters as (
@@ -115,8 +80,6 @@ with
       provider,
       account_number,
       invoice_id,
-      null::text as meter_id,
-      null::text as datasource_type,
       coalesce(
         period,
         case
@@ -126,13 +89,13 @@ with
       currency,
       cost,
       cost_source,
-      null::numeric as demand,
-      null::numeric as used,
-      null::text[] as own_units,
-      null::numeric[] as amounts,
+      null::text as meter_id,
+      null::uuid as site_of_meter,
+      null::text as datasource_type,
+      null::daterange as days,
       null::numeric as usage,
       null::text as units,
-      null::bigint as meters
+      null::record as weights
     from
       analytics.bills
     union all
@@ -140,268 +103,328 @@ with
       company_id,
       bill_id,
       false,
-      site_id,
+      null,
+      null,
+      null,
+      null,
+      null,
       null,
       null,
       null,
       meter_id,
+      site_id,
       datasource_type,
       period,
-      null,
-      null,
-      null,
-      demand,
-      used,
-      own_units,
-      amounts,
       case
         when first_units = last_units then usage
       end,
       case
         when first_units = last_units then first_units
       end,
-      meters
+      row (
+        meter_id,
+        datasource_type,
+        has_demand,
+        demand_kw,
+        demand_kva,
+        demand_kvar,
+        used,
+        own_units,
+        amounts
+      )
     from
-      demanding_meters
+      usage_of_bills
   ),
-  joined as (
+  -- Usage without a meter comes after the meters, and the row of the bill last.
+  bills_with_meters as (
     select
       company_id,
       bill_id,
-      is_bill,
-      coalesce(site_id, first_value(site_id) over bill) as site_id,
-      first_value(provider) over bill as provider,
-      first_value(account_number) over bill as account_number,
-      first_value(invoice_id) over bill as invoice_id,
-      meter_id,
-      datasource_type,
-      coalesce(period, first_value(period) over bill) as period,
-      first_value(currency) over bill as currency,
-      first_value(cost) over bill as cost,
-      first_value(cost_source) over bill as cost_source,
-      first_value(is_bill) over bill as has_bill,
-      demand,
-      used,
-      own_units,
-      amounts,
-      usage,
-      units,
-      meters,
-      count(*) over (
-        partition by
-          company_id,
-          bill_id
-      ) as rows
+      (
+        array_agg(site_id) filter (
+          where
+            is_bill
+        )
+      ) [1] as site_id,
+      max(provider) as provider,
+      max(account_number) as account_number,
+      max(invoice_id) as invoice_id,
+      (
+        array_agg(period) filter (
+          where
+            is_bill
+        )
+      ) [1] as period,
+      max(currency) as currency,
+      max(cost) as cost,
+      max(cost_source) as cost_source,
+      count(meter_id) as places,
+      array_agg(
+        meter_id
+        order by
+          meter_id,
+          is_bill
+      ) as meter_ids,
+      array_agg(
+        site_of_meter
+        order by
+          meter_id,
+          is_bill
+      ) as sites,
+      array_agg(
+        datasource_type
+        order by
+          meter_id,
+          is_bill
+      ) as datasource_types,
+      array_agg(
+        days
+        order by
+          meter_id,
+          is_bill
+      ) as periods,
+      array_agg(
+        usage
+        order by
+          meter_id,
+          is_bill
+      ) as usages,
+      array_agg(
+        units
+        order by
+          meter_id,
+          is_bill
+      ) as units,
+      array_agg(
+        weights
+        order by
+          meter_id,
+          is_bill
+      ) as weights
     from
       bills_and_meters
-    window
-      bill as (
-        partition by
-          company_id,
-          bill_id
-        order by
-          is_bill desc
-      )
-  ),
-  line_parts as (
-    select
-      m.*,
-      l.seq,
-      l.amount,
-      case
-        when l.is_demand then m.demand
-        when not l.is_by_use then 1
-        when l.datasource_type is null then (
-          select
-            sum(u.amount)
-          from
-            unnest(m.own_units, m.amounts) as u (units, amount)
-          where
-            u.units is not distinct from l.units
-        )
-        when l.datasource_type = m.datasource_type then m.used
-      end as part
-    from
-      joined m
-      -- Documents are read only for bills with several meters. For others there is nothing to
-      -- divide.
-      left join lateral (
-        select
-          i.seq,
-          metersync.number_of (i.item ->> 'totalCharge') as amount,
-          f.is_demand,
-          i.item ->> 'quantity' is not null as is_by_use,
-          metersync.line_commodity (
-            i.item ->> 'electricityChargeType',
-            i.item ->> 'gasChargeType',
-            f.is_demand,
-            i.item ->> 'electricityTimeOfUse'
-          ) as datasource_type,
-          i.item ->> 'quantityUnits' as units
-        from
-          utility.documents d
-          cross join jsonb_array_elements(metersync.elements (d.raw -> 'lineItems')) with ordinality as i (item, seq)
-          cross join lateral (
-            select
-              metersync.boolean_of (i.item ->> 'electricityIsDemand') as is_demand
-          ) f
-        where
-          d.id = m.bill_id
-          and m.meters > 1
-          and metersync.is_current_line (i.item ->> 'billingPeriod')
-        offset
-          0
-      ) l on true
-    where
-      m.has_bill
-      and case
-        when m.is_bill then m.rows = 1
-        else m.meter_id is not null
-        or m.meters = 0
-      end
-  ),
-  line_shares as (
-    select
-      *,
-      sum(part) over (
-        partition by
-          company_id,
-          bill_id,
-          seq
-      ) as parts
-    from
-      line_parts
-  ),
-  charged as (
-    select
-      bill_id,
-      company_id,
-      site_id,
-      provider,
-      account_number,
-      invoice_id,
-      meter_id,
-      datasource_type,
-      currency,
-      period,
-      cost,
-      cost_source,
-      usage,
-      units,
-      sum(
-        amount * case
-          when parts > 0 then coalesce(part, 0) / parts
-          else 1.0 / greatest(meters, 1)
-        end
-      ) as charged
-    from
-      line_shares
     group by
       company_id,
-      bill_id,
-      meter_id,
-      site_id,
-      provider,
-      account_number,
-      invoice_id,
-      datasource_type,
-      currency,
-      period,
-      cost,
-      cost_source,
-      usage,
-      units
-  ),
-  placed as (
-    select
-      *,
-      row_number() over meters_so_far as place,
-      count(*) over bill as places,
-      sum(charged) over meters_so_far as charged_through,
-      sum(charged) over bill as charged_total,
-      bool_and(coalesce(charged >= 0, false)) over bill
-      and sum(charged) over bill > 0 as is_by_lines
-    from
-      charged
-    window
-      bill as (
-        partition by
-          company_id,
-          bill_id
-      ),
-      meters_so_far as (
-        bill
-        order by
-          meter_id
-      )
-  ),
-  weighed as (
-    select
-      *,
-      case
-        when is_by_lines then charged
-        else 1
-      end as weight,
-      case
-        when is_by_lines then charged_through
-        else place
-      end as weight_through,
-      case
-        when is_by_lines then charged_total
-        else places
-      end as weight_total
-    from
-      placed
-  ),
-  shared as (
-    select
-      *,
-      case
-        when places = 1 then cost
-        else case
-          when place = places then cost
-          else round(cost * weight_through / weight_total, greatest(scale(cost), 2))
-        end - case
-          when place = 1 then 0
-          else round(cost * (weight_through - weight) / weight_total, greatest(scale(cost), 2))
-        end
-      end as part
-    from
-      weighed
+      bill_id
+    having
+      bool_or(is_bill)
   )
 select
-  p.bill_id,
-  p.company_id,
+  b.bill_id,
+  b.company_id,
   c.name as company,
-  p.site_id,
+  coalesce(m.site_id, b.site_id) as site_id,
   s.name as site,
-  p.provider,
-  p.account_number,
-  p.invoice_id,
-  p.meter_id,
-  metersync.meter_number (m.raw) as meter_number,
-  p.datasource_type as commodity,
+  b.provider,
+  b.account_number,
+  b.invoice_id,
+  m.meter_id,
+  metersync.meter_number (u.raw) as meter_number,
+  m.datasource_type as commodity,
   p.period,
   lower(p.period) as first_day,
   upper(p.period) - 1 as last_day,
-  p.usage,
-  p.units,
-  p.part as cost,
-  p.currency,
-  round(p.part / nullif(p.usage, 0), 6) as cost_per_unit,
+  m.usage,
+  m.units,
+  p.cost,
+  b.currency,
+  round(p.cost / nullif(m.usage, 0), 6) as cost_per_unit,
   case
-    when p.meter_id is null then 'none'
-    when p.places = 1 then 'direct'
-    when p.is_by_lines then 'line_items'
+    when b.places = 0 then 'none'
+    when b.places = 1 then 'direct'
+    when d.is_by_lines then 'line_items'
     else 'equal'
   end as allocation_method,
-  p.cost as bill_cost,
-  p.cost_source
+  b.cost as bill_cost,
+  b.cost_source
 from
-  shared p
-  left join utility.companies c on c.id = p.company_id
-  left join utility.sites s on s.id = p.site_id
-  left join utility.meters m on m.id = p.meter_id
+  bills_with_meters b
+  left join lateral (
+    select
+      *
+    from
+      (
+        with
+          lines as (
+            select
+              i.seq,
+              metersync.number_of (i.item ->> 'totalCharge') as amount,
+              f.is_demand,
+              i.item ->> 'quantity' is not null as is_by_use,
+              metersync.line_commodity (
+                i.item ->> 'electricityChargeType',
+                i.item ->> 'gasChargeType',
+                f.is_demand,
+                i.item ->> 'electricityTimeOfUse'
+              ) as datasource_type,
+              i.item ->> 'quantityUnits' as units
+            from
+              utility.documents d
+              cross join jsonb_array_elements(metersync.elements (d.raw -> 'lineItems')) with ordinality as i (item, seq)
+              cross join lateral (
+                select
+                  metersync.boolean_of (i.item ->> 'electricityIsDemand') as is_demand
+              ) f
+            where
+              d.id = b.bill_id
+              and metersync.is_current_line (i.item ->> 'billingPeriod')
+          ),
+          -- Demand is in the first unit in which each meter with demand has it: kW before kVA before
+          -- kVAR.
+          meters as (
+            select
+              w.*,
+              row_number() over (
+                order by
+                  meter_id
+              ) as place,
+              case
+                when not has_demand then null
+                when bool_and(demand_kw is not null) filter (
+                  where
+                    has_demand
+                ) over () then demand_kw
+                when bool_and(demand_kva is not null) filter (
+                  where
+                    has_demand
+                ) over () then demand_kva
+                when bool_and(demand_kvar is not null) filter (
+                  where
+                    has_demand
+                ) over () then demand_kvar
+                else 1
+              end as demand
+            from
+              unnest(b.weights) as w (
+                meter_id text,
+                datasource_type text,
+                has_demand boolean,
+                demand_kw numeric,
+                demand_kva numeric,
+                demand_kvar numeric,
+                used numeric,
+                own_units text[],
+                amounts numeric[]
+              )
+            where
+              meter_id is not null
+          ),
+          line_parts as (
+            select
+              m.place,
+              l.seq,
+              l.amount,
+              case
+                when l.is_demand then m.demand
+                when not l.is_by_use then 1
+                when l.datasource_type is null then (
+                  select
+                    sum(u.amount)
+                  from
+                    unnest(m.own_units, m.amounts) as u (units, amount)
+                  where
+                    u.units is not distinct from l.units
+                )
+                when l.datasource_type = m.datasource_type then m.used
+              end as part
+            from
+              (
+                select
+              ) one
+              left join lines l on true
+              cross join meters m
+          ),
+          line_shares as (
+            select
+              *,
+              sum(part) over (
+                partition by
+                  seq
+              ) as parts
+            from
+              line_parts
+          ),
+          charged as (
+            select
+              place,
+              sum(
+                amount * case
+                  when parts > 0 then coalesce(part, 0) / parts
+                  else 1.0 / b.places
+                end
+              ) as charged
+            from
+              line_shares
+            group by
+              place
+          ),
+          placed as (
+            select
+              *,
+              sum(charged) over (
+                order by
+                  place
+              ) as charged_through,
+              sum(charged) over () as charged_total,
+              bool_and(coalesce(charged >= 0, false)) over ()
+              and sum(charged) over () > 0 as is_by_lines
+            from
+              charged
+          ),
+          weighed as (
+            select
+              place,
+              is_by_lines,
+              case
+                when is_by_lines then charged
+                else 1
+              end as weight,
+              case
+                when is_by_lines then charged_through
+                else place
+              end as weight_through,
+              case
+                when is_by_lines then charged_total
+                else b.places
+              end as weight_total
+            from
+              placed
+          )
+        select
+          bool_and(is_by_lines) as is_by_lines,
+          array_agg(
+            case
+              when place = b.places then b.cost
+              else round(b.cost * weight_through / weight_total, greatest(scale(b.cost), 2))
+            end - case
+              when place = 1 then 0
+              else round(b.cost * (weight_through - weight) / weight_total, greatest(scale(b.cost), 2))
+            end
+            order by
+              place
+          ) as costs
+        from
+          weighed
+      ) division
+    where
+      b.places > 1
+    offset
+      0
+  ) d on true
+  cross join lateral unnest(b.meter_ids, b.sites, b.datasource_types, b.periods, b.usages, b.units) with ordinality as m (meter_id, site_id, datasource_type, period, usage, units, place)
+  cross join lateral (
+    select
+      coalesce(m.period, b.period) as period,
+      case
+        when b.places > 1 then d.costs[m.place]
+        else b.cost
+      end as cost
+  ) p
+  left join utility.companies c on c.id = b.company_id
+  left join utility.sites s on s.id = coalesce(m.site_id, b.site_id)
+  left join utility.meters u on u.id = m.meter_id
+where
+  m.place <= greatest(b.places, 1)
 order by
   uuid_hash (bill_id);
 comment on view analytics.bill_meters is 'One row for each bill and meter on it, with what was used and what it cost. Costs add up to the bill exactly.';

@@ -46,9 +46,9 @@ with
       u.usage_units,
       u.is_estimated,
       u.exclusion as is_excluded,
-      coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type,
+      coalesce(u.net_metering_type, m.net_metering_type) as net_metering_type,
       u.billed_demand,
-      d.api_version as bill_api_version,
+      d.demand_meters,
       u.raw,
       u.created,
       u.updated,
@@ -59,11 +59,24 @@ with
         select
           created,
           site_id,
-          api_version,
+          -- Bills of older versions have no demand meters.
+          case
+            when api_version not in ('v2', 'v2.1') then raw -> 'demandMeters'
+          end as demand_meters,
           case
             when deleted_at is not null then true
             when revised_document_id is null then false
-            else analytics.superseded_by (id) is not null
+            -- Most links lead to a document that counts: then nothing has to follow the chain.
+            else exists (
+              select
+              from
+                utility.documents n
+              where
+                n.id = documents.revised_document_id
+                and n.revised_document_id is null
+                and n.deleted_at is null
+            )
+            or analytics.superseded_by (id) is not null
           end as is_gone
         from
           utility.documents
@@ -72,7 +85,18 @@ with
         offset
           0
       ) d on true
-      left join utility.meters m on m.id = u.meter_id
+      left join lateral (
+        select
+          site_id,
+          datasource_type,
+          raw ->> 'netMeteringType' as net_metering_type
+        from
+          utility.meters
+        where
+          id = u.meter_id
+        offset
+          0
+      ) m on true
     where
       u.deleted_at is null
       and d.is_gone is not true
@@ -92,20 +116,45 @@ with
         when end_date - start_date >= 65 then 'too_long'
         else 'ok'
       end as date_quality,
-      -- Bills of older versions have no demand meters.
+      -- The highest demand in kW, kVA and kVAR. A demand that names no usage counts for each record
+      -- of electricity. Contracted or allotted capacity was not measured, so it is not a peak.
       case
-        when coalesce(bill_api_version, 'v2') not in ('v2', 'v2.1') then (
+        when demand_meters -> 0 is not null then (
           select
-            analytics.read_demand (d.raw, s.usage_id, s.own_commodity = 'ELECTRICITY')
+            array[
+              max(measured.demand) filter (
+                where
+                  measured.dimension = 'power'
+              ),
+              max(measured.demand) filter (
+                where
+                  measured.dimension = 'apparent power'
+              ),
+              max(measured.demand) filter (
+                where
+                  measured.dimension = 'reactive power'
+              )
+            ]
           from
-            utility.documents d
-          where
-            d.id = s.bill_id
-            and d.raw -> 'demandMeters' -> 0 is not null
+            (
+              select
+                f.dimension,
+                metersync.number_of (d ->> 'demandUsage') * f.factor as demand
+              from
+                jsonb_array_elements(metersync.elements (demand_meters)) d
+                join ops.unit_factors f on f.units = d ->> 'demandUsageUnits'
+                and f.datasource_type = ''
+              where
+                case
+                  when d -> 'usageDataIds' -> 0 is null then own_commodity = 'ELECTRICITY'
+                  else d -> 'usageDataIds' ? usage_id::text
+                end
+                and upper(coalesce(d ->> 'demandType', '')) not in ('CONTRACT', 'UCAP', 'ICAP', 'TRANSMISSION')
+            ) measured
         )
       end as demand
     from
-      standardized s
+      standardized
   ),
   neighboured as (
     select

@@ -14,6 +14,14 @@ export const openWarehouse = (settings: Settings, url: string, log: Logger, max 
   open(settings, url, log, { max });
 
 /**
+ * Opens the warehouse for a worker, which sends the same statements again and again: Postgres keeps one plan of
+ * each. By default it plans for the values whenever it takes that plan for the cheaper one, and so planned every
+ * upsert again.
+ */
+export const openToWork = (settings: Settings, url: string, log: Logger, max: number): Warehouse =>
+  open(settings, url, log, { max, session: '-c plan_cache_mode=force_generic_plan' });
+
+/**
  * Opens the warehouse to ask whether it is healthy, for a person who waits: Postgres has to answer soon. A
  * free connection is waited for as shortly, so it is only for few statements at a time.
  */

@@ -8,7 +8,6 @@ import { recorded } from '../../operations/recorded.ts';
 import { requireWorker } from '../../operations/require-worker.ts';
 import { asOperation } from '../as-operation.ts';
 import { companyOf } from '../company.ts';
-import { readCompanyIds } from '../company-ids.ts';
 import type { Context } from '../context.ts';
 import { describePart } from '../describe-run.ts';
 import { CommandError, UsageError } from '../errors.ts';
@@ -22,71 +21,53 @@ export interface BackfillOptions {
   run?: string;
   company?: string;
   externalId?: string;
-  companiesFile?: string;
   follow?: boolean;
 }
 
 /**
- * `metersync backfill`: starts a backfill of one company, several or all, and waits for its end with
- * `--follow`. With `--run` it follows an existing run instead.
+ * `metersync backfill`: starts a backfill of one company or all, and waits for its end with `--follow`. With `--run` it follows an existing run instead.
  */
 export async function backfill(scope: string | undefined, options: BackfillOptions): Promise<void> {
-  const { company, companiesFile } = options;
   requireOne(scope, options);
-  const ids = companiesFile === undefined ? undefined : await readCompanyIds(companiesFile);
-  const service = company === undefined ? false : 'if known';
+  const service = options.company === undefined ? false : 'if known';
   await withWarehouse({ temporal: true, service }, async ({ db, context }) =>
-    withClient(context.stack.temporal, (client) => run(context, client, db, options, ids)),
+    withClient(context.stack.temporal, (client) => run(context, client, db, options)),
   );
 }
 
 /** @throws UsageError unless exactly one thing is said of what to read, or which run to follow */
-function requireOne(
-  scope: string | undefined,
-  { company, externalId, companiesFile, run: started }: BackfillOptions,
-): void {
+function requireOne(scope: string | undefined, { company, externalId, run: started }: BackfillOptions): void {
   if (scope !== undefined && scope !== 'all')
     throw new UsageError(
-      `unknown scope ${scope}: write all, or name companies with --company, --external-id or --companies-file`,
+      `unknown scope ${scope}: write all, or name a company with --company or --external-id`,
     );
   const given = Object.entries({
     all: scope,
     '--company': company,
     '--external-id': externalId,
-    '--companies-file': companiesFile,
     '--run': started,
   }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (given.length === 0)
     throw new UsageError(
-      'choose what to backfill (all, --company ID, --external-id X or --companies-file FILE), or which run to follow (--run ID)',
+      'choose what to backfill (all, --company ID or --external-id X), or which run to follow (--run ID)',
     );
   if (given.length > 1) throw new UsageError(`use only one of these at a time: ${given.join(', ')}`);
 }
 
-async function run(
-  context: Context,
-  client: Client,
-  db: Database,
-  options: BackfillOptions,
-  ids: readonly string[] | undefined,
-): Promise<void> {
+async function run(context: Context, client: Client, db: Database, options: BackfillOptions): Promise<void> {
   if (options.run !== undefined) return await follow(client, db, await knownRun(client, db, options.run));
   const company = await companyOf(db, options);
   if (options.company !== undefined) await refuseIfUnknown(context, db, options.company);
-  const companies = ids ?? (company === undefined ? undefined : [company]);
   const runId = await recorded(
     db,
-    asOperation(context.settings, 'backfill', {
-      company,
-      companies: ids === undefined ? undefined : String(ids.length),
-    }),
+    asOperation(context.settings, 'backfill', { company }),
     async () => {
       await requireWorker(client, 'backfill');
-      return await startBackfill(client, companies && { db, companies });
+      return await startBackfill(client, company === undefined ? undefined : { db, companies: [company] });
     },
     (started) => `backfill ${started} started`,
   );
-  print(`backfill ${runId} started${ids === undefined ? '' : `: ${ids.length} companies`}`);
+  print(`backfill ${runId} started`);
   if (options.follow) await follow(client, db, runId);
   else say(`To follow it: metersync backfill --run ${runId}`);
 }

@@ -6,7 +6,7 @@ import type { Running } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { readSettings } from '../../app/settings/settings.ts';
-import { demoFolder, holdFolder, psqlCommand } from '../../app/stack.ts';
+import { demoFolder, psqlCommand } from '../../app/stack.ts';
 import { awaitTemporal } from '../../app/temporal/arrival.ts';
 import { installRuntime } from '../../app/temporal/native.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
@@ -58,20 +58,7 @@ export async function demo(options: DemoOptions): Promise<void> {
   const unused = ['SERVICE_URL', 'DATABASE_URL', 'TEMPORAL_ADDRESS'].filter((name) => process.env[name]);
   if (unused.length > 0)
     say(`the demo starts its own service, Postgres and Temporal, and ignores ${unused.join(', ')}`);
-  const base = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR }).dataDir;
-  const held = holdFolder(base, 'demo.lock');
-  if ('heldBy' in held)
-    throw new CommandError(
-      `another demo is running in this folder, as process ${held.heldBy}: end it (Ctrl-C, or kill ${held.heldBy}), or set METERSYNC_DIR to another folder`,
-    );
-  try {
-    await demoIn(join(base, demoFolder), options);
-  } finally {
-    held.release();
-  }
-}
-
-async function demoIn(dataDir: string, options: DemoOptions): Promise<void> {
+  const dataDir = join(readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR }).dataDir, demoFolder);
   const began = performance.now();
   const progress = await createProgress();
   progress.show(['starting Postgres, Temporal and the service…']);

@@ -12,7 +12,6 @@ import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface ExportCommandOptions extends CompanyOptions {
-  readonly format?: ExportFormat;
   readonly out?: string;
   readonly spreadsheet?: boolean;
 }
@@ -21,13 +20,9 @@ export interface ExportCommandOptions extends CompanyOptions {
 export async function exportCommand(relation: string, options: ExportCommandOptions): Promise<void> {
   const { spreadsheet = false } = options;
   const out = options.out === '-' ? undefined : options.out;
-  const format = formatOf(out, options.format);
+  const format = formatOf(out);
   if (spreadsheet && format !== 'csv')
     throw new UsageError(`--spreadsheet is only for CSV: texts in ${format} are never read as formulas`);
-  if (out === undefined && format === 'parquet' && process.stdout.isTTY)
-    throw new UsageError(
-      'Parquet cannot be shown in a terminal: name a file with --out, or redirect the output with | or >',
-    );
   if (out !== undefined) requireFolder(out);
   await withWarehouse({ temporal: false }, async ({ db, warehouse }) => {
     const companyId = await heldCompanyOf(db, options);
@@ -43,22 +38,17 @@ export async function exportCommand(relation: string, options: ExportCommandOpti
 }
 
 /**
- * Returns the format of a file: the requested format, or else the format of its extension. Standard output
- * and files without an extension get CSV.
- * @throws UsageError if the extension stands for another format, or for a format that is not supported
+ * Returns the format of a file, which its extension names. Standard output and files without an extension get
+ * CSV.
+ * @throws UsageError if the extension stands for a format that is not supported
  */
-function formatOf(out: string | undefined, asked: ExportFormat | undefined): ExportFormat {
+function formatOf(out: string | undefined): ExportFormat {
   const ending = out === undefined ? '' : extname(out).slice(1).toLowerCase();
-  const ofEnding = exportFormats.find((format) => format === ending);
-  if (asked !== undefined && ofEnding !== undefined && asked !== ofEnding)
-    throw new UsageError(
-      `--format ${asked} contradicts the extension of ${out}: name a file that ends in .${asked}, or leave out --format`,
-    );
-  const format = asked ?? ofEnding;
-  if (format !== undefined) return format;
   if (ending === '') return 'csv';
+  const format = exportFormats.find((one) => one === ending);
+  if (format !== undefined) return format;
   throw new UsageError(
-    `the extension of ${out} is not a format that this command writes: add ${exportFormats.map((one) => `--format ${one}`).join(' or ')}, or name a file that ends in ${exportFormats.map((one) => `.${one}`).join(' or ')}`,
+    `the extension of ${out} is not a format that this command writes: name a file that ends in ${exportFormats.map((one) => `.${one}`).join(' or ')}`,
   );
 }
 

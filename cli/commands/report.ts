@@ -13,8 +13,7 @@ export interface ReportOptions extends CompanyOptions {
 }
 
 /**
- * `metersync report`: reports cost, usage, load, coverage, corrections and open tasks, of a company or of
- * all.
+ * `metersync report`: reports cost, usage, load, coverage, corrections and freshness, of a company or of all.
  */
 export async function report(options: ReportOptions): Promise<void> {
   const { html, json } = options;

@@ -39,16 +39,25 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
   const company = sql<string>`coalesce(${change.companyId}, ${meter.companyId})`;
   const changed = db.$with('changed').as(
     db
-      .select({ id: company.as('company'), at: sql`max(${change.at})`.as('last_change') })
+      .select({
+        id: company.as('company'),
+        at: sql`max(${change.at})`.as('last_change'),
+        atOfRecords: sql`max(${change.at}) filter (where ${change.meterId} is null)`.as(
+          'last_change_of_records',
+        ),
+      })
       .from(change)
       .leftJoinLateral(meter, sql`true`)
       .groupBy(company),
   );
+  // Only one kind of checks reads readings, which change most often.
+  const readsReadings = sql`${runWith} = 'intervals'`;
   const isRead = sql`exists (
       select
       from ${runs}
       where ${runs.companyId} = ${companyId}
         and ${runs.resource} is not null
+        and (${runs.resource} <> 'intervals' or ${readsReadings})
         and ${runs.finishedAt} >= ${seenUntil}
         and ${rowsChanged} > 0
     )`;
@@ -60,7 +69,7 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
         isStale: sql<boolean>`coalesce(
           ${checksOff} <> ${array(off, 'text')}
             or ${today} <> current_date and ${isAmong(runWith, kindsOfADay)}
-            or ${changed.at} >= ${seenUntil}
+            or case when ${readsReadings} then ${changed.at} else ${changed.atOfRecords} end >= ${seenUntil}
             or ${isRead},
           false
         )`.as('is_stale'),

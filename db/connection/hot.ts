@@ -6,12 +6,6 @@ import type { Executor } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { poolOf } from './pools.ts';
 
-/**
- * Characters of parameters beyond which a statement is planned for its values: the generic plan
- * expects few values.
- */
-export const charactersMax = 16_384;
-
 /** Errors for a prepared statement that the session lacks, or has from another client. */
 const notOurs: readonly unknown[] = ['26000', '42P05'];
 
@@ -27,8 +21,8 @@ const known = new Map<string, { readonly name: string; sends: number }>();
 export const sendsMin = 20;
 
 /**
- * Sends a statement of `db/hot` as a named statement of `pg`. Each connection parses it once and soon stops
- * planning it, which halves the cost of small statements.
+ * Sends a statement of `db/hot` as a named statement of `pg`. Each connection parses it once, and plans it once
+ * in the sessions of workers, which halves the cost of small statements.
  * `test/db/cost` runs all statements with such plans. Names end in a hash of the text, so that behind a
  * pooler the session of another client has the same statement under the name, or none. After the first error
  * from such a pooler, its pool prepares nothing any more.
@@ -39,7 +33,7 @@ export const hot = (db: Executor, name: string) => ({
   ): Promise<pg.QueryResult<Row>> {
     const query = dialect.sqlToQuery(statement.getSQL());
     const pool = poolOf(db);
-    const prepares = pool !== undefined && !pooled.has(pool) && isSmall(query.params);
+    const prepares = pool !== undefined && !pooled.has(pool);
     const prepared = db._.session.prepareQuery<{ execute: pg.QueryResult<Row> } & Unused>(
       query,
       undefined,
@@ -68,10 +62,4 @@ function nameOf(name: string, text: string): string | undefined {
   }
   statement.sends += 1;
   return statement.sends > sendsMin ? statement.name : undefined;
-}
-
-function isSmall(values: readonly unknown[]): boolean {
-  let characters = 0;
-  for (const value of values) if (typeof value === 'string') characters += value.length;
-  return characters <= charactersMax;
 }

@@ -43,7 +43,9 @@ export async function unchangedPlaces(
               ${row.companyId} = ${companyId}::uuid
               or ${isAlsoListed(resource, sql`${companyId}::uuid`)}
             )`;
-  const { rows } = await hot(db, 'unchangedPlaces').execute<{ place: number }>(sql`
+  const { rows } = await hot(db, 'unchangedPlaces').execute<{
+    place: number;
+  }>(sql`
     with same as materialized (
       select (place - 1)::int as place, page.id
       from unnest(${asked}, ${array(digests, 'text')})

@@ -32,7 +32,9 @@ export async function writeUsageOfDocuments(
   if (changed.length + listing.length === 0) return [];
   const usage = listing.length === 0 ? undefined : replacingUsage(listing, page);
   const others = usage && sql`and id <> all(array(${usage.touched}))`;
-  const { rows } = await hot(tx, 'writeUsageOfDocuments').execute<{ record_id: string }>(sql`
+  const { rows } = await hot(tx, 'writeUsageOfDocuments').execute<{
+    record_id: string;
+  }>(sql`
     with ${usage ? sql`${usage.steps}, ` : sql``}moved as (
       update ${usageData} set company_id = ${ownerOfUsage}
       where id = any(${usageElsewhere(changed)})

@@ -22,6 +22,7 @@ export const gone: readonly string[] = [
   'function metersync.monthly_cost_by_site_of',
   'function metersync.monthly_cost_by_company_of',
   'function metersync.monthly_by_site_of',
+  'function analytics.read_demand',
   'function metersync.keep_months(integer, interval)',
   'function metersync.has_own_records',
   'function metersync.connections_to_check',

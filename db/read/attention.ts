@@ -29,16 +29,13 @@ async function unwellStatuses(db: Executor) {
 /**
  * Lists connections that need somebody: those that stay so until a customer acts first, then the
  * oldest. It finds them by their status, and works out how far bills reach only for those it lists.
- * `looked` is how many were looked at, up to `among`.
+ * `looked` is how many were looked at.
  */
 export async function connectionsNeedingAttention(
   db: Executor,
-  {
-    limit,
-    among = consoleBounds.connectionsMax,
-    companyId,
-  }: { readonly limit: number; readonly among?: number; readonly companyId?: string | undefined },
+  { limit }: { readonly limit: number },
 ) {
+  const among = consoleBounds.connectionsMax;
   const unwell = unnested('unwell', await unwellStatuses(db), [
     ['status', 'text', ({ status }) => status],
     ['customer', 'boolean', ({ customer }) => customer],
@@ -46,13 +43,7 @@ export async function connectionsNeedingAttention(
   const few = db
     .select({ id: connections.id })
     .from(connections)
-    .where(
-      and(
-        isNull(connections.deletedAt),
-        eq(connections.status, sql`unwell.status`),
-        companyId === undefined ? undefined : eq(connections.companyId, companyId),
-      ),
-    )
+    .where(and(isNull(connections.deletedAt), eq(connections.status, sql`unwell.status`)))
     .orderBy(connections.id)
     .limit(literal(among))
     .as('few');

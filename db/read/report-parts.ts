@@ -1,18 +1,12 @@
-import { and, count, countDistinct, desc, eq, isNull, type SQL, sql, sum } from 'drizzle-orm';
+import { count, countDistinct, desc, eq, type SQL, sql, sum } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { formatTime } from '../../contract/times.ts';
 import type { Executor } from '../connection/connect.ts';
-import { dataIssues, rankOf } from '../schema/ops.ts';
-import { connectionsNeedingAttention } from './attention.ts';
 import { monthsOf } from './company-months.ts';
-import { allCounted } from './counted.ts';
 import { billCorrections, freshness } from './views.ts';
 
 /** Most months of a chart. */
 export const monthsMax = 24;
 const listedMax = 25;
-/** Connections that need attention: a person goes through all of them. */
-const attentionMax = 500;
 
 /** Whether a row is of the company of the report; no condition for all. */
 export const isOf = (column: PgColumn, companyId: string | undefined): SQL | undefined =>
@@ -21,26 +15,6 @@ export const isOf = (column: PgColumn, companyId: string | undefined): SQL | und
 /** Formats a time as whole seconds in UTC, for people. */
 export const utc = <T>(time: SQL) =>
   sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
-
-/** Counts open issues by check, the gravest first: those that nobody acknowledged, and the others. */
-export async function readIssues(tx: Executor, companyId: string | undefined) {
-  const { checkName, severity, acknowledgedAt, closedAt } = dataIssues;
-  const open = sql<number>`count(*) filter (where ${acknowledgedAt} is null)::int`;
-  return await tx
-    .select({
-      checkName,
-      severity,
-      what: sql<string>`coalesce((
-        select c.what from ops.data_issue_checks c where c.check_name = ${dataIssues}.check_name
-      ), '')`,
-      open,
-      acknowledged: count(acknowledgedAt),
-    })
-    .from(dataIssues)
-    .where(and(isNull(closedAt), isOf(dataIssues.companyId, companyId)))
-    .groupBy(checkName, severity)
-    .orderBy(desc(rankOf(severity)), desc(open), checkName);
-}
 
 export async function readCorrections(tx: Executor, companyId: string | undefined) {
   const { billId, provider, invoiceId, changedAt, change, currency } = billCorrections;
@@ -80,29 +54,6 @@ export async function readCorrections(tx: Executor, companyId: string | undefine
       .where(ofCompany)
       .orderBy(desc(changedAt), billId, currency)
       .limit(listedMax),
-  };
-}
-
-/** Lists the first connections, those that need a person first; `total` counts all. */
-export async function readAttention(tx: Executor, companyId: string | undefined) {
-  const { connections, looked } = await connectionsNeedingAttention(tx, {
-    limit: attentionMax,
-    among: allCounted,
-    companyId,
-  });
-  return {
-    total: looked,
-    connections: connections.map(
-      ({ connectionId, company, provider, status, since, whatToDo, dataUntil }) => ({
-        connectionId,
-        company,
-        provider,
-        status,
-        since: since && formatTime(since).replace(' ', 'T'),
-        whatToDo,
-        dataUntil,
-      }),
-    ),
   };
 }
 

@@ -15,15 +15,7 @@ import { oneRow } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
 import { costByMonth, monthOf, monthsOf, usageByMonth } from './company-months.ts';
-import {
-  isOf,
-  monthsMax,
-  readAttention,
-  readCorrections,
-  readFreshness,
-  readIssues,
-  utc,
-} from './report-parts.ts';
+import { isOf, monthsMax, readCorrections, readFreshness, utc } from './report-parts.ts';
 import {
   bills,
   intervalCoverage,
@@ -77,8 +69,6 @@ async function readWithin(
     timeZones: await readTimeZones(tx, companyId),
     load: await part('load profile', () => readLoad(tx, companyId)),
     corrections: await part('corrections', () => readCorrections(tx, companyId)),
-    attention: await part('connections', () => readAttention(tx, companyId)),
-    issues: await part('issues', () => readIssues(tx, companyId)),
     freshness: await part('freshness', () => readFreshness(tx, companyId)),
   };
   const months = monthsOf(

@@ -67,7 +67,10 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
   const { table, columns } = resource;
   const next = nextOf(resource, 'record');
-  const values = columns.map(({ column, of }) => named(instead.get(column) ?? of, column));
+  // A record that is read has one `updated`: that of the row is also that of `raw`.
+  const values = columns
+    .filter(({ column }) => column !== table.rawUpdated)
+    .map(({ column, of }) => named(instead.get(column) ?? of, column));
   const firsts = [...begins.keys()];
   const own = columns.map(({ column }) => column);
   const copied = [table.id, ...own, ...firsts, ...(table.digest ? [table.digest] : []), table.raw];
@@ -98,7 +101,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
     insert into ${table} as held
       (${columnNames([...copied, table.apiVersion, table.syncedAt, table.unreadable])})
     select
-      ${columnNames(copied)},
+      ${columnNames(copied.map((column) => (column === table.rawUpdated ? table.updated : column)))},
       ${page.apiVersion},
       ${page.readAt}::timestamptz,
       ${unreadable}

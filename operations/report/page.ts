@@ -55,8 +55,6 @@ function sections(report: Report): Html[] {
     loadSection(report, figures.load),
     coverageSection(report, figures.coverage),
     correctionsSection(report, figures.corrections),
-    attentionSection(report, figures.attention),
-    issuesSection(report, figures.issues),
     freshnessSection(report, figures.freshness),
   ];
 }
@@ -160,47 +158,6 @@ function whatHappened({ what, fields, reason }: Report['corrections']['latest'][
 
 /** Fewer bars show no more than their numbers. */
 const correctionMonthsMin = 3;
-
-function attentionSection(report: Report, figure: string): Html {
-  return section({
-    title: 'Connections needing attention',
-    figure,
-    caption: 'Connections that collect nothing, and what has to be done.',
-    head: ['Company', 'Provider', 'What to do', 'Since (UTC)'],
-    rows: report.attention.connections.map((row) => [
-      row.company ?? '–',
-      row.provider ?? '–',
-      row.whatToDo,
-      timeOf(row.since),
-    ]),
-    summary:
-      report.attention.connections.length < report.attention.total
-        ? `The first ${report.attention.connections.length}`
-        : 'All of them',
-    open: true,
-    none: 'All connections collect.',
-  });
-}
-
-function issuesSection(report: Report, figure: string): Html {
-  return section({
-    title: 'Issues of the data',
-    figure,
-    caption:
-      'What the checks found in bills, connections and readings and is still so. Acknowledged issues are counted separately.',
-    head: ['Check', 'Severity', 'Finds', 'Open', 'Acknowledged'],
-    rows: report.issues.map((row) => [
-      row.checkName,
-      row.severity,
-      row.what,
-      formatCount(row.open),
-      formatCount(row.acknowledged),
-    ]),
-    summary: 'By check',
-    open: true,
-    none: 'The checks found nothing.',
-  });
-}
 
 function freshnessSection(report: Report, figure: string): Html {
   return section({

@@ -1,4 +1,3 @@
-import type { Severity } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
 import type { Report } from '../../db/read/report.ts';
 import { amount, formatCount, hasEnded, monthAt, percent, weekdays } from './amounts.ts';
@@ -9,8 +8,6 @@ export interface Figures {
   readonly load: string;
   readonly coverage: string;
   readonly corrections: string;
-  readonly attention: string;
-  readonly issues: string;
   readonly freshness: string;
 }
 
@@ -29,8 +26,6 @@ export function figuresOf(report: Report): Figures {
     load: loadFigure(report),
     coverage: coverageFigure(report),
     corrections: correctionsFigure(report),
-    attention: `${formatCount(report.attention.total)} of ${counted(report.freshness.connections, 'connection')}`,
-    issues: issuesFigure(report),
     freshness: freshnessFigure(report),
   };
 }
@@ -155,19 +150,6 @@ function correctionsFigure({ corrections }: Report): string {
   return [...others, ...(bills === 0 ? [] : [`${formatCount(bills)} moved to another account`])].join(', ');
 }
 
-function issuesFigure({ issues }: Report): string {
-  const sum = (count: (check: Report['issues'][number]) => number) =>
-    issues.reduce((total, check) => total + count(check), 0);
-  const of = (severity: Severity) => sum((check) => (check.severity === severity ? check.open : 0));
-  const open = [
-    counted(of('error'), 'error'),
-    counted(of('warning'), 'warning'),
-    `${formatCount(of('info'))} for information`,
-  ];
-  const acknowledged = sum((check) => check.acknowledged);
-  return `${open.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${formatCount(acknowledged)} more`}`;
-}
-
 function freshnessFigure({ freshness }: Report): string {
   const { connections, late, byCause } = freshness;
   const causes = byCause.map((row) => `${formatCount(row.connections)} for ${row.cause}`);
@@ -176,8 +158,6 @@ function freshnessFigure({ freshness }: Report): string {
 
 const withUndated = (figure: string, undated: string): string =>
   undated === '' ? figure : `${figure}; ${undated}`;
-
-const printedMax = 25;
 
 export function reportText(report: Report): string[] {
   const head = `${scopeOf(report)}: ${countsOf(report)}`;
@@ -196,14 +176,6 @@ export function reportText(report: Report): string[] {
     `load: ${figures.load}`,
     `coverage: ${figures.coverage}`,
     `corrections: ${figures.corrections}`,
-    `needing attention: ${figures.attention}`,
-    ...report.attention.connections
-      .slice(0, printedMax)
-      .map(
-        ({ company, connectionId, provider, status, whatToDo }) =>
-          `  ${company ?? connectionId}, ${provider ?? 'unknown'}: ${status}: ${whatToDo}`,
-      ),
-    `issues of the data: ${figures.issues}`,
     `freshness: ${figures.freshness}`,
     'metersync report --html FILE draws it.',
   ];

@@ -90,15 +90,20 @@ test('checks companies after a run that changed since their last check', async (
   await run({});
 
   // A change by a run. Reading the others changed nothing.
-  const part = (id: string | undefined, changed: number) =>
+  const part = (id: string | undefined, changed: number, resource = 'usageData') =>
     db.execute(sql`
     insert into metersync.runs (run_id, company_id, resource, state, finished_at, rows_changed, rows_unchanged)
-    values (${randomUUID()}::uuid, ${id}::uuid, 'usageData', 'complete', now() - interval '30 minutes', ${changed}, 9)`);
+    values (${randomUUID()}::uuid, ${id}::uuid, ${resource}, 'complete', now() - interval '30 minutes', ${changed}, 9)`);
   await part(one, 0);
   await part(two, 1);
   expect(await due()).toEqual([[two, all]]);
   // It stays due until it is checked.
   expect(await due()).toEqual([[two, all]]);
+  await run({});
+  await db.execute(sql`delete from metersync.runs`);
+  // Readings belong to one kind of checks.
+  await part(two, 1, 'intervals');
+  expect(await due()).toEqual([[two, 'intervals']]);
   await run({});
   await db.execute(sql`delete from metersync.runs`);
   expect(await due()).toEqual([]);
@@ -109,7 +114,7 @@ test('checks companies after a run that changed since their last check', async (
   expect(await due()).toEqual([[three, all]]);
   await event({ meterId: made[1]?.meterId ?? '', appliedMinutesAgo: 20, receivedHoursAgo: 50 });
   expect(await due()).toEqual([
-    [two, all],
+    [two, 'intervals'],
     [three, all],
   ]);
   await db.execute(sql`delete from metersync.journal`);

@@ -72,20 +72,16 @@ async function under(
 describe.each(proven)(
   'a company that does not exist, answered $how, with $list list of companies',
   ({ how, catalogue }) => {
-    test('is refused, and nothing about it is written', async () => {
+    test('is refused, nothing about it is written, and the other companies of a run are read', async () => {
       const at = await under(how, catalogue);
+      const error = async () => (await readStatus(at.warehouse.db)).backfills.last?.error;
       expect(await backfill(at, [typed])).toBe('failed');
-      expect((await readStatus(at.warehouse.db)).backfills.last?.error).toContain(
-        `the service does not have 1 of the companies chosen: ${typed}`,
-      );
+      expect(await error()).toContain(`the service does not have 1 of the companies chosen: ${typed}`);
       expect(await lives(at)).not.toContain(typed);
       expect(await failedParts(at.warehouse.db, parkingCodes)).toMatchObject({ companies: [] });
-    });
 
-    test('does not stop the other companies of a run', async () => {
-      const at = await under(how, catalogue);
       expect(await backfill(at, [typed, unlisted])).toBe('complete');
-      expect((await readStatus(at.warehouse.db)).backfills.last?.error).toContain(typed);
+      expect(await error()).toContain(typed);
       expect(await lives(at)).toEqual(catalogue === noUsage ? [listed, unlisted].toSorted() : [unlisted]);
       expect((await readStatus(at.warehouse.db)).parked).toEqual([]);
     });

@@ -369,6 +369,29 @@ test('close no issue of checks that do not run', async () => {
   expect(await refreshDataIssues(db, [], { today })).toEqual(nothing);
 });
 
+test('write an open issue again only if it changed, or on another day', async () => {
+  const { db } = warehouse;
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await company.bill(year(meter).filter((_, at) => at !== 5));
+  const read = async () =>
+    (
+      await db.execute<{ version: string; evidence: object; isOfToday: boolean }>(sql`
+        select xmin::text as version, evidence, last_seen_at >= current_date as "isOfToday"
+        from ops.data_issues where company_id = ${company.id}::uuid`)
+    ).rows;
+  const stillOpen = { opened: 0, closed: 0, stillOpen: 1 };
+  await check(company);
+  const first = await read();
+  expect(await check(company)).toEqual(stillOpen);
+  expect(await read()).toEqual(first);
+  for (const change of [sql`evidence = '{}'`, sql`last_seen_at = last_seen_at - interval '1 day'`]) {
+    await db.execute(sql`update ops.data_issues set ${change} where company_id = ${company.id}::uuid`);
+    expect(await check(company)).toEqual(stillOpen);
+    expect(await read()).toEqual([{ ...first[0], version: expect.any(String) }]);
+  }
+});
+
 test('open nothing for a check that is off, and close its open issues of all companies with the reason', async () => {
   const [meter, elsewhere] = [meterId(), meterId()];
   const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];

@@ -10,9 +10,9 @@ import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { monitorPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import { identify } from '../../embedded/processes.ts';
 import { writeRunning } from '../../embedded/running.ts';
+import { startProxy } from '../faults/proxy.ts';
 import { runCommand } from '../support/command.ts';
 import { serveConsole } from '../support/console.ts';
-import { startDeafened } from '../support/deafened.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
@@ -22,10 +22,10 @@ import { createWarehouse } from '../support/warehouse.ts';
 /** A server accepts connections and says nothing, as while its process is stopped or its disk hangs. */
 
 const warehouse = await forFile(createWarehouse());
-const deafened = await forFile(startDeafened(warehouse.url));
+const deafened = await forFile(startProxy(warehouse.url));
 const temporal = { address: inject('temporalAddress'), namespace: await createNamespace() };
 const env: Record<string, string> = {
-  DATABASE_URL: deafened.url,
+  DATABASE_URL: deafened.address,
   TEMPORAL_ADDRESS: temporal.address,
   TEMPORAL_NAMESPACE: temporal.namespace,
   SERVICE_URL: 'http://127.0.0.1:9/v2.2',
@@ -35,14 +35,14 @@ const env: Record<string, string> = {
 const { client, close } = await connectClient(temporal);
 await applySchedules(client, readSettings({}).schedules);
 await close();
-const running = await forFile(serveConsole(env, { databaseUrl: deafened.url, temporal }));
-const { host, pathname } = new URL(deafened.url);
+const running = await forFile(serveConsole(env, { databaseUrl: deafened.address, temporal }));
+const { host, pathname } = new URL(deafened.address);
 const sentence = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: no answer within 2 s`;
 // Its pools have connections then, which fall silent, too.
 for (const path of ['/', '/runs', '/events']) expect((await fetch(running.url + path)).status).toBe(200);
-deafened.deafen();
-const frozenTemporal = await forFile(startDeafened(`http://${temporal.address}`));
-frozenTemporal.deafen();
+deafened.deafen(true);
+const frozenTemporal = await forFile(startProxy(temporal.address));
+frozenTemporal.deafen(true);
 
 const id = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
 
@@ -133,7 +133,7 @@ describe('every page says it, too', () => {
 });
 
 describe('without Temporal, every command says the same sentence, after one wait and without another try', () => {
-  const frozen = new URL(frozenTemporal.url).host;
+  const frozen = frozenTemporal.address;
   const nobody = '127.0.0.1:1';
   const away = (address: string, reason: string) =>
     `Temporal at ${address} (TEMPORAL_ADDRESS) does not answer: ${reason}`;
@@ -195,7 +195,7 @@ test('the waits of a command are 3 s in all, and a monitor hears what is away be
 test('a command that may make a database does not wait for the server of another process', async () => {
   const folder = await temporaryFolder();
   onTestFinished(() => folder.remove());
-  const { port, hostname } = new URL(deafened.url);
+  const { port, hostname } = new URL(deafened.address);
   const owner = identify(process.pid);
   const postgres = { port: Number(port), user: 'postgres', password: 'geheim' };
   writeRunning(folder.path, {

@@ -1,13 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { failureTypes } from '../../contract/failures.ts';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { temporalCache } from '../../embedded/temporal-binary.ts';
 import { verdictStatus } from '../../health/verdict.ts';
-import { type RunningCommand, runProcess, startCommand } from '../support/command-process.ts';
+import { runCommand } from '../support/command.ts';
+import { type RunningCommand, runProcess, startCommand, withoutThreads } from '../support/command-process.ts';
+import { delivery } from '../support/events.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
@@ -17,6 +22,7 @@ const secrets = {
   WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
   TEMPORAL_CODEC_KEYS: `k1:${Buffer.alloc(32, 8).toString('base64')}`,
 };
+const path = { PATH: `${temporalCache()}:${process.env.PATH}` };
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let start: RunningCommand;
 
@@ -28,7 +34,7 @@ async function begin(
     cwd: folder.path,
     env: {
       ...given,
-      PATH: `${temporalCache()}:${process.env.PATH}`,
+      ...path,
       RECEIVER_PORT: String(await freePort()),
     },
   });
@@ -36,14 +42,95 @@ async function begin(
   return begun;
 }
 
+/** The folder of the stand-ins. */
+const dirOf = () => join(folder.path, '.metersync');
+
 // On nothing but an empty folder.
 beforeAll(async () => {
   folder = await temporaryFolder();
-  start = await begin(secrets);
-});
+  start = await begin({}, ['--live', '120']);
+  await start.printed(/worker: running/, 90_000);
+}, 100_000);
 afterAll(async () => {
   await start?.end('SIGKILL');
   await folder.remove();
+});
+
+/** Asks the embedded warehouse. */
+async function ask<Row extends pg.QueryResultRow>(text: string, ...values: string[]): Promise<Row[]> {
+  const { postgres } = readRunning(dirOf())?.addresses ?? {};
+  const db = new pg.Client({ ...postgres, host: '127.0.0.1', database: 'metersync' });
+  await db.connect();
+  const { rows } = await db.query<Row>(text, values);
+  await db.end();
+  return rows;
+}
+
+/** Waits until an event of --live is applied, and returns the id of its company. */
+const companyOfLiveChange = () =>
+  until('live changes arrive', async () => {
+    const [applied] = await ask<{ id: string }>(`select company_id::text as id from metersync.events
+      where outcome = 'applied' and company_id is not null limit 1`);
+    return applied?.id;
+  });
+
+test('the stand-ins accept no event from other users, who do not have the key', {
+  timeout: 60_000,
+}, async () => {
+  const { temporal } = readRunning(dirOf())?.addresses ?? {};
+  const connection = await Connection.connect({ address: temporal?.address ?? '' });
+  const event = delivery({ eventType: 'document.created.v2' });
+  await new Client({ connection }).workflow.start(workflowNames.applyEvents, {
+    workflowId: 'event/forged/1',
+    taskQueue: taskQueues.events,
+    args: [{ events: [event] }],
+  });
+  // The advice is logged once, however often the work is tried.
+  await start.printed(/"code":"PAYLOAD_REFUSED","todo":".*temporal-codec-key/);
+  await connection.close();
+  await start.printed(/PAYLOAD_REFUSED.*event\/forged\/1|event\/forged\/1.*PAYLOAD_REFUSED/);
+  expect(await ask('select from metersync.events where id = $1', event.id)).toEqual([]);
+  // Events of --live are applied.
+  await companyOfLiveChange();
+});
+
+test('the stand-ins give their key to a command in the same folder that names their address', {
+  timeout: 60_000,
+}, async () => {
+  const { temporal } = readRunning(dirOf())?.addresses ?? {};
+  const env = { ...path, TEMPORAL_ADDRESS: temporal?.address ?? '' };
+  // One company shows it as well as all of the sandbox's.
+  const args = ['backfill', '--company', await companyOfLiveChange(), '--follow'];
+  const run = await runCommand(args, { cwd: folder.path, env });
+  expect(run, run.stderr).toMatchObject({ status: 0, stdout: expect.stringMatching(/: complete$/) });
+  const said = start
+    .stdout()
+    .split('\n')
+    .filter((line) => line.includes(`"todo":${JSON.stringify(failureTypes.PAYLOAD_REFUSED.operator)}`));
+  expect(said).toHaveLength(1);
+});
+
+test('the stand-ins give no work to a command that names another Temporal', async () => {
+  const env = { ...path, TEMPORAL_ADDRESS: '127.0.0.1:1' };
+  expect(await runCommand(['backfill', 'all'], { cwd: folder.path, env })).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('Temporal at 127.0.0.1:1 (TEMPORAL_ADDRESS) does not answer'),
+  });
+});
+
+test('the stand-ins keep secrets in private files', () => {
+  const dir = dirOf();
+  for (const name of ['temporal-codec-key', 'sandbox.json', 'running.json', 'temporal.db']) {
+    expect((statSync(join(dir, name)).mode & 0o777).toString(8), name).toBe('600');
+  }
+  // Root's Postgres runs as an account of its own, which has to pass through.
+  expect((statSync(dir).mode & 0o066).toString(8)).toBe('0');
+  if (process.getuid?.() !== 0) return;
+  const read = `cat "${dir}/temporal-codec-key" "${dir}/sandbox.json" "${dir}/running.json" 2>&1 || true`;
+  const said = execFileSync('/bin/sh', ['-c', read], { ...nobody, cwd: '/', encoding: 'utf8' })
+    .trim()
+    .split('\n');
+  expect(said).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('Permission denied')));
 });
 
 const nobody = { uid: 65_534, gid: 65_534 };
@@ -58,8 +145,37 @@ function everybodysArguments(): string[] {
   );
 }
 
+test("Temporal's web page is served and named only if it was asked for", async () => {
+  expect(start.stdout()).toContain('TEMPORAL_ADDRESS is not set: an embedded Temporal at 127.0.0.1:');
+  expect(start.stdout()).not.toContain('web page');
+  expect(readRunning(dirOf())?.addresses.temporal).not.toHaveProperty('uiUrl');
+  const env = { ...path, RECEIVER_PORT: String(await freePort()) };
+  const second = await runProcess(['start', '--temporal-ui'], { cwd: folder.path, env });
+  expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
+});
+
+test('names its stand-ins, leaves no process behind when it is drained, and starts again', {
+  timeout: 120_000,
+}, async () => {
+  for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL'])
+    expect(start.stdout()).toContain(`${name} is not set: `);
+  const servers = processesIn(folder.path);
+  expect(servers.map(isRunning)).toEqual([true, true, true]);
+  const ended = await start.end('SIGTERM');
+  expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
+  expect(servers.filter(isRunning)).toEqual([]);
+
+  start = await begin({ ...withoutThreads, ...secrets, MAKE_SCHEDULES: 'geheim' }, ['--temporal-ui']);
+  expect(start.stdout()).toContain('MAKE_SCHEDULES no longer has an effect: ');
+  expect(start.stdout()).not.toContain('geheim');
+  const [, page = ''] =
+    /an embedded Temporal at \S+, web page (http:\/\/127\.0\.0\.1:\d+)/.exec(start.stdout()) ?? [];
+  await until("Temporal's web page answers", async () => (await fetch(page)).ok);
+  expect(start.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
+});
+
 test('no password is in the arguments of a process, and the sandbox gets no secret and no superuser', async () => {
-  const dir = join(folder.path, '.metersync');
+  const dir = dirOf();
   const superuser = readRunning(dir)?.addresses.postgres?.password ?? '';
   const { pid } = JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8'));
   const everybodys = everybodysArguments();
@@ -89,70 +205,40 @@ test('no password is in the arguments of a process, and the sandbox gets no secr
   expect(rows).toEqual([{ rolsuper: false }]);
 });
 
-test("Temporal's web page is served and named only if it was asked for", async () => {
-  expect(start.stdout()).toContain('TEMPORAL_ADDRESS is not set: an embedded Temporal at 127.0.0.1:');
-  expect(start.stdout()).not.toContain('web page');
-  expect(readRunning(join(folder.path, '.metersync'))?.addresses.temporal).not.toHaveProperty('uiUrl');
-  const env = { PATH: `${temporalCache()}:${process.env.PATH}`, RECEIVER_PORT: String(await freePort()) };
-  const second = await runProcess(['start', '--temporal-ui'], { cwd: folder.path, env });
-  expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
-});
-
-test('names its stand-ins, and leaves no process behind whether it is drained or killed', {
+test('a hanging Postgres is named, and a killed start leaves no process behind', {
   timeout: 120_000,
 }, async () => {
+  await whilePostgresHangs(async () => {
+    const [status, doctor, audit] = await Promise.all(
+      [['status', '--exit-code'], ['doctor'], ['audit']].map((args) =>
+        runProcess(args, { cwd: folder.path, env: path }),
+      ),
+    );
+    expect(status, status?.stderr).toMatchObject({
+      status: verdictStatus.Unknown,
+      stdout: expect.stringMatching(
+        /^Unknown: Postgres does not answer\n[\s\S]*no answer within 2 s[\s\S]*workers: running/,
+      ),
+    });
+    expect(doctor, doctor?.stderr).toMatchObject({
+      status: 1,
+      stdout: expect.stringMatching(/^fail +warehouse .*no answer within 2 s[\s\S]*^ok +Temporal /m),
+    });
+    // Its sandbox hangs with its Postgres: no second one is started.
+    expect(audit).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/does not answer: no answer within 2 s\n/),
+    });
+  });
   const servers = processesIn(folder.path);
   expect(servers.map(isRunning)).toEqual([true, true, true]);
-  const ended = await start.end('SIGTERM');
-  expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
-  expect(servers.filter(isRunning)).toEqual([]);
-
-  const killed = await begin({ MAKE_SCHEDULES: 'geheim' }, ['--temporal-ui']);
-  try {
-    expect(killed.stdout()).toContain('MAKE_SCHEDULES no longer has an effect: ');
-    expect(killed.stdout()).not.toContain('geheim');
-    for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
-      expect(killed.stdout()).toContain(`${name} is not set: `);
-    }
-    const [, page = ''] =
-      /an embedded Temporal at \S+, web page (http:\/\/127\.0\.0\.1:\d+)/.exec(killed.stdout()) ?? [];
-    await until("Temporal's web page answers", async () => (await fetch(page)).ok);
-    expect(killed.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
-    await whilePostgresHangs(async () => {
-      const env = { PATH: `${temporalCache()}:${process.env.PATH}` };
-      const [status, doctor, audit] = await Promise.all(
-        [['status', '--exit-code'], ['doctor'], ['audit']].map((args) =>
-          runProcess(args, { cwd: folder.path, env }),
-        ),
-      );
-      expect(status, status?.stderr).toMatchObject({
-        status: verdictStatus.Unknown,
-        stdout: expect.stringMatching(
-          /^Unknown: Postgres does not answer\n[\s\S]*no answer within 2 s[\s\S]*workers: running/,
-        ),
-      });
-      expect(doctor, doctor?.stderr).toMatchObject({
-        status: 1,
-        stdout: expect.stringMatching(/^fail +warehouse .*no answer within 2 s[\s\S]*^ok +Temporal /m),
-      });
-      // Its sandbox hangs with its Postgres: no second one is started.
-      expect(audit).toMatchObject({
-        status: 1,
-        stderr: expect.stringMatching(/does not answer: no answer within 2 s\n/),
-      });
-    });
-    const servers = processesIn(folder.path);
-    expect(servers.map(isRunning)).toEqual([true, true, true]);
-    await killed.end('SIGKILL');
-    await until('its servers are gone', () => servers.filter(isRunning).length === 0);
-  } finally {
-    await killed.end('SIGKILL');
-  }
+  await start.end('SIGKILL');
+  await until('its servers are gone', () => servers.filter(isRunning).length === 0);
 });
 
 /** Stops Postgres and its children meanwhile, as a disk does that answers no more. */
 async function whilePostgresHangs(work: () => Promise<void>): Promise<void> {
-  const pid = readRunning(join(folder.path, '.metersync'))?.servers.postgres?.pid;
+  const pid = readRunning(dirOf())?.servers.postgres?.pid;
   const tree = execFileSync('/bin/sh', ['-c', `echo ${pid}; pgrep -P ${pid}`], { encoding: 'utf8' });
   const signal = (name: string) =>
     execFileSync('/bin/sh', ['-c', `kill -${name} ${tree.split('\n').join(' ')} || true`]);

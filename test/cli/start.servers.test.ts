@@ -1,21 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { failureTypes } from '../../contract/failures.ts';
-import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { readStatus } from '../../db/read/status.ts';
-import { readRunning } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
-import { temporalCache } from '../../embedded/temporal-binary.ts';
-import { runCommand } from '../support/command.ts';
 import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
 import { deliver } from '../support/deliver.ts';
-import { delivery } from '../support/events.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { outageOf } from '../support/outage.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -166,100 +156,5 @@ describe('metersync start on servers of the user', () => {
     });
     await begin();
     await settled();
-  });
-});
-
-describe('the stand-ins of metersync start', () => {
-  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-  let start: RunningCommand;
-  beforeAll(async () => {
-    folder = await temporaryFolder();
-    start = startCommand(['start', '--live', '120'], {
-      cwd: folder.path,
-      env: {
-        ...withoutThreads,
-        PATH: `${temporalCache()}:${process.env.PATH}`,
-        RECEIVER_PORT: '0',
-      },
-    });
-    await start.printed(/worker: running/, 90_000);
-  }, 100_000);
-  afterAll(async () => {
-    await start?.end('SIGTERM');
-    await folder.remove();
-  });
-
-  /** Asks the embedded warehouse. */
-  async function ask<Row extends pg.QueryResultRow>(text: string, ...values: string[]): Promise<Row[]> {
-    const { postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
-    const db = new pg.Client({ ...postgres, host: '127.0.0.1', database: 'metersync' });
-    await db.connect();
-    const { rows } = await db.query<Row>(text, values);
-    await db.end();
-    return rows;
-  }
-
-  /** Waits until an event of --live is applied, and returns the id of its company. */
-  const companyOfLiveChange = () =>
-    until('live changes arrive', async () => {
-      const [applied] = await ask<{ id: string }>(`select company_id::text as id from metersync.events
-        where outcome = 'applied' and company_id is not null limit 1`);
-      return applied?.id;
-    });
-
-  test('accept no event from other users, who do not have the key', { timeout: 60_000 }, async () => {
-    const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
-    const connection = await Connection.connect({ address: temporal?.address ?? '' });
-    const event = delivery({ eventType: 'document.created.v2' });
-    await new Client({ connection }).workflow.start(workflowNames.applyEvents, {
-      workflowId: 'event/forged/1',
-      taskQueue: taskQueues.events,
-      args: [{ events: [event] }],
-    });
-    // The advice is logged once, however often the work is tried.
-    await start.printed(/"code":"PAYLOAD_REFUSED","todo":".*temporal-codec-key/);
-    await connection.close();
-    await start.printed(/PAYLOAD_REFUSED.*event\/forged\/1|event\/forged\/1.*PAYLOAD_REFUSED/);
-    expect(await ask('select from metersync.events where id = $1', event.id)).toEqual([]);
-    // Events of --live are applied.
-    await companyOfLiveChange();
-  });
-
-  test('give their key to a command in the same folder that names their address', {
-    timeout: 60_000,
-  }, async () => {
-    const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
-    const env = { PATH: `${temporalCache()}:${process.env.PATH}`, TEMPORAL_ADDRESS: temporal?.address ?? '' };
-    // One company shows it as well as all of the sandbox's.
-    const args = ['backfill', '--company', await companyOfLiveChange(), '--follow'];
-    const run = await runCommand(args, { cwd: folder.path, env });
-    expect(run, run.stderr).toMatchObject({ status: 0, stdout: expect.stringMatching(/: complete$/) });
-    const said = start
-      .stdout()
-      .split('\n')
-      .filter((line) => line.includes(`"todo":${JSON.stringify(failureTypes.PAYLOAD_REFUSED.operator)}`));
-    expect(said).toHaveLength(1);
-  });
-
-  test('give no work to a command that names another Temporal', async () => {
-    const env = { PATH: `${temporalCache()}:${process.env.PATH}`, TEMPORAL_ADDRESS: '127.0.0.1:1' };
-    expect(await runCommand(['backfill', 'all'], { cwd: folder.path, env })).toMatchObject({
-      status: 1,
-      stderr: expect.stringContaining('Temporal at 127.0.0.1:1 (TEMPORAL_ADDRESS) does not answer'),
-    });
-  });
-
-  test('keep secrets in private files', () => {
-    const dir = join(folder.path, '.metersync');
-    for (const name of ['temporal-codec-key', 'sandbox.json', 'running.json', 'temporal.db']) {
-      expect((statSync(join(dir, name)).mode & 0o777).toString(8), name).toBe('600');
-    }
-    // Root's Postgres runs as an account of its own, which has to pass through.
-    expect((statSync(dir).mode & 0o066).toString(8)).toBe('0');
-    if (process.getuid?.() !== 0) return;
-    const nobody = { uid: 65_534, gid: 65_534, cwd: '/', encoding: 'utf8' } as const;
-    const read = `cat "${dir}/temporal-codec-key" "${dir}/sandbox.json" "${dir}/running.json" 2>&1 || true`;
-    const said = execFileSync('/bin/sh', ['-c', read], nobody).trim().split('\n');
-    expect(said).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('Permission denied')));
   });
 });

@@ -1,8 +1,11 @@
 import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { readSettings } from '../../app/settings/settings.ts';
+import { openToWork } from '../../app/warehouse/warehouse.ts';
 import { connectWarehouse, type Executor, withTransaction } from '../../db/connection/connect.ts';
 import { isMistake, sqlState, warehouseFailure } from '../../db/connection/failures.ts';
-import { charactersMax, hot, sendsMin } from '../../db/connection/hot.ts';
+import { hot, sendsMin } from '../../db/connection/hot.ts';
 import { rejection } from '../service/setup.ts';
 import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -48,11 +51,15 @@ test('returns the same values as Drizzle: times and numbers as text', async () =
   expect((await hot(db, 'odd').execute(odd)).rows).toEqual((await db.execute(odd)).rows);
 });
 
-test('is planned for its values, unprepared, if its parameters are large', async () => {
-  const { db, prepared } = oneConnection();
-  const text = 'x'.repeat(charactersMax + 1);
-  await often(() => hot(db, 'measure').execute(sql`select length(${text}::text)`));
-  expect(await prepared()).toEqual([]);
+test('is planned once for all values in the sessions of workers', async () => {
+  const { db, close } = openToWork(readSettings({}), warehouse.url, pino({ level: 'silent' }), 1);
+  onTestFinished(close);
+  await often(() => hot(db, 'oneTable').execute(sql`select id from metersync.journal where id = ${'a'}`));
+  await hot(db, 'oneTable').execute(sql`select id from metersync.journal where id = ${'b'}`);
+  const { rows } = await db.execute(
+    sql`select generic_plans::int as generic, custom_plans::int as custom from pg_prepared_statements`,
+  );
+  expect(rows).toEqual([{ generic: 2, custom: 0 }]);
 });
 
 test('has a name for each text, which is the same in every pool', async () => {

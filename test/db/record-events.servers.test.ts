@@ -14,6 +14,7 @@ import {
 } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
+import { nested } from '../support/nested.ts';
 import { settleAs } from '../support/settled.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -138,7 +139,13 @@ describe('recordEvents', () => {
       scalar: delivery('42'),
       array: delivery('[1,2]'),
       empty: delivery(''),
-      deep: delivery(`${'['.repeat(100_000)}${']'.repeat(100_000)}`),
+      endless: delivery(nested.endless),
+      deep: delivery(nested.array),
+      deepField: delivery(
+        JSON.stringify(
+          documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { deep: 'DEEP' }),
+        ).replace('"DEEP"', nested.object),
+      ),
       noId: delivery({ eventType: 'document.created.v2', company, updated: '2026-01-01T00:00:00' }),
       nul: delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: 'a\u0000b' })),
       nulType: delivery('{"eventType":"document.created.v2\\u0000"}'),
@@ -193,6 +200,40 @@ describe('recordEvents', () => {
     const transactions = await rows(sql`select distinct xmin::text from metersync.journal
       where error_code = 'WAREHOUSE_VALUE_REFUSED' and error not like '% NUL %'`);
     expect(transactions).toHaveLength(1);
+  });
+
+  test.each(Object.values(nested))(
+    'takes less than 50 ms of work for an event that nests 100,000 deep (%#)',
+    async (body) => {
+      const work: number[] = [];
+      while (work.length < 10) {
+        const before = process.threadCpuUsage();
+        expect(await recordEvents(warehouse.db, [delivery(body)])).toMatchObject({ dead: 1 });
+        const { user, system } = process.threadCpuUsage(before);
+        work.push((user + system) / 1_000);
+      }
+      // The least of several, as other work of this thread adds to some.
+      expect(Math.min(...work)).toBeLessThan(50);
+    },
+  );
+
+  test.each([
+    [
+      'keys of prototypes as ordinary fields',
+      '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}',
+      '{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}',
+    ],
+    [
+      'the last of two equal keys',
+      '{"eventType":"first.v1","eventType":"last.v1"}',
+      '{"eventType": "last.v1"}',
+    ],
+  ])('keeps %s', async (_what, body, payload) => {
+    const event = delivery(body);
+    await recordEvents(warehouse.db, [event]);
+    const kept = sql`select outcome, type, payload::text from metersync.events where id = ${event.id}`;
+    const { eventType: type = expect.any(String) } = JSON.parse(body) as { eventType?: string };
+    expect(await rows(kept)).toEqual([{ outcome: 'ignored', type, payload }]);
   });
 
   test('marks events with a NUL or half of a surrogate pair as dead without another transaction', async () => {

@@ -23,8 +23,10 @@ import { claimFolder, readRunning, runningFile } from '../../embedded/running.ts
 import { launch, untilReady } from '../../embedded/servers.ts';
 import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
 import { temporalServer } from '../../embedded/temporal.ts';
+import { temporaryFolder as folderForFile } from '../support/folder.ts';
+import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
-import { folderWithData, startOwner, temporaryFolder } from './owner-process.ts';
+import { folderWithData, putData, startOwner, temporaryFolder } from './owner-process.ts';
 
 const start = (dir: string) => run({ dir, postgres: true, temporal: true });
 const startPostgres = (dir: string) => run({ dir, postgres: true, temporal: false });
@@ -80,9 +82,12 @@ describe('a restart', () => {
   });
 });
 
-describe('the servers', () => {
-  test('are durable, listen only on the loopback address, and ask for a password', async () => {
-    const stack = await startPostgres(folderWithData());
+describe('a Postgres', async () => {
+  const { path: dir } = await forFile(folderForFile());
+  putData(dir);
+  const stack = await forFile(startEmbedded({ dir, postgres: true, temporal: false }));
+
+  test('is durable, listens only on the loopback address, and asks for a password', async () => {
     const url = stack.postgres?.superuserUrl('postgres') ?? '';
     const names = ['fsync', 'synchronous_commit', 'full_page_writes', 'listen_addresses'];
     const rows = await query(url, `select name, setting from pg_settings where name = any('{${names}}')`);
@@ -95,8 +100,37 @@ describe('the servers', () => {
     await expect(query(url.replace(/:[0-9a-f]+@/, ':wrong@'), 'select 1')).rejects.toThrow(/authentication/);
   });
 
-  test('include the web page of Temporal if it is asked for, and refuse posts to Temporal from web pages of other sites', async () => {
-    const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true, temporalUi: true });
+  test('writes files that only its user can read', async () => {
+    claimFolder(dir);
+    const files = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isFile());
+    const open = files.filter(({ name }) => (statSync(join(dir, name)).mode & 0o077) !== 0);
+    expect(files.length).toBeGreaterThan(1);
+    expect(open.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('does not serve a second caller in a copy of its folder, which starts its own stack', async () => {
+    const copy = folderWithData();
+    copyFileSync(runningFile(dir), runningFile(copy));
+    const second = await startPostgres(copy);
+    expect(second.owned).toBe(true);
+    expect(second.postgres?.superuserUrl('postgres')).not.toBe(stack.postgres?.superuserUrl('postgres'));
+    expect(await query(stack.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
+  });
+
+  test('gives an error to a second caller who wants a server that it lacks', async () => {
+    await expect(start(dir)).rejects.toThrow(/has no Temporal.*\n.*same settings/);
+  });
+});
+
+describe('a Temporal in a data folder whose name has characters of URLs', async () => {
+  const dir = join((await forFile(folderForFile())).path, 'C# why? %41', 'data');
+  const stack = await forFile(startEmbedded({ dir, postgres: false, temporal: true, temporalUi: true }));
+
+  test('keeps its database there', () => {
+    expect(readdirSync(dir)).toContain('temporal.db');
+  });
+
+  test('has its web page if that is asked for, and refuses posts from web pages of other sites', async () => {
     // The page has its own connection to the server, which may need a second longer.
     const version = await until('the page knows the version of the server', async () => {
       const answer = await fetch(`${stack.temporal?.uiUrl}/api/v1/cluster-info`);
@@ -127,16 +161,6 @@ describe('the servers', () => {
   });
 });
 
-test('only its user can read what a start writes', async () => {
-  const dir = folderWithData();
-  await startPostgres(dir);
-  claimFolder(dir, 'demo.lock');
-  const files = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isFile());
-  const open = files.filter(({ name }) => (statSync(join(dir, name)).mode & 0o077) !== 0);
-  expect(files.length).toBeGreaterThan(2);
-  expect(open.map(({ name }) => name)).toEqual([]);
-});
-
 describe('a second caller', () => {
   test('attaches to the stack of another process, and does not stop it', async () => {
     const dir = folderWithData();
@@ -164,22 +188,6 @@ describe('a second caller', () => {
     expect(second.owned).toBe(true);
     expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
     await stopped;
-  });
-
-  test('starts its own stack in a copy of a folder whose stack runs', async () => {
-    const [dir, copy] = [folderWithData(), folderWithData()];
-    const stack = await startPostgres(dir);
-    copyFileSync(runningFile(dir), runningFile(copy));
-    const second = await startPostgres(copy);
-    expect(second.owned).toBe(true);
-    expect(second.postgres?.superuserUrl('postgres')).not.toBe(stack.postgres?.superuserUrl('postgres'));
-    expect(await query(stack.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
-  });
-
-  test('gets an error when the running stack lacks a wanted server', async () => {
-    const dir = folderWithData();
-    await startPostgres(dir);
-    await expect(start(dir)).rejects.toThrow(/has no Temporal.*\n.*same settings/);
   });
 });
 
@@ -213,7 +221,7 @@ describe('a claim', () => {
   });
 
   test('of a process that never becomes ready is waited for, and the process is named', async () => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     claimOf(dir, identify(process.pid));
     const said = Promise.withResolvers<string>();
     const started = run({ dir, postgres: true, temporal: false, log: said.resolve });
@@ -224,7 +232,7 @@ describe('a claim', () => {
 });
 
 test('makes a folder private that others can write, and refuses a folder of another user', async () => {
-  const open = temporaryFolder();
+  const open = folderWithData();
   chmodSync(open, 0o777);
   await startPostgres(open);
   expect(statSync(open).mode & 0o022).toBe(0);
@@ -235,12 +243,6 @@ test('makes a folder private that others can write, and refuses a folder of anot
   await expect(startPostgres(theirs)).rejects.toThrow(
     /cannot be written by .*(belongs to user 65534|EACCES)/,
   );
-});
-
-test('Temporal keeps its database in a data folder whose name has characters of URLs', async () => {
-  const dir = join(temporaryFolder(), 'C# why? %41', 'data');
-  await run({ dir, postgres: false, temporal: true });
-  expect(readdirSync(dir)).toContain('temporal.db');
 });
 
 test('explains a server that does not start by the end of its log', async () => {

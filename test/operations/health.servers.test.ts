@@ -12,8 +12,8 @@ import { connectWarehouse } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { verdictOf } from '../../health/verdict.ts';
 import { healthOf, readDeployment } from '../../operations/health.ts';
+import { startProxy } from '../faults/proxy.ts';
 import { makeCertificate } from '../support/certificate.ts';
-import { startDeafened } from '../support/deafened.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { connectExplained, nodesOf } from '../support/plans.ts';
@@ -25,11 +25,11 @@ test('a Postgres that keeps connections open and does not answer counts as unrea
   timeout: 40_000,
 }, async () => {
   const warehouse = await createWarehouse();
-  const deafened = await startDeafened(warehouse.url);
-  const { url } = deafened;
+  const deafened = await startProxy(warehouse.url);
+  const { address: url } = deafened;
   const through = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
   onTestFinished(async () => {
-    await deafened.stop();
+    await deafened.close();
     await through.close();
     await warehouse.drop();
   });
@@ -43,7 +43,7 @@ test('a Postgres that keeps connections open and does not answer counts as unrea
     timeZone: 'UTC',
   };
   expect((await readDeployment(options)).warehouse).not.toHaveProperty('away');
-  deafened.deafen();
+  deafened.deafen(true);
   expect(await readDeployment(options)).toMatchObject({
     warehouse: { away: expect.stringContaining('does not answer: no answer within 10 s') },
     schema: null,

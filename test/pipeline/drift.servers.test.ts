@@ -56,3 +56,14 @@ test('a backfill during deletions tombstones no live record', { timeout }, async
   );
   expect(deleted.rows[0]?.n).toBeGreaterThan(3);
 });
+
+test('the first event of a company makes it read', { timeout }, async () => {
+  const { service, warehouse } = pipeline;
+  const [companyId] = await service.change({ type: 'createCompany', name: 'Newcomer' });
+  await service.change({ type: 'createConnection', companyId });
+  await pipeline.settled();
+  const runs = await warehouse.db.execute(sql`
+    select distinct run_id, state from metersync.runs where company_id = ${companyId}::uuid`);
+  expect(runs.rows).toEqual([{ run_id: companyId, state: 'complete' }]);
+  expect(await pipeline.audit()).toMatchObject({ differences: 0 });
+});

@@ -128,18 +128,10 @@ test('a run whose workflow was ended in Temporal fails with its parts, and other
 test('the size of a workflow does not grow with the companies chosen for a run', {
   timeout: 120_000,
 }, async () => {
-  const { client, env } = deployment;
+  const { client } = deployment;
   const unknown = (count: number) => Array.from({ length: count }, () => randomUUID());
   const many = unknown(20_000).toSorted();
-  const { status, stdout } = await runCommand(['backfill', '--companies-file', '-'], {
-    env,
-    input: `${many.join('\n')}\n`,
-  });
-  expect({ status, stdout }).toEqual({
-    status: 0,
-    stdout: expect.stringMatching(/^backfill \S+ started: 20000 companies$/),
-  });
-  const [, runId = ''] = stdout.split(' ');
+  const runId = await startBackfill(client, choose(...many));
   await until('the service is asked about them', () =>
     service.asked.some(({ path }) => path.includes(many[0] ?? '')),
   );

@@ -60,20 +60,6 @@ describe('access to the portal', () => {
     await heading('Endpoints');
   });
 
-  test('says on an open page that the server cannot be reached and that the page is out of date', async () => {
-    const { id } = await portal.endpoint('http://127.0.0.1:9/gone');
-    await portal.open(page);
-    await page.getByRole('link', { name: 'http://127.0.0.1:9/gone' }).click();
-    await page.getByRole('heading', { level: 1, name: 'http://127.0.0.1:9/gone' }).waitFor();
-    const away = page.getByRole('status').getByText('no longer up to date');
-    await page.context().setOffline(true);
-    await away.waitFor();
-    await page.context().setOffline(false);
-    await away.waitFor({ state: 'detached' });
-    await portal.service.control('DELETE', `/sandbox/endpoints/${id}`);
-    await heading('Not found');
-  });
-
   test('shows an organization nothing of another organization', async () => {
     const [, other] = portal.service.sandbox.organizations;
     const key = other?.apiKey ?? '';
@@ -102,22 +88,6 @@ describe('access to the portal', () => {
     }
     await page.goto(`${base}/messages`);
     await page.getByText('No messages yet').waitFor();
-  });
-
-  test('keeps two portals apart in one browser', async () => {
-    const [first, other] = portal.service.sandbox.organizations;
-    await portal.service.api('/external/configure_webhook', {
-      method: 'PATCH',
-      body: { enabled: true },
-      key: other?.apiKey ?? '',
-    });
-    await portal.open(page, await portal.link(first?.apiKey));
-    const second = await person.newPage();
-    await portal.open(second, await portal.link(other?.apiKey));
-    await page.reload();
-    await page.getByText(first?.name ?? '').waitFor();
-    await second.reload();
-    await second.getByText(other?.name ?? '').waitFor();
   });
 
   test('does nothing that another site requests', async () => {

@@ -92,17 +92,6 @@ describe('messages', () => {
     await eventually(async () => (await shownIds()).length).toBe(50);
   });
 
-  test('are filtered by time', async () => {
-    await portal.advance(2 * 3600);
-    await page.reload();
-    await filter({ Time: 'Last hour' });
-    await page.getByText('No message matches').waitFor();
-    await portal.service.control('POST', '/sandbox/random', { count: 1, seed: 8, types: ['createDocument'] });
-    await eventually(async () => (await shownIds()).length).toBe(1);
-    await filter({ Time: 'Last 24 hours' });
-    await eventually(async () => (await shownIds()).length).toBe(50);
-  });
-
   test('service.md 6.5.1: a message shows its payload, and status, time and answer of each attempt', async () => {
     await filter({ Status: 'Retrying' });
     await rows().getByRole('link').first().click();

@@ -112,41 +112,6 @@ describe('a replay', () => {
     await progress().getByText('1 failed').waitFor();
   });
 
-  test('can send messages that wait for a retry at once instead', async () => {
-    receiver.answer = answerWith(500);
-    const ids = await happen(2);
-    const bothTried = (times: number) =>
-      until(`both wait after ${times} attempts or more`, async () =>
-        (await mine())
-          .filter(({ state }) => state !== 'cancelled')
-          .every(({ state, attempts }) => state === 'waiting' && attempts >= times),
-      );
-    const failTwice = async () => {
-      await bothTried(1);
-      // Then the next retry is minutes away, not seconds.
-      await portal.advance(5);
-      await bothTried(2);
-    };
-    await failTwice();
-    await replayForm().getByRole('button', { name: 'Replay failed messages' }).click();
-    await progress().getByText('2 waiting for a retry').waitFor();
-    await failTwice();
-    receiver.answer = answerWith(204);
-    receiver.deliveries.length = 0;
-    await page.reload();
-    await replayForm().getByLabel('Also those that wait for a retry').uncheck();
-    await replayForm().getByRole('button', { name: 'Replay failed messages' }).click();
-    await page.getByText('There is nothing to send again').waitFor();
-    await replayForm().getByRole('button', { name: 'Replay failed messages' }).click();
-    await progress().getByText('2 of 2 delivered').waitFor();
-    const superseded = page.getByRole('region', { name: 'Progress' }).getByRole('listitem').nth(1);
-    await eventually(() => superseded.innerText()).toMatch(/Done.*0 of 2 delivered\s+2 sent again later/s);
-    await eventually(() => page.locator('#figures dl').innerText()).toMatch(/Delivered\s+2\s+Failed\s+0/);
-    await portal.advance(30 * 3600);
-    await portal.service.quiet();
-    expect(arrived()).toEqual([...ids].sort());
-  });
-
   test('service.md 6.5.3: all failures since a chosen message are replayed', async () => {
     const before = await failing(2);
     const since = await failing(3);

@@ -31,11 +31,6 @@ describe('authentication', () => {
     }
   });
 
-  test('service.md 5.1: the name of the header may be in upper or lower case', async () => {
-    const headers = { 'x-aPi-KEY': service.sandbox.apiKey };
-    expect((await fetch(`${service.sandbox.apiUrl}/ping`, { headers })).status).toBe(200);
-  });
-
   test('one organization sees nothing of another organization', async () => {
     const theirs = (await service.api<AnyRecord[]>('/company', { key: foreign.apiKey })).body;
     const own = await companiesOf(service);
@@ -224,20 +219,6 @@ describe('records', () => {
     expect((await service.api(`/document/${document.id}`)).body).toEqual(document);
   });
 
-  test('line items and taxes add up to the charges, to the cent', async () => {
-    const cents = (amount: string) => Math.round(Number(amount) * 100);
-    for (const document of await recordsOf(service, 'document', company.id, 'documents')) {
-      const sum = document.lineItems.reduce(
-        (total: number, item: AnyRecord) => total + cents(item.totalCharge),
-        0,
-      );
-      expect(sum).toBe(cents(document.currentCharges));
-      expect(cents(document.currentOpenBalance) + cents(document.currentCharges)).toBe(
-        cents(document.totalCharges),
-      );
-    }
-  });
-
   test('a usage row carries the header of its document, without its usage', async () => {
     const [row] = await recordsOf(service, 'usage', company.id, 'usageData');
     expect(row).toMatchObject({
@@ -254,14 +235,6 @@ describe('records', () => {
     expect(ofDocument.items).toContainEqual(row);
     const ofMeter = envelope(await service.api(`/usage/meter/${row.meter}`), 'usageData');
     expect(ofMeter.items).toContainEqual(row);
-  });
-
-  test('meters are found by company, site and connection, and by their id', async () => {
-    const meters = await recordsOf(service, 'meter', company.id, 'meters');
-    const [meter] = meters;
-    expect((await service.api(`/meter/${meter.id}`)).body).toEqual(meter);
-    const ofSite = envelope(await service.api(`/meter/site/${meter.site}`), 'meters');
-    expect(ofSite.items).toEqual(meters.filter((other) => other.site === meter.site));
   });
 
   test('an interval record has meter, account, bounds, usage, units and quality', async () => {

@@ -309,22 +309,6 @@ describe('the retry schedule', () => {
   );
 });
 
-describe('control routes', () => {
-  test.each(['http://user:secret@127.0.0.1/x', 'http://127.0.0.1/x#part', 'ftp://127.0.0.1/x'])(
-    'refuse the endpoint %s, like the portal',
-    async (url) => {
-      const { id } = await endpoint();
-      await expect(service.control('POST', '/sandbox/endpoints', { url })).rejects.toThrow('400');
-      await expect(service.control('PATCH', `/sandbox/endpoints/${id}`, { url })).rejects.toThrow('400');
-    },
-  );
-
-  test('refuse a state that no delivery has', async () => {
-    const { id } = await endpoint();
-    await expect(deliveriesOf(id, 'bogus')).rejects.toThrow('400 {"detail":"state must be one of waiting');
-  });
-});
-
 describe('endpoint states', () => {
   /** Sends one message that fails, and lets time pass. */
   const failOnce = async (id: string) => {

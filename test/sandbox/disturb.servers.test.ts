@@ -118,16 +118,6 @@ describe('the fate of a delivery', () => {
     );
   });
 
-  test('has the requested frequency', () => {
-    const fates = Array.from({ length: 5_000 }, (_, id) =>
-      fateOf(some({ drop: 0.1, duplicate: 0.3 }), String(id)),
-    );
-    const share = (of: (fate: ReturnType<typeof fateOf>) => boolean) =>
-      fates.filter(of).length / fates.length;
-    expect(share(({ dropped }) => dropped)).toBeCloseTo(0.1, 1);
-    expect(share(({ duplicate }) => duplicate !== 'none')).toBeCloseTo(0.27, 1);
-  });
-
   test('loses and invents nothing by shuffling', () => {
     fc.assert(
       fc.property(fc.array(fc.nat()), fc.string(), (items, seed) => {

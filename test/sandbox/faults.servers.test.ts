@@ -64,14 +64,11 @@ describe('faults of the API', () => {
     expect(performance.now() - begun).toBeGreaterThanOrEqual(199);
   });
 
-  test('can cut a body in the middle', async () => {
-    await fault({ kind: 'cut', times: 1 });
-    await expect(service.api(list)).rejects.toThrow();
-    expect((await service.api(list)).status).toBe(200);
-  });
-
-  test('can close the connection without an answer', async () => {
-    await fault({ kind: 'reset', times: 1 });
+  test.each([
+    ['cut a body in the middle', 'cut'],
+    ['close the connection without an answer', 'reset'],
+  ])('can %s', async (_what, kind) => {
+    await fault({ kind, times: 1 });
     await expect(service.api(list)).rejects.toThrow();
     expect((await service.api(list)).status).toBe(200);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { forFile } from '../support/for-file.ts';
-import { type AnyRecord, companiesOf, envelope, recordsOf, startService } from './support/service.ts';
+import { type AnyRecord, companiesOf, recordsOf, startService } from './support/service.ts';
 
 const versions = ['v2', 'v2.1', 'v2.2'] as const;
 
@@ -109,18 +109,5 @@ describe('versions next to one another', () => {
     expect((await service.api('/ping', { version: 'v2.3' })).status).toBe(404);
     expect((await service.api('/ping', { version: 'v1' })).status).toBe(404);
     expect((await service.api('/ping', { version: 'v2.0' })).status).toBe(404);
-  });
-
-  test('a time-of-use breakdown adds up to its row', async () => {
-    const { items } = envelope<AnyRecord>(await service.api(`/document/company/${company.id}`), 'documents');
-    const milli = (usage: string) => BigInt(usage.replace('.', ''));
-    for (const row of items.flatMap((document) => document.usageData)) {
-      if (row.timeOfUseBreakdown.length === 0) continue;
-      const sum = row.timeOfUseBreakdown.reduce(
-        (total: bigint, part: AnyRecord) => total + milli(part.usage),
-        0n,
-      );
-      expect(sum).toBe(milli(row.usage));
-    }
   });
 });

@@ -1,7 +1,5 @@
-import { inject } from 'vitest';
 import type { SandboxOptions } from '../../sandbox/options.ts';
-import { startSandbox as startService } from '../../sandbox/sandbox.ts';
-import { createDatabase } from './database.ts';
+import { startService } from '../sandbox/support/service.ts';
 
 export type SandboxSize = Pick<SandboxOptions, 'companies' | 'documents' | 'intervalDays'>;
 
@@ -51,45 +49,26 @@ export async function startSandbox(
   size: SandboxSize = {},
   more: Omit<SandboxOptions, 'databaseUrl' | 'log'> = {},
 ): Promise<TestSandbox> {
-  const database = await createDatabase('sandbox', inject('sandboxTemplate'));
   // Not that of a command that runs in this process.
   const { stderr } = process;
   const service = await startService({
-    databaseUrl: database.url,
     ...smallSize,
     ...size,
     ...more,
     log: ({ error }) => void (error && stderr.write(`sandbox: ${error.stack}\n`)),
   });
-  const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
-    const response = await fetch(url, {
-      method,
-      headers: {
-        'x-api-key': service.apiKey,
-        authorization: `Bearer ${service.controlToken}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${url}: ${response.status} ${text.slice(0, 500)}`);
-    return (text === '' ? undefined : JSON.parse(text)) as T;
-  };
   const control = <T>(method: string, path: string, body?: unknown): Promise<T> =>
-    call(method, `${service.url}/sandbox/${path}`, body);
+    service.control(method, `/sandbox/${path}`, body);
 
-  const { url, apiUrl, apiKey } = service;
+  const { url, apiUrl, apiKey } = service.sandbox;
   return {
     ...{ url, apiUrl, apiKey },
-    databaseUrl: database.url,
+    databaseUrl: service.databaseUrl,
     register: async (url) => {
-      await call('PATCH', `${service.apiUrl}/external/configure_webhook`, { enabled: true });
+      await service.enableWebhooks();
       return (await control<{ secret: string }>('POST', 'endpoints', { url })).secret;
     },
-    change: async (...changes) => {
-      const applied = await control<{ changes: { id: string }[] }>('POST', 'changes', { changes });
-      return applied.changes.map(({ id }) => id);
-    },
+    change: async (...changes) => (await service.change(...changes)).changes.map(({ id }) => id),
     random: async (count, seed, types) => {
       const asked = { count, seed, ...(types === undefined ? {} : { types }) };
       return (await control<{ events: number }>('POST', 'random', asked)).events;
@@ -107,13 +86,12 @@ export async function startSandbox(
       );
       return listed.deliveries.map(({ eventId }) => eventId);
     },
-    events: async () =>
-      (await control<{ events: Awaited<ReturnType<TestSandbox['events']>> }>('GET', 'events?limit=10000'))
-        .events,
-    read: (path) => call('GET', `${service.apiUrl}${path}`),
-    stop: async () => {
-      await service.close();
-      await database.drop();
+    events: () => service.eventsAfter(0),
+    read: async <T>(path: string) => {
+      const { status, text, body } = await service.api<T>(path);
+      if (status !== 200) throw new Error(`${path}: ${status} ${text.slice(0, 500)}`);
+      return body;
     },
+    stop: service.stop,
   };
 }

@@ -61,10 +61,10 @@ export async function startService(options: Partial<SandboxOptions> = {}): Promi
     companies: 2,
     documents: 6,
     intervalDays: 1,
-    ...options,
     log: ({ error }) => {
       if (error) errors.push(error);
     },
+    ...options,
   });
   const service = talkTo(sandbox, database.url, errors);
   return {
