@@ -8,7 +8,7 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { isMistake, isRefusal, sqlMessage, sqlState } from '../connection/failures.ts';
+import { dependentsIn, isMistake, isRefusal, sqlMessage } from '../connection/failures.ts';
 import { lock } from '../connection/locks.ts';
 import { roles } from '../migrate/roles.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
@@ -43,8 +43,6 @@ export interface AppliedTypedViews {
   readonly blocked: readonly BlockedView[];
 }
 
-const dependentsExist = '2BP01';
-
 /** Whether the relation `c` is a typed view: by its comment, which only its owner writes. */
 export const isTypedView = sql.raw(
   `(c.relkind = 'v' and coalesce(obj_description(c.oid, 'pg_class'), '') like '%${madeFrom} %')`,
@@ -78,9 +76,9 @@ export async function applyTypedViewsIn(tx: Transaction): Promise<AppliedTypedVi
       await tx.transaction((part) => part.execute(sql.raw(statements.join(';\n'))));
       applied.push(view);
     } catch (error) {
-      const isBuiltOn = sqlState(error) === dependentsExist;
-      if (!isBuiltOn && !isMistake(error) && !isRefusal(error)) throw error;
-      blocked.push({ view, by: isBuiltOn ? dependents(error) : [], error: sqlMessage(error) });
+      const by = dependentsIn(error)?.map((line) => line.replace(/ depends on .*$/, ''));
+      if (by === undefined && !isMistake(error) && !isRefusal(error)) throw error;
+      blocked.push({ view, by: by ?? [], error: sqlMessage(error) });
     }
   }
   return { applied, blocked };
@@ -95,12 +93,6 @@ export async function typedViewsSql(db: Executor): Promise<string[]> {
 export async function fieldsWithoutColumn(db: Executor): Promise<FieldName[]> {
   const all = (await planChanges(db)).flatMap(({ fields }) => fields);
   return [...new Map(all.map((field) => [JSON.stringify(field), field])).values()];
-}
-
-/** Lists what Postgres names in the way of `drop view`: `view public.mine`. */
-function dependents(error: unknown): string[] {
-  const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
-  return detail.split('\n').map((line) => line.replace(/ depends on .*$/, ''));
 }
 
 interface Relation extends Record<string, unknown> {
