@@ -1,17 +1,17 @@
 import { Context } from '@temporalio/activity';
 import { batches } from '../contract/limits.ts';
-import { dropLeftPages, dropOldParts } from '../db/backfill/retention.ts';
+import { dropOldParts } from '../db/backfill/retention.ts';
 import { dropPayloads } from '../db/events/retention.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
-type Dropped = Readonly<Record<'events' | 'parts' | 'pages', number>>;
+type Dropped = Readonly<Record<'events' | 'parts', number>>;
 
 export function retentionActivities(deps: ActivityDependencies) {
   return {
     /**
      * Drops payloads of settled events and superseded parts of runs that are older than `retentionDays` (0 keeps
-     * them), and pages of manifests that runs left. Returns how many.
+     * them). Returns how many.
      */
     dropPayloads: mapFailures(async (_: object): Promise<Dropped> => {
       const { db } = deps.warehouse;
@@ -28,11 +28,7 @@ export function retentionActivities(deps: ActivityDependencies) {
         return { dropped, more: dropped === limit };
       });
       if (parts > 0) deps.log.info({ parts, days }, 'old parts of runs were dropped');
-      const pages = await inBatches(true, async (limit) => {
-        const dropped = await dropLeftPages(db, { limit });
-        return { dropped, more: dropped === limit };
-      });
-      return { events, parts, pages };
+      return { events, parts };
     }),
   };
 }

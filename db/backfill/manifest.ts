@@ -108,7 +108,7 @@ export async function readManifest(
 export interface ListingEnd {
   readonly state: RunState;
   readonly error?: string | undefined;
-  readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'drift' | 'requests'>;
+  readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'requests'>;
   /** Whether the listing is complete: then an earlier run's quarantine is out of date. */
   readonly lacksNothing: boolean;
   /** Whether an earlier run read the listing, and this one changed or tombstoned a row. */

@@ -1,12 +1,11 @@
-import { and, desc, eq, isNull, lt, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { runKinds } from '../../contract/names.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { pages, runs } from '../schema/metersync.ts';
+import { runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
-import { isWhole } from './runs.ts';
 
 const part = alias(runs, 'part');
 const later = alias(runs, 'later');
@@ -62,46 +61,4 @@ function oldParts(
     .offset(literal(0))
     .as('theirs');
   return db.select({ place: theirs.place }).from(complete).crossJoinLateral(theirs).as('old');
-}
-
-/** The runs that have pages of manifests: looks up each run once, however many pages it has. */
-const withPages = sql`(
-  with recursive run as (
-    (select run_id from ${pages} order by run_id limit 1)
-    union all
-    select (select run_id from ${pages} where run_id > run.run_id order by run_id limit 1)
-    from run
-    where run.run_id is not null
-  )
-  select run_id from run where run_id is not null
-) as having_pages`;
-
-/**
- * Deletes pages of manifests whose run is not under way; returns how many. A listing that ends
- * forgets its own; one that is refused, given up or cancelled leaves them.
- */
-export async function dropLeftPages(
-  db: Executor,
-  { limit }: { readonly limit: number },
-): Promise<number> {
-  const ofRun = sql`having_pages.run_id`;
-  const underWay = db
-    .select({})
-    .from(runs)
-    .where(and(eq(runs.runId, ofRun), isWhole(runs), isNull(runs.finishedAt)))
-    .offset(literal(0));
-  const theirs = db
-    .select({ place: sql`ctid`.as('place') })
-    .from(pages)
-    .where(eq(pages.runId, ofRun))
-    .offset(literal(0))
-    .as('theirs');
-  const left = db
-    .select({ place: theirs.place })
-    .from(withPages)
-    .crossJoinLateral(theirs)
-    .where(notExists(underWay))
-    .limit(limit);
-  const { rowCount } = await db.delete(pages).where(sql`ctid = any(array${left})`);
-  return rowCount ?? 0;
 }

@@ -4,7 +4,7 @@ import type { RunState } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { deletes, runCompanies, runs } from '../schema/metersync.ts';
+import { deletes, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun, isWhole } from './runs.ts';
 
 /** How many companies that the service does not have a run's error names. */
@@ -117,6 +117,8 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
       ),
     )
     .returning({ state: runs.state });
+  // A listing that ends deletes its own manifest; one that was refused, given up or cancelled leaves it.
+  await db.delete(pages).where(eq(pages.runId, runId));
   return ended?.state ?? 'failed';
 }
 

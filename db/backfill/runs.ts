@@ -31,8 +31,6 @@ export interface RunCounts {
   readonly unreadable?: number | undefined;
   /** Rows changed or gone without the event that should report it. */
   readonly missed?: number;
-  /** Pages that moved during the read, over all passes. */
-  readonly drift?: number;
   /** Pages requested, over all passes. */
   readonly requests?: number;
 }
@@ -225,7 +223,7 @@ export const ended = (
     rowsRejected: counts.rejected,
     valuesUnreadable: unreadableOfPart(key) ?? counts.unreadable ?? 0,
     rowsMissed: counts.missed ?? 0,
-    drift: counts.drift ?? 0,
+    drift: 0,
     requests: counts.requests ?? counts.pages,
   }),
 });

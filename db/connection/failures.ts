@@ -5,15 +5,19 @@ import { Failure } from '../../contract/failures.ts';
 const refusedClasses = ['22', '23'];
 const refusedCodes = ['54000', '54001', '54011', '42846'];
 
+/** An error as pg or Node may have it, with what it wraps, outermost first. */
+type ErrorWithDetails = Error & Record<'code' | 'constraint' | 'detail', unknown>;
+function* withCauses(error: unknown): Generator<ErrorWithDetails> {
+  for (let at = error; at instanceof Error; at = at.cause) yield at as ErrorWithDetails;
+}
+
 /**
  * Returns the SQLSTATE of an error of pg, also when Drizzle wrapped it; undefined when Postgres was
  * not reached.
  */
 export function sqlState(error: unknown): string | undefined {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    const code = (at as { code?: unknown }).code;
+  for (const { code } of withCauses(error))
     if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) return code;
-  }
   return undefined;
 }
 
@@ -21,11 +25,19 @@ export function sqlState(error: unknown): string | undefined {
  * Whether a row had no partition to go to: Postgres reports a check violation without a constraint.
  */
 export function hasNoPartition(error: unknown): boolean {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    const { code, constraint } = at as { code?: unknown; constraint?: unknown };
+  for (const { code, constraint } of withCauses(error))
     if (code === '23514') return constraint === undefined;
-  }
   return false;
+}
+
+/**
+ * Lists what depends on something that was to be dropped, as Postgres says it: `view mine depends on view
+ * analytics.bills`. Undefined for any other error.
+ */
+export function dependentsIn(error: unknown): string[] | undefined {
+  for (const { code, detail } of withCauses(error))
+    if (code === '2BP01') return String(detail ?? '').split('\n');
+  return undefined;
 }
 
 /**
@@ -34,10 +46,9 @@ export function hasNoPartition(error: unknown): boolean {
  */
 export function sqlMessage(error: unknown): string {
   let message = String(error);
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    const { detail } = at as { detail?: unknown };
-    const unreadable = sqlState(at)?.startsWith('22') && typeof detail === 'string';
-    message = unreadable ? `${at.message}: ${detail}` : at.message;
+  for (const one of withCauses(error)) {
+    const unreadable = sqlState(one)?.startsWith('22') && typeof one.detail === 'string';
+    message = unreadable ? `${one.message}: ${one.detail}` : one.message;
   }
   return message;
 }
@@ -73,10 +84,7 @@ function inPostgresWords(error: Error): Error {
 
 /** Returns the code of Postgres, or of the connection. */
 function codeOf(error: unknown): { code?: string } {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    const { code } = at as { code?: unknown };
-    if (typeof code === 'string') return { code };
-  }
+  for (const { code } of withCauses(error)) if (typeof code === 'string') return { code };
   return {};
 }
 

@@ -37,16 +37,10 @@ export interface ViewedResource {
   readonly table: string;
   /** The column that holds the record's id in views of its parts. */
   readonly key: string;
-  readonly ofCompany: boolean;
 }
 
 const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
-  ({ name, table, key }) => ({
-    resource: name,
-    table: tableName(name),
-    key,
-    ofCompany: table.companyId !== undefined,
-  }),
+  ({ name, key }) => ({ resource: name, table: tableName(name), key }),
 );
 
 /**
@@ -138,19 +132,41 @@ function* elementsOf(at: Place, owner: Place, suffix: string, root: Place): Gene
   yield* elementsOf(any, any, 'elements', root);
 }
 
-/** Names the columns that a view has besides the columns of fields. */
-export function fixedColumns(key: string, path: string): string[] {
-  const company = key === 'company_id' ? [] : ['company_id'];
-  if (path === '') return ['id', ...company, 'api_version', 'first_synced_at', 'synced_at'];
-  const columns = [key, ...company, 'api_version'];
+/** A column that a view has besides the columns of fields. */
+interface FixedColumn {
+  readonly name: string;
+  readonly value: string;
+  readonly comment: string;
+}
+
+/** Returns the columns that a view has besides the columns of fields. */
+export function fixedColumns(key: string, path: string): FixedColumn[] {
+  const column = (name: string, comment: string, value = `r.${name}`) => ({ name, value, comment });
+  const ofRecord = [
+    ...(key === 'company_id' ? [] : [column('company_id', 'Company.')]),
+    column('api_version', 'Version of the API that it was read from.'),
+  ];
+  if (path === '')
+    return [
+      column('id', 'Id.'),
+      ...ofRecord,
+      column('first_synced_at', 'First synced at.'),
+      column('synced_at', 'When the read of it began.'),
+    ];
+  const columns = [column(key, 'Id of the record that it is in.', 'r.id'), ...ofRecord];
   const steps = stepsOf(path);
+  let arrays = 0;
   for (const [at, step] of steps.entries()) {
     if (step !== 'any') continue;
+    arrays += 1;
+    const isInner = at === steps.length - 1;
     const owner = steps[at - 1] ?? 'any';
     const level = `${owner === 'any' ? 'element' : snakeCase(owner.field)}_position`;
-    columns.push(
-      freeName(at === steps.length - 1 ? 'position' : level, (name) => columns.includes(name)),
+    const name = freeName(isInner ? 'position' : level, (taken) =>
+      columns.some((one) => one.name === taken),
     );
+    const comment = `Place in the ${isInner ? '' : 'outer '}array, from 1.`;
+    columns.push(column(name, comment, `e${arrays}.position::integer`));
   }
   return columns;
 }
@@ -204,9 +220,9 @@ interface Wanted {
   readonly isOwn: boolean;
 }
 
-function columnsOf(of: Place, fixed: readonly string[]): TypedColumn[] {
+function columnsOf(of: Place, fixed: readonly FixedColumn[]): TypedColumn[] {
   const isRecord = of.path === '';
-  const names = new Set(fixed);
+  const names = new Set(fixed.map(({ name }) => name));
   const columns: TypedColumn[] = [];
   const add = (name: string, path: string, type: ColumnType): void => {
     const free = freeName(name, (taken) => names.has(taken));

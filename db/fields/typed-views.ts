@@ -8,7 +8,7 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { isMistake, isRefusal, sqlMessage, sqlState } from '../connection/failures.ts';
+import { dependentsIn, isMistake, isRefusal, sqlMessage } from '../connection/failures.ts';
 import { lock } from '../connection/locks.ts';
 import { roles } from '../migrate/roles.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
@@ -43,8 +43,6 @@ export interface AppliedTypedViews {
   readonly blocked: readonly BlockedView[];
 }
 
-const dependentsExist = '2BP01';
-
 /** Whether the relation `c` is a typed view: by its comment, which only its owner writes. */
 export const isTypedView = sql.raw(
   `(c.relkind = 'v' and coalesce(obj_description(c.oid, 'pg_class'), '') like '%${madeFrom} %')`,
@@ -78,9 +76,9 @@ export async function applyTypedViewsIn(tx: Transaction): Promise<AppliedTypedVi
       await tx.transaction((part) => part.execute(sql.raw(statements.join(';\n'))));
       applied.push(view);
     } catch (error) {
-      const isBuiltOn = sqlState(error) === dependentsExist;
-      if (!isBuiltOn && !isMistake(error) && !isRefusal(error)) throw error;
-      blocked.push({ view, by: isBuiltOn ? dependents(error) : [], error: sqlMessage(error) });
+      const by = dependentsIn(error)?.map((line) => line.replace(/ depends on .*$/, ''));
+      if (by === undefined && !isMistake(error) && !isRefusal(error)) throw error;
+      blocked.push({ view, by: by ?? [], error: sqlMessage(error) });
     }
   }
   return { applied, blocked };
@@ -97,12 +95,6 @@ export async function fieldsWithoutColumn(db: Executor): Promise<FieldName[]> {
   return [...new Map(all.map((field) => [JSON.stringify(field), field])).values()];
 }
 
-/** Lists what Postgres names in the way of `drop view`: `view public.mine`. */
-function dependents(error: unknown): string[] {
-  const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
-  return detail.split('\n').map((line) => line.replace(/ depends on .*$/, ''));
-}
-
 interface Relation extends Record<string, unknown> {
   readonly name: string;
   readonly isTyped: boolean;
@@ -111,22 +103,19 @@ interface Relation extends Record<string, unknown> {
   readonly grants: readonly string[];
 }
 
-/** Returns the views that the catalogue wants. */
-export const plannedViews = async (db: Executor): Promise<TypedView[]> =>
-  planViews(await readFields(db), isTakenAmong(await readRelations(db)));
-
-const isTakenAmong =
-  (relations: readonly Relation[]) =>
-  (name: string): boolean =>
-    relations.some((relation) => relation.name === name && !relation.isTyped);
-
-/** Compares the views that the catalogue requires with the existing views. */
-async function planChanges(db: Executor): Promise<ViewChange[]> {
+/** Returns the views that the catalogue wants, with what it and the schema have. */
+export async function plannedViews(db: Executor) {
   const fields = await readFields(db);
   const existing = await readRelations(db);
   const relations = new Map(existing.map((relation) => [relation.name, relation]));
+  const isTaken = (name: string) => relations.get(name)?.isTyped === false;
+  return { fields, relations, planned: planViews(fields, isTaken) };
+}
+
+/** Compares the views that the catalogue requires with the existing views. */
+async function planChanges(db: Executor): Promise<ViewChange[]> {
+  const { fields, relations, planned } = await plannedViews(db);
   const { zone, readers } = await readSession(db);
-  const planned = planViews(fields, isTakenAmong(existing));
   const changes: ViewChange[] = [];
   for (const [name, { isTyped }] of relations)
     if (isTyped && !planned.some((view) => view.name === name))
@@ -160,7 +149,7 @@ function changeOf(
   const typeOf = new Map(actual.map(({ name, type }) => [name, type]));
   const name = qualified(view.name);
   const wanted = [
-    ...fixedColumns(view.of.key, view.path).map((name) => ({ name, type: typeOf.get(name) })),
+    ...fixedColumns(view.of.key, view.path).map(({ name }) => ({ name, type: typeOf.get(name) })),
     ...view.columns,
   ];
   const fits = actual.every(

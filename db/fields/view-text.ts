@@ -9,13 +9,6 @@ import {
 
 const { escapeIdentifier: quoted, escapeLiteral: literal } = pg;
 
-/** A column of the view as SQL. */
-interface SelectedColumn {
-  readonly name: string;
-  readonly value: string;
-  readonly comment: string;
-}
-
 export const qualified = (view: string): string => `fields.${quoted(view)}`;
 
 /** A comment that begins like this belongs to a typed view; only the owner of the warehouse writes it. */
@@ -32,7 +25,7 @@ export function viewText(
 ): string[] {
   const { item, arrays, isObject } = placeOf(view.path);
   const columns = [
-    ...fixed(view, arrays.length),
+    ...fixedColumns(view.of.key, view.path),
     ...view.columns.map((column) => ({
       name: column.name,
       value: valueIn(column, view, item, zone),
@@ -123,32 +116,6 @@ function valueIn(column: TypedColumn, view: TypedView, item: string, zone: strin
   };
   return values[column.type];
 }
-
-function fixed({ path, of }: TypedView, arrays: number): SelectedColumn[] {
-  const values = [
-    'r.id',
-    ...(of.ofCompany ? ['r.company_id'] : []),
-    'r.api_version',
-    ...(path === '' ? ['r.first_synced_at', 'r.synced_at'] : []),
-    ...Array.from({ length: arrays }, (_, n) => `e${n + 1}.position::integer`),
-  ];
-  const names = fixedColumns(of.key, path);
-  return values.map((value, nth) => {
-    const name = names[nth] ?? '';
-    const other =
-      name === of.key ? 'Id of the record that it is in.' : 'Place in the outer array, from 1.';
-    return { name, value, comment: fixedComments[name] ?? other };
-  });
-}
-
-const fixedComments: Readonly<Record<string, string>> = {
-  id: 'Id.',
-  company_id: 'Company.',
-  api_version: 'Version of the API that it was read from.',
-  first_synced_at: 'First synced at.',
-  synced_at: 'When the read of it began.',
-  position: 'Place in the array, from 1.',
-};
 
 function describe(path: string, field: CataloguedField | undefined): string {
   if (field === undefined) return 'All fields that have no column: the records have too many.';

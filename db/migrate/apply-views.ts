@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Transaction } from '../connection/connect.ts';
-import { sqlMessage, sqlState } from '../connection/failures.ts';
+import { dependentsIn, sqlMessage, sqlState } from '../connection/failures.ts';
 import { isTypedView } from '../fields/typed-views.ts';
 import { gone } from './gone.ts';
 import { migrationsSchema } from './migrations-table.ts';
@@ -11,7 +11,6 @@ import { type Created, createdBy, viewTexts } from './view-files.ts';
 /** The version of the applied views: one row. */
 const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 
-const dependentsExist = '2BP01';
 const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
 /** What `applyViews` did. */
@@ -126,10 +125,9 @@ async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> 
     await tx.transaction((part) => part.execute(sql.raw(`drop ${what}`)));
     return [];
   } catch (error) {
-    if (sqlState(error) !== dependentsExist) throw error;
-    // Drizzle's error wraps the error of Postgres.
-    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
-    return detail.split('\n');
+    const dependents = dependentsIn(error);
+    if (dependents === undefined) throw error;
+    return dependents;
   }
 }
 

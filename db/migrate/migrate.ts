@@ -16,13 +16,7 @@ import { describeSessions, sessionsAtWork } from '../read/session.ts';
 import { applyViews, grantAgain } from './apply-views.ts';
 import { compressRecords } from './compress-raw.ts';
 import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
-import {
-  floors,
-  floorsTable,
-  migrations,
-  migrationsSchema,
-  migrationsTable,
-} from './migrations-table.ts';
+import { floors, migrations, migrationsSchema, migrationsTable } from './migrations-table.ts';
 import { ensureRoles, type Ungranted } from './roles.ts';
 
 /**
@@ -94,7 +88,7 @@ const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42710', '42P06
  */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
-    if ((await existingTables(db)).migrations) return;
+    if (await hasMigrations(db)) return;
     await db.execute(sql`create schema if not exists ${sql.identifier(migrationsSchema)}`);
     await db.execute(sql`
       create table if not exists ${migrations} (
@@ -167,11 +161,9 @@ export async function readSchemaVersions(
   const newest = known.at(-1)?.madeAt ?? 0;
   const upToLast = known.filter(({ madeAt }) => madeAt <= last).length;
   const applied = upToLast + made.filter((madeAt) => madeAt > newest).length;
-  const versions = { known: known.length, applied };
-  // Who migrated it before there were floors wanted equal schemas.
-  if (!(await existingTables(db)).floors) return { ...versions, floor: applied };
+  if (applied === 0) return { known: known.length, applied, floor: applied };
   const floor = await db.execute<{ floor: number }>(sql`select floor from ${floors}`);
-  return { ...versions, floor: floor.rows[0]?.floor ?? applied };
+  return { known: known.length, applied, floor: floor.rows[0]?.floor ?? applied };
 }
 
 /** Why a migration refuses a schema that no release had. */
@@ -193,18 +185,17 @@ export async function readMigratable(db: Executor, folder: string): Promise<Sche
 
 /** Reads when each migration of the warehouse was made. */
 async function readApplied(db: Executor): Promise<number[]> {
-  if (!(await existingTables(db)).migrations) return [];
+  if (!(await hasMigrations(db))) return [];
   const { rows } = await db.execute<{ madeAt: number }>(
     sql`select created_at::float8 as "madeAt" from ${migrations}`,
   );
   return rows.map(({ madeAt }) => madeAt);
 }
 
-/** Finds which of the migrator's tables exist. */
-async function existingTables(db: Executor): Promise<{ migrations: boolean; floors: boolean }> {
-  const { rows } = await db.execute<{ migrations: boolean; floors: boolean }>(sql`
-    select
-      to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as migrations,
-      to_regclass(${`${migrationsSchema}.${floorsTable}`}) is not null as floors`);
-  return rows[0] ?? { migrations: false, floors: false };
+/** Whether the migrator's table exists. */
+async function hasMigrations(db: Executor): Promise<boolean> {
+  const { rows } = await db.execute<{ exists: boolean }>(
+    sql`select to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as exists`,
+  );
+  return rows[0]?.exists ?? false;
 }

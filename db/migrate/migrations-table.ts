@@ -8,7 +8,6 @@ export const migrationsSchema = 'metersync_migrations';
 export const migrationsTable = 'schema_migrations';
 
 /** The oldest code that may write: one row. */
-export const floorsTable = 'floor';
-export const floors: SQL = sql`${sql.identifier(migrationsSchema)}.${sql.identifier(floorsTable)}`;
+export const floors: SQL = sql`${sql.identifier(migrationsSchema)}.floor`;
 
 export const migrations: SQL = sql`${sql.identifier(migrationsSchema)}.${sql.identifier(migrationsTable)}`;

@@ -1,4 +1,4 @@
-import { and, or, type SQL, sql } from 'drizzle-orm';
+import { or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { decidedToKeep, note } from '../deletes/tombstone.ts';
 import { keyAsText, liesWithin } from '../records/interval-key.ts';
@@ -18,20 +18,14 @@ export async function compareListed(
   { meterId, range, pass }: ListedRange,
 ): Promise<Difference[]> {
   const reading = sql`reading`;
-  const readings = (from: SQL, where?: SQL) =>
-    tx
-      .select({
-        startAt: sql`start_at`.as('start_at'),
-        granularitySeconds: sql`granularity_seconds`.as('granularity_seconds'),
-        usageUnits: sql`usage_units`.as('usage_units'),
-        ordinal: sql`ordinal`.as('ordinal'),
-        usage: sql`usage`.as('usage'),
-        quality: sql`quality`.as('quality'),
-      })
-      .from(from)
-      .where(and(where, liesWithin(range, reading)));
-  const listed = readings(sql`(${readingsOfPass(pass)}) ${reading}`).as('listed');
-  const held = readings(sql`${intervals} ${reading}`, sql`meter_id = ${meterId}`).as('held');
+  const readings = (from: SQL, name: string, where = sql`true`) => sql`(
+      select *
+      from ${from} reading
+      where ${where}
+        and ${liesWithin(range, reading)}
+    ) ${sql.raw(name)}`;
+  const listed = readings(sql`(${readingsOfPass(pass)})`, 'listed');
+  const held = readings(sql`${intervals}`, 'held', sql`meter_id = ${meterId}`);
   const values = (side: SQL) => ({
     usage: sql<string | null>`trim_scale(${side}.usage)::text`,
     quality: sql<string | null>`${side}.quality`,

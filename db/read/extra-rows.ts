@@ -20,13 +20,7 @@ import { intervals } from '../schema/utility.ts';
 const id = sql<string>`${sql`${row.id}`}::text`;
 
 /** A row that a listing should contain and did not. */
-export interface UnlistedRow {
-  readonly id: string;
-  /** The companies whose listings should contain it: its owner, and others that also list it. */
-  readonly companies: readonly string[];
-  /** Whether somebody decided to keep it. */
-  readonly kept: boolean;
-}
+export type UnlistedRow = Awaited<ReturnType<typeof unlistedRows>>[number];
 
 /**
  * Whether somebody decided to keep a `row`, or the company that it belongs to. Its column is written out, as
@@ -44,7 +38,7 @@ const keptRow = (resource: RecordResource) =>
         offset 0
       ))`;
 
-/** The companies whose listings should contain a `row`. */
+/** The companies whose listings should contain a `row`: its owner, and others that also list it. */
 const listingCompanies = (resource: RecordResource) =>
   resource === 'companies'
     ? sql<string[]>`array[]::text[]`
@@ -75,7 +69,7 @@ export async function unlistedRows(
     readonly unlisted?: readonly string[];
     readonly lives?: SQL | undefined;
   } = {},
-): Promise<UnlistedRow[]> {
+) {
   const owner = resource === 'companies' ? row.id : row.companyId;
   const isDue = and(
     lives,
@@ -149,12 +143,7 @@ export const unlistedMeters = async (
   await unlistedRows(db, 'meters', companyId, seenIds, { lives: hasReadings });
 
 /** A row that no audited listing should contain; for readings, their meter. */
-export interface StrayRow {
-  readonly id: string;
-  readonly companyId: string | null;
-  /** Whether somebody decided to keep it, or its company. */
-  readonly kept: boolean;
-}
+export type StrayRow = Awaited<ReturnType<typeof strayRows>>[number];
 
 /** Readings are represented by the rows of their meters. */
 const rowsOf = (resource: CompanyResource) => (resource === 'intervals' ? 'meters' : resource);
@@ -171,7 +160,7 @@ export async function strayRows(
   db: Executor,
   resource: CompanyResource,
   audited: readonly string[],
-): Promise<StrayRow[]> {
+) {
   const rows = rowsOf(resource);
   const { companyId } = resources[rows].table as typeof row;
   const owner = db

@@ -59,7 +59,7 @@ describe('an interrupted backfill of a listing', () => {
     expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
   });
 
-  test('keeps its manifest until its run ends, and the hourly clean-up then drops it', async () => {
+  test('keeps its manifest until its run ends, which deletes it', async () => {
     const refused = (asked: Parameters<typeof pageOf>[1]): Reply =>
       asked.query.get('page') === '3' ? { status: 403, json: {} } : pageOf(documents(350), asked);
     const under = await activitiesOn(refused, documentsAlone);
@@ -69,10 +69,8 @@ describe('an interrupted backfill of a listing', () => {
       sql`insert into metersync.runs (run_id, state) values (${runId}, 'running')`,
     );
     await run(activities.readCompany, { ...input(), runId });
-    expect(await run(activities.dropPayloads, {})).toEqual({ events: 0, parts: 0, pages: 0 });
     expect(await manifestPages(under)).toBe(2);
     await run(activities.concludeRun, { runId });
-    expect(await run(activities.dropPayloads, {})).toEqual({ events: 0, parts: 0, pages: 2 });
     expect(await manifestPages(under)).toBe(0);
   });
 

@@ -214,10 +214,3 @@ test.each([
   expect(state).toBe('fail');
   expect(alarm?.saw).toContain(saw);
 });
-
-test('a warehouse without a floor requires code of its own version', async () => {
-  await openWarehouse();
-  await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
-  await warehouse.db.execute(sql`drop table metersync_migrations.floor`);
-  expect((await reports()).refused).toContain(`has to know ${known + 1}`);
-});

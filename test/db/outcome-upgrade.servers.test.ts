@@ -105,6 +105,7 @@ test('an upgrade keeps the outcome of each event, and the views and grants of us
   await migrate(db, { migrationsFolder: earlierMigrations(before), migrationsSchema, migrationsTable });
   await db.transaction(async (tx) => {
     await tx.execute(sql`select setseed(${seed}::float8)`);
+    await tx.execute(sql`create table metersync_migrations.floor as select 1 as floor`);
     await tx.execute(workedOut);
     await tx.execute(sql`create schema if not exists ops`);
     await tx.execute(sql`

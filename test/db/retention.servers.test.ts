@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { companyResources } from '../../contract/endpoints.ts';
 import { notePages } from '../../db/backfill/manifest.ts';
-import { dropLeftPages, dropOldParts } from '../../db/backfill/retention.ts';
-import { concludeRun } from '../../db/backfill/run-end.ts';
+import { dropOldParts } from '../../db/backfill/retention.ts';
+import { concludeRun, failRunAndParts } from '../../db/backfill/run-end.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { dropPayloads, type PayloadsDropped } from '../../db/events/retention.ts';
@@ -167,21 +167,20 @@ describe('parts of runs', () => {
   });
 });
 
-test('pages of manifests are dropped in batches, unless their run is under way', async () => {
+test('the end of a run deletes the pages of manifests that its listings left', async () => {
   const { db } = warehouse;
-  const [underWay, ended, unknown] = [randomUUID(), randomUUID(), randomUUID()];
+  const [underWay, concluded, failed] = [randomUUID(), randomUUID(), randomUUID()];
   const resource = 'documents';
   const page = { currentPage: 1, total: null, hasNext: true, ids: ['a'], readAt: '2026-01-01T00:00:00Z' };
-  for (const runId of [underWay, ended, unknown]) {
-    if (runId !== unknown) await startRun(db, { runId, companyId: null, resource: null });
+  for (const runId of [underWay, concluded, failed]) {
+    await startRun(db, { runId, companyId: null, resource: null });
     // A part ends before its run.
     await startRun(db, { runId, companyId: company.id, resource });
     await finishRun(db, { runId, companyId: company.id, resource }, 'failed');
     const read = Array.from({ length: 3 }, (_, at) => ({ ...page, asked: at + 1 }));
     await notePages(db, { runId, companyId: company.id, resource, pass: 1 }, read);
   }
-  await concludeRun(db, ended);
-  const drop = () => dropLeftPages(db, { limit: 4 });
-  expect([await drop(), await drop(), await drop()]).toEqual([4, 2, 0]);
+  await concludeRun(db, concluded);
+  await failRunAndParts(db, failed, 'lost');
   expect(await rows(sql`select distinct run_id from metersync.pages`)).toEqual([{ run_id: underWay }]);
 });

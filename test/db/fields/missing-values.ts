@@ -18,7 +18,7 @@ export async function missingValues(warehouse: Warehouse, resource: string): Pro
   const all = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
   const columns = new Map<string, Map<string, Column>>();
   const viewRows = new Map<string, Row[]>();
-  for (const { name, of, path, columns: own } of await plannedViews(warehouse.db)) {
+  for (const { name, of, path, columns: own } of (await plannedViews(warehouse.db)).planned) {
     if (of.resource !== resource) continue;
     columns.set(path, new Map(own.map((column) => [column.path, column])));
     const positions = (

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { chooseCompanies } from '../../../../db/backfill/chosen-companies.ts';
-import { dropLeftPages, dropOldParts } from '../../../../db/backfill/retention.ts';
+import { dropOldParts } from '../../../../db/backfill/retention.ts';
 import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { failedParts } from '../../../../db/catch-up/parking.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
@@ -130,11 +130,6 @@ export const upkeep: readonly Work[] = [
     rows: 100,
     asksForAll: 'It looks for parts of each company.',
     run: ({ db }) => dropOldParts(db, { days: 30, limit: 100 }),
-  },
-  {
-    name: 'pages that runs left are dropped',
-    rows: 100,
-    run: ({ db }) => dropLeftPages(db, { limit: 100 }),
   },
   {
     name: 'health is read',
