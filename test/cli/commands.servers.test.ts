@@ -326,7 +326,6 @@ describe('while metersync start runs', () => {
     const main = resolve(import.meta.dirname, '../../cli/main.ts');
     for (const [args, file] of [
       ['export utility.documents --out', 'documents.csv'],
-      ['export utility.documents --format parquet --out', 'documents.parquet'],
       ['report --html', 'report.html'],
     ]) {
       // Node reports a file past the limit of 1 kB like a full disk.
