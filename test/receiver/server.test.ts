@@ -351,8 +351,7 @@ test('the server has the limits of the HTTP edge, and closes no socket before an
     keepAliveTimeout: 72_000,
     maxConnections: httpLimits.connectionsMax,
   });
-  const { bodyLimit, handlerTimeout } = receiver.initialConfig;
-  expect({ bodyLimit, handlerTimeout }).toEqual({ bodyLimit: limits.webhookBodyBytesMax, handlerTimeout: 0 });
+  expect(receiver.initialConfig).toMatchObject({ bodyLimit: limits.webhookBodyBytesMax, handlerTimeout: 0 });
   // A request that waits for its group is silent on its socket until its answer.
   expect(httpLimits.connectionTimeoutMs).toBeGreaterThan(limits.answerWithinMs);
   // The time to answer begins after the headers; the service gives up after 15 s in all.
