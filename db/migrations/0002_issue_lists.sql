@@ -1,3 +1,4 @@
+-- floor: 2
 -- Open issues are listed by one index in their order, and those of a check by another. Both are small: they
 -- have the open issues only.
 -- squawk-ignore-file require-concurrent-index-creation, require-concurrent-index-deletion

@@ -341,11 +341,17 @@ describe('close', () => {
   });
 });
 
-test('the server closes silent sockets, but neither before an answer nor before proxies close theirs', async () => {
+test('the server has the limits of the HTTP edge, and closes no socket before an answer or before proxies close theirs', async () => {
   const { receiver } = await listening();
-  // Longer than the minute for which proxies keep theirs.
-  expect(receiver.server.keepAliveTimeout).toBe(72_000);
-  expect(receiver.server.timeout).toBe(httpLimits.connectionTimeoutMs);
+  expect(receiver.server).toMatchObject({
+    headersTimeout: httpLimits.headersTimeoutMs,
+    requestTimeout: httpLimits.requestTimeoutMs,
+    timeout: httpLimits.connectionTimeoutMs,
+    // Longer than the minute for which proxies keep theirs.
+    keepAliveTimeout: 72_000,
+    maxConnections: httpLimits.connectionsMax,
+  });
+  expect(receiver.initialConfig).toMatchObject({ bodyLimit: limits.webhookBodyBytesMax, handlerTimeout: 0 });
   // A request that waits for its group is silent on its socket until its answer.
   expect(httpLimits.connectionTimeoutMs).toBeGreaterThan(limits.answerWithinMs);
   // The time to answer begins after the headers; the service gives up after 15 s in all.

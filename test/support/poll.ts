@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Bounds of the pause between two questions, which is a twentieth of the wait so far. */
-const pauseMs = { least: 25, most: 100 };
+const pauseMs = { least: 25, most: 250 };
 
 /**
  * Waits until the condition returns a truthy value, and returns that. An error of the condition does not end
