@@ -11,7 +11,7 @@ import { readRunning } from '../../embedded/running.ts';
 import { temporalCache } from '../../embedded/temporal-binary.ts';
 import { verdictStatus } from '../../health/verdict.ts';
 import { runCommand } from '../support/command.ts';
-import { type RunningCommand, runProcess, startCommand, withoutThreads } from '../support/command-process.ts';
+import { type RunningCommand, startCommand, withoutThreads } from '../support/command-process.ts';
 import { delivery } from '../support/events.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
@@ -150,7 +150,7 @@ test("Temporal's web page is served and named only if it was asked for", async (
   expect(start.stdout()).not.toContain('web page');
   expect(readRunning(dirOf())?.addresses.temporal).not.toHaveProperty('uiUrl');
   const env = { ...path, RECEIVER_PORT: String(await freePort()) };
-  const second = await runProcess(['start', '--temporal-ui'], { cwd: folder.path, env });
+  const second = await runCommand(['start', '--temporal-ui'], { cwd: folder.path, env });
   expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
 });
 
@@ -211,7 +211,7 @@ test('a hanging Postgres is named, and a killed start leaves no process behind',
   await whilePostgresHangs(async () => {
     const [status, doctor, audit] = await Promise.all(
       [['status', '--exit-code'], ['doctor'], ['audit']].map((args) =>
-        runProcess(args, { cwd: folder.path, env: path }),
+        runCommand(args, { cwd: folder.path, env: path }),
       ),
     );
     expect(status, status?.stderr).toMatchObject({
