@@ -2,10 +2,10 @@
 -- query for one company reads no others. Only records whose days touch are compared with one
 -- another. A window function costs a pass for each frame, so functions share one where possible;
 -- lead() needs none. Records without a meter count by account and commodity (unmetered), each as a
--- meter of its own. Documents are looked up by their ids, each next to its record: if the planner
--- expects few records, a join would read the documents of a company again for each. If few records
--- need what is inside a document, it is looked up separately, so that no other document is
--- unpacked.
+-- meter of its own. Documents and meters are looked up by their ids, each next to its record: if the
+-- planner expects few records, a join would read the documents of a company again for each, or the
+-- meters of all companies. A document is unpacked only if its demand is asked for, once for each
+-- record. The account of the few records without a meter is looked up separately.
 create or replace view metersync.counted_usage as
 with
   records as (

@@ -201,7 +201,7 @@ test(`computed months equal a computation from nothing, whatever was written bef
       const history = new History();
       for (const one of [...steps, { do: 'keep', budgetSeconds: 60 } as const]) {
         for (const statement of history.statements(one)) await run(statement);
-        // With no time each turn works out one company.
+        // With no time each turn computes some of the companies.
         if (one.do === 'keep') while ((await keepMonths(warehouse.db, one)) > 0);
         if (one.do === 'keep') expect(await differing()).toBe(0);
       }
