@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { isStale } from '../catch-up/stale.ts';
 import { columnNames, excludedOf as excluded } from '../connection/arrays.ts';
+import { fixed } from '../connection/fixed.ts';
 import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
 import { ownerOfSite, saysOwner } from './owner.ts';
 import type { RecordPage } from './page.ts';
@@ -65,34 +66,22 @@ export interface UpsertSource {
  */
 export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
-  const { table, columns } = resource;
-  const next = nextOf(resource, 'record');
-  // A record that is read has one `updated`: that of the row is also that of `raw`.
-  const values = columns
-    .filter(({ column }) => column !== table.rawUpdated)
-    .map(({ column, of }) => named(instead.get(column) ?? of, column));
+  const { name, table, columns } = resource;
+  const others = [...instead.keys()].map((column) => column.name).join();
   const firsts = [...begins.keys()];
   const own = columns.map(({ column }) => column);
   const copied = [table.id, ...own, ...firsts, ...(table.digest ? [table.digest] : []), table.raw];
-  const unreadable = unreadableOf(resource, columns, ({ column, isOwner }) => ({
-    held: sql`${sql.identifier(column.name)}`,
-    isShared: isOwner === true || instead.has(column),
-  }));
   const newest = table.updated
     ? sql`${sql.identifier(table.updated.name)} desc nulls last,`
     : sql``;
   const first = resource.name === 'sites' ? sql`owner,` : newest;
-  const rewritten = [
-    table.raw,
-    table.apiVersion,
-    table.syncedAt,
-    ...(table.digest ? [table.digest] : []),
-    table.unreadable,
-  ];
   return sql`${items}, incoming as (
     select distinct on (id)
       ${idOfRecord(resource)} as id,
-      ${lines([...values, ...firsts.map((column) => named(begins.get(column) as SQL, column))])},
+      ${lines([
+        fixed(`values of ${name} except ${others}`, () => valuesOf(resource, instead)),
+        ...firsts.map((column) => named(begins.get(column) as SQL, column)),
+      ])},
       digest,
       r as raw
     from ${from}
@@ -104,22 +93,55 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
       ${columnNames(copied.map((column) => (column === table.rawUpdated ? table.updated : column)))},
       ${page.apiVersion},
       ${page.readAt}::timestamptz,
-      ${unreadable}
+      ${fixed(`unreadable of ${name} except ${others}`, () =>
+        unreadableOf(resource, columns, ({ column, isOwner }) => ({
+          held: sql`${sql.identifier(column.name)}`,
+          isShared: isOwner === true || instead.has(column),
+        })),
+      )}
     from incoming
       cross join lateral (select raw as r) record
     order by id
     on conflict (id) do update set
-      ${lines([
-        ...columns.map((one) => setting(one.column, next(one))),
-        ...rewritten.map((column) => setting(column, excluded(column))),
-        setting(table.deletedAt, sql`null`),
-        setting(table.deletedReason, sql`null`),
-      ])}
-    where ${isNewer(resource)}
-      and ${yields(resource)}
-      and (${differs(resource, records)} or ${isAwaited(resource, page)})
+      ${fixed(`settings of ${name}`, () => settingsOf(resource))}
+    where ${fixed(`newer ${name}`, () => sql`${isNewer(resource)} and ${yields(resource)}`)}
+      and (${fixed(`changes of ${name}, ${records.columnsAlone}`, () => differs(resource, records))}
+        or ${isAwaited(resource, page)})
     returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
   )`;
+}
+
+/**
+ * The values of a record's columns. A record that is read has one `updated`: that of the row is also that of
+ * `raw`.
+ */
+const valuesOf = (
+  { table, columns }: Resource,
+  instead: NonNullable<UpsertSource['instead']>,
+): SQL =>
+  lines(
+    columns
+      .filter(({ column }) => column !== table.rawUpdated)
+      .map(({ column, of }) => named(instead.get(column) ?? of, column)),
+  );
+
+/** What a record sets in an existing row. */
+function settingsOf(resource: Resource): SQL {
+  const { table, columns } = resource;
+  const next = nextOf(resource, 'record');
+  const rewritten = [
+    table.raw,
+    table.apiVersion,
+    table.syncedAt,
+    ...(table.digest ? [table.digest] : []),
+    table.unreadable,
+  ];
+  return lines([
+    ...columns.map((one) => setting(one.column, next(one))),
+    ...rewritten.map((column) => setting(column, excluded(column))),
+    setting(table.deletedAt, sql`null`),
+    setting(table.deletedReason, sql`null`),
+  ]);
 }
 
 /** Whether a written row is owned by the company that lists its record, if one does. */
@@ -216,7 +238,10 @@ const isAwaited = (
  * record_id, deleted_at)`; `deleted_at` is when an event that deletes its record came (service.md 2.5). A
  * record never read gets a tombstone too, so that no late event or page revives it.
  */
-export function upsertEvents(resource: Resource, events: SQL): SQL {
+export const upsertEvents = (resource: Resource, events: SQL): SQL =>
+  sql`${events}, ${fixed(`events of ${resource.name}`, () => eventsAsRows(resource))}`;
+
+function eventsAsRows(resource: Resource): SQL {
   const { table, columns, ties } = resource;
   const next = nextOf(resource, 'event');
   const { id, updated, rawUpdated, deletedAt, deletedReason } = table;
@@ -235,7 +260,7 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
   const ending = (column: PgColumn): SQL =>
     setting(column, sql`case when ${ends} then ${excluded(column)} else ${held(column)} end`);
   const ended = [deletedAt, deletedReason].map(ending);
-  return sql`${events}, incoming as (
+  return sql`incoming as (
     select distinct on (id)
       record_id::uuid as id,
       ${lines(ofEvents.map(({ column, of }) => named(of, column)))},

@@ -1,0 +1,21 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { PgDialect } from 'drizzle-orm/pg-core';
+
+const dialect = new PgDialect();
+const rendered = new Map<string, SQL>();
+
+/**
+ * Renders a part of a hot statement once, because it is the same each time. Rendering the columns of a
+ * record takes Drizzle as long as a small statement takes Postgres.
+ * @param name says which part it is, and all that the part depends on
+ * @throws Error if the part has parameters, whose values would be kept as well
+ */
+export function fixed(name: string, part: () => SQL): SQL {
+  const before = rendered.get(name);
+  if (before !== undefined) return before;
+  const query = dialect.sqlToQuery(part());
+  if (query.params.length > 0) throw new Error(`the part "${name}" of a statement has parameters`);
+  const text = sql.raw(query.sql);
+  rendered.set(name, text);
+  return text;
+}
