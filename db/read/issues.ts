@@ -36,6 +36,10 @@ export interface IssueFilter {
 /** An issue that a check found. */
 export type DataIssue = Awaited<ReturnType<typeof listDataIssues>>[number];
 
+/** Whether an issue is open, as the indexes say from which open ones are listed. */
+const isOpen = ({ id, closedAt }: Readonly<Record<'id' | 'closedAt', SQLWrapper>>) =>
+  sql`${closedAt} is null and ${id} > 0`;
+
 type OrderColumns = 'id' | 'severity' | 'mayCost' | 'openedAt' | 'acknowledgedAt';
 
 /** The order of a list of issues: each value descending. Closed issues have no priority. */
@@ -106,11 +110,7 @@ export async function listDataIssues(
     .from(sourceOf(db, filter) ?? issue)
     .where(
       and(
-        filter.id !== undefined
-          ? undefined
-          : filter.closed
-            ? isNotNull(closedAt)
-            : isNull(closedAt),
+        filter.id !== undefined ? undefined : filter.closed ? isNotNull(closedAt) : isOpen(issue),
         filter.checkName === undefined ? undefined : eq(checkName, filter.checkName),
         isAsked(issue, filter),
         last &&
@@ -146,7 +146,7 @@ export async function countIssuesByCheck(
 ): Promise<Pick<WarehouseHealth, 'issues' | 'acknowledgedIssues'>> {
   const { checkName, severity, acknowledgedAt, closedAt } = dataIssues;
   const priority = priorityOf(severity, acknowledgedAt);
-  const isKnown = and(isNull(closedAt), sql`${priority} <= 3`);
+  const isKnown = and(isOpen(dataIssues), sql`${priority} <= 3`);
   const opened = db
     .select({ severity })
     .from(dataIssues)

@@ -127,12 +127,13 @@ export const dataIssues = ops.table(
     index('data_issues_new')
       .on(t.checkName, t.severity, t.mayCost, t.openedAt, t.id)
       .where(sql`closed_at is null and acknowledged_at is null`),
+    // Look-ups of one issue do not say `id > 0`, or a plan that is kept could read all issues of a check for it.
     index('data_issues_listed')
       .on(priority, t.mayCost, t.openedAt, t.id)
-      .where(sql`closed_at is null`),
+      .where(sql`closed_at is null and id > 0`),
     index('data_issues_of_check')
       .on(t.checkName, priority, t.mayCost, t.openedAt, t.id)
-      .where(sql`closed_at is null`),
+      .where(sql`closed_at is null and id > 0`),
     check('data_issues_severity', sql`severity in ('error', 'warning', 'info')`),
     check(
       'data_issues_closed_reason',

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { sql } from 'drizzle-orm';
+import { type SQL, sql, TransactionRollbackError } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { severities } from '../../contract/names.ts';
 import { type IssueFilter, listDataIssues } from '../../db/read/issues.ts';
@@ -73,4 +73,29 @@ test('pages of issues have each open issue once: by severity, then what they may
     expect(await listed({ checkName, severity: 'error' })).toEqual(
       inOrder((issue) => issue.check === checkName && issue.severity === 'error'),
     );
+});
+
+test('an open issue is never looked up by an index of lists, which would read all issues of its check', async () => {
+  const indexes = async (lookup: SQL): Promise<string> => {
+    const plans: string[] = [];
+    await warehouse.db
+      .transaction(async (tx) => {
+        await tx.execute(sql`drop index ops.data_issues_open, ops.data_issues_company`);
+        await tx.execute(sql`set local enable_seqscan = off`);
+        const { rows } = await tx.execute<{ 'QUERY PLAN': string }>(sql`
+          explain select id from ops.data_issues where ${lookup}`);
+        plans.push(...rows.map((row) => row['QUERY PLAN']));
+        tx.rollback();
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof TransactionRollbackError)) throw error;
+      });
+    return plans.join('\n');
+  };
+  const ofCheck = sql`closed_at is null and check_name = 'bill_gap'`;
+  expect(await indexes(sql`${ofCheck} and id > 0`)).toContain('data_issues_of_check');
+  expect(await indexes(sql`${ofCheck} and entity_id = 'm-1'`)).not.toMatch(/data_issues_(of_check|listed)/);
+  expect(await indexes(sql`closed_reason is null and company_id = ${randomUUID()}`)).not.toMatch(
+    /data_issues_(of_check|listed)/,
+  );
 });

@@ -242,7 +242,7 @@ const inserts = {
     from plot, generate_series(1, ${perPlot.meters}) n`,
   'ops.data_issues': `
     (check_name, severity, company_id, entity_type, entity_id, evidence)
-    select 'amount_mismatch', 'warning', ${id('company')}, 'document', ${id('document', 'n')}, '{}'
+    select 'bill_overlap', 'warning', ${id('company')}, 'document', ${id('document', 'n')}, '{}'
     from plot, generate_series(1, 10) n`,
 } as const;
 
