@@ -169,7 +169,8 @@ export const documents = utility.table(
     index('documents_successor')
       .on(t.revisedDocumentId)
       .where(sql`revised_document_id is not null`),
-    index('documents_numbers').using('gin', documentNumbers),
+    // Without a list of pending entries, which now and then a single write would have to work off.
+    index('documents_numbers').using('gin', documentNumbers).with({ fastupdate: false }),
     check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
 );
