@@ -1,6 +1,6 @@
 /**
- * Throttles to one call per `everyMs` and drops the rest: safe for counters, whose next value replaces the
- * last.
+ * Limits calls to one per `everyMs` and drops the others. This suits counters, where the next value replaces
+ * the last one.
  */
 export function atMostEvery<T>(
   everyMs: number,

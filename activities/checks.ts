@@ -22,9 +22,9 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
     checkData: mapFailures(async (input: DataCheck): Promise<void> => {
       const { runId, kinds } = input;
       const { cancellationSignal } = Context.current();
-      // Whoever asks for a report right after a backfill need not wait for the next minute.
+      // So that a report right after a backfill is correct, without waiting for the next minute.
       await keepMonths(db, monthsPolicy);
-      // Called without companies first, which closes the issues of checks that are off.
+      // The first call names no companies. It closes the issues of checks that are off.
       let refreshed = await refreshDataIssues(db, [], { kinds, off });
       await deleteOutdatedChecks(db, off);
       const companies = await companiesToCheck(db, input);

@@ -4,8 +4,8 @@ import { attemptPolicy } from '../contract/retry-policy.ts';
 const cursors = new WeakMap<Context, unknown>();
 
 /**
- * Notes from where another attempt resumes. The next heartbeat carries it: one for each page would cost more
- * than it saves.
+ * Notes from where another attempt resumes. The next heartbeat reports it, because a heartbeat for each page
+ * would cost more than it saves.
  */
 export function noteCursor(cursor: unknown): void {
   cursors.set(Context.current(), cursor);

@@ -26,7 +26,7 @@ export function mapFailures<I, O>(
         type: failure.code,
         message: failure.message,
         nonRetryable: final.giveUp && failure.action !== 'retry',
-        // Waiting for a turn is normal: a benign failure is not logged.
+        // Waiting for a turn is normal. Temporal does not log failures that are benign.
         ...(failure.code === 'COMPANY_BUSY' ? { category: ApplicationFailureCategory.BENIGN } : {}),
         ...longerDelay(failure),
         cause: failure,
@@ -36,8 +36,9 @@ export function mapFailures<I, O>(
 }
 
 /**
- * Returns the service's Retry-After if it is longer than the retry policy waits after this attempt. A shorter one
- * would use up the attempts, and Temporal takes 0 for no retry at all.
+ * Returns the service's Retry-After if it is longer than the wait of the retry policy after this attempt.
+ * With a shorter wait the attempts would be used up too soon, and Temporal takes 0 to mean that there is no
+ * retry.
  */
 function longerDelay({ retryAfterMs = 0 }: Failure): { nextRetryDelay?: number } {
   const { attempt, retryPolicy = {} } = Context.current().info;

@@ -5,7 +5,7 @@ import { mapFailures } from './map-failures.ts';
 
 export function monthActivities({ checks: { db } }: Pick<ActivityDependencies, 'checks'>) {
   return {
-    /** Keeps the months of companies that changed. Returns how many. */
+    /** Computes the months of companies that changed. Returns how many companies that were. */
     keepMonths: mapFailures((_: object): Promise<number> => keepMonths(db, monthsPolicy)),
   };
 }

@@ -4,7 +4,7 @@ import { type Dispatcher, request } from 'undici';
 import { notifyPolicy } from '../contract/retry-policy.ts';
 import type { AlarmNotice } from '../health/alarms.ts';
 
-/** Where alarms are sent: an incoming webhook of Slack, or an address that takes signed JSON. */
+/** Where alarms are sent: an incoming webhook of Slack, or an address that accepts signed JSON. */
 export interface NotifyTarget {
   readonly kind: 'slack' | 'json';
   readonly url: string;
@@ -77,7 +77,10 @@ function slackText({ change, alert, severity, labels, detail, todo, runbook }: A
 /** Characters of an answer that an error quotes. */
 const quotedMax = 200;
 
-/** Posts a message, or gets an address without one. No error has a part of the address that may be secret. */
+/**
+ * Posts a message, or gets an address if there is no message. Its errors do not contain any part of the
+ * address that may be secret.
+ */
 async function call(
   address: string,
   message: Message | undefined,

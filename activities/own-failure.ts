@@ -12,8 +12,9 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
 
 /**
- * Returns why this item failed, if the cause is its own: the service refuses it, or fails it and answers
- * others. Returns undefined if the service or the warehouse is down for all, so that Temporal retries.
+ * Returns why this item failed, if only this item is affected: the service refuses it, or answers with an
+ * error for it but answers requests for other items. Returns undefined if the service or the warehouse is
+ * down for all items, so that Temporal retries.
  */
 export async function ownFailure(
   deps: ActivityDependencies,
@@ -31,9 +32,9 @@ export async function ownFailure(
 }
 
 /**
- * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its
- * /ping proves nothing: it may work while all else fails, or fail alone. Asks for the first pages of listings,
- * of several companies: the failure may be of one of them.
+ * Whether the service answers other requests after one has failed. Notes an outage if it answers none.
+ * Requests the first pages of listings of several companies, because the failure may concern one company. It
+ * does not use /ping, which may work while everything else fails, or the other way round.
  */
 async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
   const { service, warehouse } = deps;
@@ -94,15 +95,15 @@ function unexpected(error: unknown): WaitingReason {
   return { code, message: `${code}: ${plain instanceof Error ? plain.message : String(plain)}` };
 }
 
-/** Results by id, and why the others failed. */
+/** Results by id, and the reasons for which the other ids failed. */
 export interface Settled<T> {
   readonly done: ReadonlyMap<string, T>;
   readonly failed: ReadonlyMap<string, WaitingReason>;
 }
 
 /**
- * Works on all ids at once. An id fails that the service fails alone, or refuses for a reason that is
- * `theirs`. Throws any other refusal, and failures that all share.
+ * Works on all ids at the same time. An id fails if the service answers with an error only for it, or refuses
+ * it for one of the reasons in `theirs`. Throws other refusals, and failures that concern all ids.
  */
 export async function settleEach<T>(
   deps: ActivityDependencies,

@@ -28,7 +28,8 @@ const endTogether: readonly FailureCode[] = [
 /**
  * Works for one owner after the other.
  * - Parks an owner that fails without affecting others, with the reason, and continues with the next.
- * - Backs off an owner that only events name; after some attempts its events are missing.
+ * - Waits longer and longer with an owner that only events name. After some attempts, its events count as
+ *   `missing`.
  * - Parks all work if the service refuses every request.
  * - Revives work that was parked for a refusal once an owner with that refusal succeeds.
  * - Throws failures that all owners share, for Temporal to retry: the retry works for owners that are still

@@ -14,7 +14,7 @@ export const quickUnlimited = proxyActivities<Activities>({
 });
 /** On its own queue, because activities that hang in a silent Postgres must not delay the watch that reports it. */
 export const looking = proxyActivities<Activities>({ taskQueue: watch, ...activityPolicy.eachMinute });
-/** The next minute does again what fails. */
+/** Not retried: the next minute's run does the same work again. */
 export const eachMinute = proxyActivities<Activities>({
   taskQueue: events,
   ...activityPolicy.eachMinute,

@@ -27,7 +27,7 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   for (;;) {
     woken = false;
     const most = { kind, limit: ownersPerChunk * chunksAtOnce };
-    // Within the workflow task, which saves the round trip through Temporal of an activity.
+    // A local activity runs within the workflow task, which saves a round trip through Temporal.
     const due = await localFirst(
       () => quickLocal.dueOwners(most),
       () => quickUnlimited.dueOwners(most),
@@ -36,13 +36,13 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
       const chunks = dealOut(due, chunksAtOnce);
       await Promise.all(chunks.map((chunk) => catchingUp.catchUpOwners({ kind, owners: chunk })));
       rounds += 1;
-      // A signal that arrived meanwhile is not lost: the next run begins by querying what is due.
+      // A signal that arrives meanwhile is not lost, because the next run begins by reading what is due.
       if (rounds >= roundsPerRun || workflowInfo().continueAsNewSuggested) {
         await continueAsNew<typeof catchUp>({ kind });
       }
       continue;
     }
-    // While the service is parked no round ends, and each wake-up makes the history longer.
+    // While the service cannot be reached, no round ends and each wake-up adds to the history.
     if (workflowInfo().continueAsNewSuggested && patched('continue-without-rounds')) {
       await continueAsNew<typeof catchUp>({ kind });
     }
@@ -55,7 +55,7 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   }
 }
 
-/** Deals the owners out evenly, in order. */
+/** Distributes the owners evenly, in their order. */
 function dealOut(owners: readonly string[], chunks: number): string[][] {
   const dealt: string[][] = [];
   for (const [at, owner] of owners.entries()) {

@@ -5,8 +5,8 @@ import { taskQueues, workflowIds } from '../contract/names.ts';
 import { checkData } from './checks.ts';
 
 /**
- * Starts the checks of a run that is over. They outlive it, and neither waits for the other. They may run
- * already: a run that was reset in Temporal ends twice.
+ * Starts the checks of a run that has ended. They continue after it, and neither waits for the other. They
+ * may be running already, because a run that was reset in Temporal ends twice.
  */
 export async function startChecks(input: DataCheck): Promise<void> {
   try {

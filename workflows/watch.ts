@@ -4,15 +4,16 @@ import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
 import { eachMinute, looking } from './activity-options.ts';
 
 /**
- * Looks after the deployment; a schedule starts it once a minute. What fails is left to the next minute. The
- * parts do not wait for one another: one reports that the warehouse is away, which the others need.
+ * Looks after the deployment; a schedule starts it once a minute. A part that fails is tried again in the
+ * next minute. The parts do not wait for one another: one of them reports that the warehouse cannot be
+ * reached, and the others need the warehouse.
  */
 export async function watch({ test = false }: { test?: boolean } = {}): Promise<LookResult> {
   const before = workflowInfo().lastResult as LookResult | undefined;
   const waking = new CancellationScope();
   const [looked, woken, kept] = await Promise.allSettled([
     looking.look({ absence: before?.absence ?? null }).then((result) => {
-      // A server that is reached and does not answer would hold up the next look.
+      // A server that accepts connections and does not answer would delay the next run.
       if (result.absence !== null) waking.cancel();
       return result;
     }),

@@ -61,7 +61,7 @@ export async function judgeListing(
   };
 }
 
-/** What came of the rows of a listing that a pass lacks. */
+/** Counts the rows of a listing that a pass does not contain, and how many of them are on hold. */
 interface Judged {
   readonly live: number;
   readonly absent: number;
@@ -69,8 +69,8 @@ interface Judged {
 }
 
 /**
- * Tombstones the rows of a listing that two passes lack. `agreedSince` is when the pass began with which a stable
- * one agrees; without such a pass nothing is tombstoned.
+ * Tombstones the rows of a listing that two stable passes do not contain. `agreedSince` is when the earlier
+ * of the two began. It is undefined while no two passes agree, and then nothing is tombstoned.
  */
 async function judgeRows(
   deps: ActivityDependencies,
@@ -86,7 +86,8 @@ async function judgeRows(
     await unlistRecords(db, resource, companyId, ids);
   if (absent === 0 || agreedSince === undefined) return { live, absent, quarantined: 0 };
   const seen = { ids, beganAt: agreedSince };
-  // An empty listing where rows live is likelier a fault.
+  // If the listing is empty although there are live rows, a fault of the service is more likely than a
+  // deletion.
   const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
   const { quarantined, awaited } = await retireAbsent(db, runId, listing, seen, cap);
   if (awaited > 0) await wakeFor(deps, resource);
@@ -115,7 +116,7 @@ async function judgeAbsent(
   return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
 }
 
-/** Wakes the catch-up of events that wait for records which are now tombstoned. */
+/** Wakes the catch-up that settles the events of records which were tombstoned just now. */
 async function wakeFor(deps: ActivityDependencies, resource: RecordResource): Promise<void> {
   if (resource === 'connections' || resource === 'documents') await deps.wake(resource);
 }
@@ -146,8 +147,9 @@ async function judgeSites(
 }
 
 /**
- * Tombstones the records of companies that are gone, once two passes agree that these are. Records that
- * another company lists go to it. An empty list proves nothing about any company.
+ * Tombstones the records of companies that the service no longer lists, once two passes agree on that.
+ * Records that another company also lists then belong to that company. An empty list of companies proves
+ * nothing.
  */
 async function judgeGone(
   deps: ActivityDependencies,
@@ -158,7 +160,7 @@ async function judgeGone(
   const { db } = deps.warehouse;
   let quarantined = 0;
   let doubtful = 0;
-  // Those of the settings live whether they are listed or not.
+  // Companies of the settings count as living even if the service does not list them.
   const living = [...companyIds, ...deps.companies];
   const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {

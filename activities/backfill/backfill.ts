@@ -42,7 +42,10 @@ export function backfillActivities(deps: ActivityDependencies) {
       return { listed };
     }),
 
-    /** Returns the companies that a run reads next: of those chosen for it, else of all in the warehouse. */
+    /**
+     * Returns the companies that a run reads next. They are the companies that were chosen for the run, or
+     * all in the warehouse if none were chosen.
+     */
     nextCompanies: mapFailures(async (input: NextCompanies): Promise<CompaniesNext> => {
       const { runId, after, limit, listed } = input;
       const chosen = await isOfChosen(db, runId);
@@ -60,7 +63,9 @@ export function backfillActivities(deps: ActivityDependencies) {
       return await companiesAfter(db, input.after, input.limit);
     }),
 
-    /** Reads a company until it is done or the slice is full; Temporal retries what may pass. */
+    /**
+     * Reads a company until it is done or the slice is full. Temporal retries failures that may be temporary.
+     */
     readCompany: mapFailures(async (reading: CompanyReading): Promise<CompanyStep> => {
       const { finished, busy } = await readCompanyInRun(db, reading.runId, reading.companyId);
       if (busy) throw companyBusy(reading.companyId);
@@ -69,7 +74,7 @@ export function backfillActivities(deps: ActivityDependencies) {
 
     readCompanies: mapFailures(async (slice: Slice): Promise<SliceRead> => await readSlice(deps, slice)),
 
-    /** Fails, for Temporal to try again, while another run reads the company. */
+    /** Fails while another run reads the company, so that Temporal tries again later. */
     awaitTurn: mapFailures(async ({ companyId }: { companyId: string }): Promise<void> => {
       const ended = await deps.howEnded(workflowIds.backfillCompany(companyId));
       if (ended === undefined) throw companyBusy(companyId);

@@ -12,9 +12,9 @@ import { deleteUnread } from './named-companies.ts';
 export type CompanyKey = Omit<CompanyReading, 'cursor'>;
 
 /**
- * Reads a company, resource by resource, and leaves out those that the run has finished. A permanent refusal
- * fails that resource alone. A listing is read to its end, because only all of it proves what it lacks; meters
- * are read until the slice is full.
+ * Reads the resources of a company that the run has not finished, one after the other. A permanent refusal
+ * fails only the resource that it is about. A listing is always read to its end, because only a complete
+ * listing proves which records it does not contain. The readings of meters are read until the slice is full.
  */
 export async function readCompany(
   deps: ActivityDependencies,
@@ -28,7 +28,7 @@ export async function readCompany(
   );
   if (missing.length > 0) await notePartsMissing(deps.warehouse.db, reading, missing, noEndpoint);
   const cursor = resumedCursor(companyId, reading.cursor);
-  // Whether every listing so far answered 404 or 403.
+  // Whether the service answered 404 or 403 to every listing so far.
   let refused = finished.length === 0;
   let asked = 0;
   for (const resource of without([...finished, ...missing])) {
@@ -45,7 +45,7 @@ export async function readCompany(
       const failure = await refusal(deps, error);
       const reason = `${failure.code}: ${failure.message}`;
       if (failure.code === 'SERVICE_KEY_REFUSED') {
-        // The key is the same for every resource.
+        // All resources are read with the same key, so the others would be refused, too.
         await giveUpCompany(deps, reading, reason);
         return { done: true, cursor: null };
       }
@@ -56,7 +56,7 @@ export async function readCompany(
   return { done: true, cursor: null };
 }
 
-/** Fails the resource whose tries are used up. Returns whether it was the company's last. */
+/** Fails the resource that was tried as often as allowed. Returns whether it was the company's last one. */
 export async function giveUpResource(
   deps: ActivityDependencies,
   company: CompanyKey,

@@ -14,8 +14,8 @@ export interface ListingCursor {
 }
 
 /**
- * Where the read of a company's meters goes on. Its size does not grow with the readings, so it fits a
- * history.
+ * Where the read of a company's meters continues. Its size does not depend on the number of readings, so it
+ * fits into the history of a workflow.
  */
 export interface IntervalCursor {
   readonly resource: 'intervals';
@@ -31,7 +31,7 @@ export interface IntervalCursor {
   readonly heldBack: number;
   /** Meters that could not be read. */
   readonly failed: number;
-  /** The first of them. */
+  /** The first of these meters. */
   readonly failedMeters: readonly string[];
   readonly error: string | null;
   /** Meters whose listing contradicts itself or the warehouse. */
@@ -42,7 +42,7 @@ export interface IntervalCursor {
   readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
 }
 
-/** Where the read of a company goes on: within a listing, or at a meter. */
+/** Where the read of a company continues: within a listing, or at a meter. */
 export type CompanyCursor = ListingCursor | IntervalCursor;
 
 export interface CompanyReading {
@@ -52,20 +52,20 @@ export interface CompanyReading {
   readonly cursor: CompanyCursor | null;
 }
 
-/** Until it is done, the activity is called again with the cursor. */
+/** What one activity did of a company. The workflow calls the activity with the cursor until it is done. */
 export interface CompanyStep {
   readonly done: boolean;
   readonly cursor: CompanyCursor | null;
 }
 
 /**
- * Where an earlier attempt of the activity stopped, if that was in this company: an activity reads several.
- * Else where the activity before this one stopped.
+ * Where the read of a company continues: where an earlier attempt of this activity stopped, if it stopped in
+ * this company, as an activity may read several. Otherwise where the previous activity stopped.
  */
 export const resumedCursor = (companyId: string | null, given: CompanyCursor | null): CompanyCursor | null =>
   cursorIn(companyId, Context.current().info.heartbeatDetails) ?? given;
 
-/** How far this activity has read a company; null before its first page. */
+/** How far this activity has read a company, or null if it has not written a page of it. */
 export const reachedCursor = (companyId: string): CompanyCursor | null => cursorIn(companyId, notedCursor());
 
 function cursorIn(companyId: string | null, noted: unknown): CompanyCursor | null {

@@ -23,7 +23,7 @@ import { ownFailure } from '../own-failure.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
 import type { CompanyCursor, CompanyStep, IntervalCursor } from './cursor.ts';
 
-/** Failed meters that a run names. */
+/** How many failed meters a run names at most. */
 const failedMetersNamed = 10;
 
 const firstMeter: Omit<IntervalCursor, 'companyId'> = {
@@ -106,7 +106,7 @@ async function backfillMeter(
     if (info.attempt < attemptPolicy.meterTries && asFailure(error)?.action === 'retry') throw error;
     const reason = await ownFailure(deps, error);
     if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
-    // A meter that cannot be read must not keep the others from being read.
+    // One meter that cannot be read must not prevent the others from being read.
     const { code } = reason;
     deps.log.warn({ meterId, code, err: withoutStatement(error) }, 'the intervals of a meter cannot be read');
     const failedMeters = [...done.failedMeters, meterId].slice(0, failedMetersNamed);
@@ -143,7 +143,8 @@ async function readMeter(
   { runId, done, now, interrupted, onWritten }: MeterReading,
 ): Promise<RangeRead> {
   const { db } = deps.warehouse;
-  // Rows of the interrupted attempt count as read from its start; rows of this one from now.
+  // Rows of the interrupted attempt count as read when that attempt began; rows of this attempt count as read
+  // now.
   let beganAt = interrupted?.beganAt ?? now;
   let readFrom = now;
   let from = interrupted?.place ?? rangeStart;
@@ -194,7 +195,7 @@ function judged(
   else if (heldBack > 0) doubt = `no longer lists ${counted(heldBack, 'reading')}: ${untilDecided}`;
   if (doubt === null) return { ...counts, suspect: done.suspect, doubt: done.doubt };
   const reason = `of meter ${meterId} the service ${doubt}`;
-  // A run that is suspect for another reason, too, does not only wait for a decision.
+  // If the run is also suspect for another reason, it waits for more than a decision.
   const waits = done.doubt === null || done.doubt.endsWith(untilDecided);
   return { ...counts, suspect: done.suspect + 1, doubt: waits ? reason : done.doubt };
 }

@@ -47,7 +47,7 @@ export async function backfillListing(
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
   const { state, reason: error, lacksNothing = false } = doubting(result, written.older);
-  // An attempt that was killed before its heartbeat may have written rows that nothing counts.
+  // An attempt that was killed before its heartbeat may have written rows that no cursor counts.
   const isFirstTry = Context.current().info.attempt === 1 && resumed === undefined;
   await finishListing(db, input, {
     state,
@@ -65,7 +65,7 @@ export async function backfillListing(
   });
 }
 
-/** The cursor at the beginning of a pass, which counts older states anew. */
+/** The cursor at the beginning of a pass. Each pass counts older states from zero. */
 const nextPass = (
   { written: { older: _, ...written }, ...cursor }: ListingCursor,
   pass: number,
@@ -77,8 +77,8 @@ const nextPass = (
 });
 
 /**
- * Reads a listing from the cursor to its end. Returns the pass if this attempt read all of it; otherwise the
- * manifest in Postgres has it.
+ * Reads a listing from the cursor to its end. Returns the pass if this attempt read all pages of it.
+ * Otherwise the pages are in `metersync.pages`.
  */
 async function readOnePass(
   deps: ActivityDependencies,

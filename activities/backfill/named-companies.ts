@@ -12,7 +12,7 @@ import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
 /**
  * The service's answer about a company that a person named. `found`: it lists the company or answers for it.
  * `unknown`: it has no company with that id. `denied`: the key has no access to it. `unsure`: its answers do
- * not decide it now.
+ * not show now which of these is true.
  */
 export type CompanyAnswer = 'found' | 'unknown' | 'denied' | 'unsure';
 
@@ -27,8 +27,8 @@ export function explainRefusal(companyId: string, answer: CompanyAnswer): string
 
 /**
  * Asks the listings of a company until one answers with a record.
- * @param listed whether the list of companies was read and lacks this one: then an empty listing proves
- *   nothing
+ * @param listed whether the list of companies was read and does not contain this company. Then an empty
+ *   listing of the company does not prove that the company exists.
  * @throws Failure SERVICE_KEY_REFUSED
  */
 async function probeCompany(
@@ -81,8 +81,8 @@ export async function findCompany(
 
 /**
  * Notes companies that a person named, so that they are read. Refuses companies that the service does not
- * have, and tombstones rows that only events wrote. Notes a company about which the answers are unsure,
- * because the read decides.
+ * have, and tombstones their rows if only events wrote them. Notes a company about which the answers are
+ * unsure, too, because reading it will show whether it exists.
  * @param named.listed whether the list of companies was read
  */
 export async function noteNamed(

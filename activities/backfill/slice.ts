@@ -14,7 +14,7 @@ export interface Slice {
 /** A company that is read by a workflow of its own, and from where. */
 export type CompanyLeft = Omit<CompanyReading, 'runId'>;
 
-/** What of a slice is not read. */
+/** The companies of a slice that still have to be read. */
 export interface SliceRead {
   /** Companies that need more than a slice, that fail for now, or that another run is reading. */
   readonly left: readonly CompanyLeft[];
@@ -30,7 +30,7 @@ export function sliceFrom(now: () => number): () => boolean {
 
 /**
  * Reads companies one after the other until the slice is full. It also ends at a company that fails for now,
- * whose own workflow tries it again: the others do not wait for it.
+ * so that the others do not wait for it: a workflow of its own tries that company again.
  */
 export async function readSlice(deps: ActivityDependencies, { runId, companies }: Slice): Promise<SliceRead> {
   const { db } = deps.warehouse;
@@ -49,7 +49,7 @@ export async function readSlice(deps: ActivityDependencies, { runId, companies }
       return { done: false, cursor: reachedCursor(companyId) };
     });
     if (step.done) continue;
-    // Another run that waits for the company may read it first.
+    // If another run waits for the company, it may read it first.
     await deleteUnfinishedParts(db, { runId, companyId });
     left.push({ companyId, cursor: step.cursor });
     return { left, rest: companies.slice(at + 1) };

@@ -13,7 +13,7 @@ import { catchUpIntervals } from './intervals.ts';
 import type { EndpointsTried } from './single.ts';
 
 export function catchUpActivities(dependencies: ActivityDependencies) {
-  // Local activities must run at once, so they use the connections of events.
+  // Local activities must not wait for a connection, so they use the pool of the event activities.
   const { db } = dependencies.warehouse;
   const deps = { ...dependencies, warehouse: dependencies.catchingUp };
   const comparisons = new PQueue({ concurrency: batches.comparisonsAtOnce });

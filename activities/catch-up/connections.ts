@@ -23,9 +23,10 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
 }
 
 /**
- * Makes the rows of a company and of sites that only events named, once records of them were read. Starts the
- * first backfill of a new company. Reads the list of companies if the company or its sites are unread. Reads
- * the meters if usage names unread ones; `meters` has them read in any case, once the company has a row.
+ * Writes the rows of a company and of sites that so far only events named, once their records were read.
+ * Starts the first backfill of a new company. Reads the list of companies if the company or its sites were
+ * not read yet. Reads the meters if usage names meters that were not read yet, or if `meters` asks for it and
+ * the company has a row.
  * @returns whether the company has a row now
  */
 export async function admitAndRefresh(

@@ -41,7 +41,7 @@ export async function catchUpDocuments(catchUp: Omit<SingleReads, 'readAt'>): Pr
 
 interface DocumentsRead {
   readonly documents: DocumentStates;
-  /** Whether the service is proved not to have the unseen documents. */
+  /** Whether it is proved that the service does not have the documents that were not seen. */
   readonly proven: boolean;
 }
 
@@ -56,14 +56,16 @@ async function readDocuments(reads: SingleReads, ids: readonly string[]): Promis
   if (!listed) return { documents: all(ids, 'unseen'), proven: true };
   const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted: ids });
   const seen = ids.filter((id) => !unseen.includes(id));
-  // A listing may lose a record between two pages, so each unseen one is requested by its id.
+  // A listing may skip a record that moves between two pages, so each document not seen is requested by its
+  // id.
   const others = has(reads, 'document') ? await readOneByOne(reads, unseen) : all(unseen, 'unseen');
   return { documents: new Map([...all(seen, 'withoutUsage'), ...others]), proven };
 }
 
 /**
- * Searches the listing for documents that were not found by their ids, or refused. They may be gone, or the
- * endpoint missing, or refused for them or the company: the listing decides.
+ * Searches the company's listing for documents that were not found by their ids, or were refused. Either they
+ * are gone, or the endpoint does not exist, or the key may not read them or the company. The listing shows
+ * which of these is true.
  */
 async function searchDoubtful(
   { deps, tried, companyId }: SingleReads,
@@ -87,8 +89,8 @@ const all = (ids: readonly string[], state: DocumentState): DocumentStates =>
   new Map(ids.map((id) => [id, state]));
 
 /**
- * Reads the usage of documents, each from its own listing; from the company's listing where it has none. A
- * document's usage is one set: rows that the listing lacks are tombstoned.
+ * Reads the usage of documents, each from its own listing, or from the company's listing if the document has
+ * none. All usage of a document is replaced together: rows that the listing does not contain are tombstoned.
  */
 async function readUsage(reads: SingleReads, documents: DocumentStates): Promise<DocumentStates> {
   const withoutUsage = inState(documents, 'withoutUsage');
@@ -103,7 +105,8 @@ async function readUsage(reads: SingleReads, documents: DocumentStates): Promise
 /** Reads the usage of documents from the listing of their company. */
 async function readListedUsage(reads: SingleReads, ids: readonly string[]): Promise<DocumentState> {
   const { deps, tried } = reads;
-  // Where other documents have a listing, the rows that the warehouse has of these are in doubt.
+  // Other documents have a listing of their usage, so the rows that the warehouse has of these may be
+  // outdated.
   if (!deps.service.has('usageData')) return tried.working.has('documentUsage') ? usageUnstable : 'read';
   const complete = (await searchUsage(reads, ids)) || (await walkUsage(reads, ids));
   if (!complete) return usageUnstable;
@@ -112,7 +115,7 @@ async function readListedUsage(reads: SingleReads, ids: readonly string[]): Prom
   return 'read';
 }
 
-/** Where document records contain their usage, searches for its rows by id. Returns whether it found all. */
+/** If document records contain their usage, searches for these rows by id. Returns whether it found all. */
 async function searchUsage(
   { deps, companyId }: SingleReads,
   documentIds: readonly string[],
@@ -121,14 +124,15 @@ async function searchUsage(
   const wanted = await usageListedByRecords(db, documentIds);
   if (wanted === undefined) return false;
   const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted });
-  // The listing may contain rows of these documents that their records lack: then it must be walked.
+  // The listing may contain rows of these documents that their records do not contain. Then all of it is
+  // read.
   return unseen.length === 0 && (await usageListedByRecords(db, documentIds)) !== undefined;
 }
 
 /**
- * Reads all usage of the company, and tombstones rows of the documents that neither the proven pass has nor the
- * one that confirms it. An empty listing where rows live is likely a fault: nothing is tombstoned. Returns
- * whether the usage of the documents is complete.
+ * Reads all usage of the company. Tombstones rows of the documents that neither the proven pass nor the pass
+ * that confirms it contains. If the listing is empty although there are live rows, it is likely wrong, and
+ * nothing is tombstoned. Returns whether the usage of the documents is complete.
  */
 async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   const { db } = deps.warehouse;

@@ -15,7 +15,7 @@ import { walkListing } from '../reading/walk-listing.ts';
 
 type InTurn = NonNullable<RangeReading['inTurn']>;
 
-/** Where the read of a meter goes on: everything before is in the warehouse. */
+/** Where the read of a meter continues. All readings before this place are in the warehouse. */
 interface MeterCursor {
   readonly meterId: string;
   /** Names the notes about readings that are held back; no run has it. */
@@ -36,7 +36,7 @@ interface MeterCursor {
 /**
  * Reads the announced ranges of a meter, piece by piece. After an interruption it resumes behind the last
  * piece that was written. The next catch-up reads ranges that are announced meanwhile. A range that changes
- * while it is read is parked, and holds up no other.
+ * while it is read is parked, so that it does not delay other ranges.
  */
 export async function catchUpIntervals(
   deps: ActivityDependencies,
@@ -47,7 +47,7 @@ export async function catchUpIntervals(
   const before = interrupted(meterId);
   let cursor = before ?? (await begin(deps, meterId));
   const { readAt, ranges } = cursor;
-  // The clock was read just now; an interrupted attempt read it long ago.
+  // The clock was read just now, but an interrupted attempt had read it long before.
   let beganAt = before === undefined ? readAt : undefined;
   for (; cursor.range < ranges.length; cursor = { ...cursor, range: cursor.range + 1, within: undefined }) {
     const range = ranges[cursor.range] as (typeof ranges)[number];
@@ -77,12 +77,15 @@ export async function catchUpIntervals(
   await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
 }
 
-/** Where a range goes on after a piece: null at its end. `unstable`: the piece changed while it was read. */
+/**
+ * Where a range continues after a piece; null at its end. `unstable`: the piece changed while it was read.
+ */
 type Next = RangeProgress | null | 'unstable';
 
 /**
- * Reads a piece of a range. A range of one piece is news and takes the live lane; a longer one is history. An
- * unreadable piece that is wider than usual is read again at the usual width.
+ * Reads a piece of a range. A range that is no longer than a piece is recent data and is read with the
+ * priority of live data; a longer range is history. If a piece that is wider than usual cannot be read, it is
+ * read again at the usual width.
  */
 async function readPiece(
   deps: ActivityDependencies,
@@ -117,7 +120,7 @@ function interrupted(meterId: string): MeterCursor | undefined {
   return cursor?.meterId === meterId && cursor.runId !== undefined ? (cursor as MeterCursor) : undefined;
 }
 
-/** Reads a meter that only events named from its company's listing. */
+/** Reads a meter that so far only events named. It is read from the listing of its company. */
 async function readMeter(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { companyId, known } = await companyOfMeter(deps.warehouse.db, meterId);
   if (known || companyId === null || !deps.service.has('meters')) return;

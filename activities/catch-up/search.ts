@@ -7,7 +7,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { write } from '../reading/page-write.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 
-/** Beyond the last page of any listing: the service answers with the last (service.md 7). */
+/** A page beyond the end of any listing. The service answers with the last page instead (service.md 7). */
 const farPage = 1_000_000;
 
 export interface ListingSearch {
@@ -18,15 +18,18 @@ export interface ListingSearch {
 }
 
 export interface Searched {
-  /** Ids that the pages read did not contain. */
+  /** Ids that are on none of the pages that were read. */
   readonly unseen: string[];
-  /** Whether the listing lacks them. Otherwise it changed while it was read, and may have skipped them. */
+  /**
+   * Whether the listing does not contain these ids. If false, it changed while it was read, and may have
+   * skipped them.
+   */
   readonly proven: boolean;
 }
 
 /**
- * Finds records in the listing of a company. New records are on the first page or the last; for others the
- * listing is walked. Writes every page that it reads.
+ * Finds records in the listing of a company. First it looks at the first and the last page, where new records
+ * are. It reads the other pages only for records that are not there. Writes every page that it reads.
  */
 export async function searchListing(deps: ActivityDependencies, search: ListingSearch): Promise<Searched> {
   const { listing, companyId, wanted } = search;
@@ -46,7 +49,7 @@ export async function searchListing(deps: ActivityDependencies, search: ListingS
   return { unseen: unseenBy(ids), proven: judgePass(report.manifest).stable };
 }
 
-/** Reads the ids of the last page; none if the service refuses a page beyond its last. */
+/** Reads the ids of the last page. Returns none if the service refuses a page beyond the end. */
 async function readLastPage(
   deps: ActivityDependencies,
   search: ListingSearch,

@@ -20,13 +20,13 @@ const documentsPerWrite = 50;
 type SingleEndpoint = 'document' | 'documentUsage';
 
 /**
- * What this worker found out about the endpoints of single documents. A 404 alone is ambiguous: the document
- * may be gone, or the service may lack the endpoint in spite of the catalogue.
+ * What this worker found out about the endpoints of single documents. A 404 can mean two things: the document
+ * is gone, or the service does not have the endpoint although the endpoint file names it.
  */
 export interface EndpointsTried {
-  /** Those that answered 404 for a record that the service has. */
+  /** Endpoints that answered 404 for a record that the service has. */
   readonly missing: Set<SingleEndpoint>;
-  /** Those that have answered 200. */
+  /** Endpoints that have answered 200. */
   readonly working: Set<SingleEndpoint>;
 }
 
@@ -44,7 +44,7 @@ export interface SingleReads {
  * - `withoutUsage`: its usage is still to be read.
  * - `unlisted`: its usage has no listing of its own, which does not prove that there is none.
  * - `unseen`: the service did not return it.
- * - `moved`: it is another company's, whose catch-up reads it.
+ * - `moved`: it belongs to another company now, whose catch-up reads it.
  * - A reason: it, or all of its usage, could not be read while others could.
  */
 export type DocumentState = 'read' | 'withoutUsage' | 'unlisted' | 'unseen' | 'moved' | WaitingReason;
@@ -53,7 +53,7 @@ export type DocumentStates = ReadonlyMap<string, DocumentState>;
 export const inState = (states: DocumentStates, wanted: DocumentState): string[] =>
   [...states].flatMap(([id, state]) => (state === wanted ? [id] : []));
 
-/** Whether the catalogue has the endpoint, and no answer has proved it missing. */
+/** Whether the endpoint file names the endpoint and no answer has proved that it does not exist. */
 export function has({ deps, tried }: Omit<SingleReads, 'readAt'>, endpoint: SingleEndpoint): boolean {
   return deps.service.has(endpoint) && !tried.missing.has(endpoint);
 }
@@ -71,7 +71,7 @@ export async function readOneByOne(reads: SingleReads, ids: readonly string[]): 
 
 async function readBatch(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
   const { deps, tried, companyId } = reads;
-  // Where both endpoints have worked, a document and its usage are requested at once.
+  // If both endpoints have worked before, a document and its usage are requested at the same time.
   const together = tried.working.has('document') && tried.working.has('documentUsage');
   const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, ids) : undefined;
   early?.catch(() => {});
@@ -142,7 +142,7 @@ async function readUsageOf(
     deps,
     ids,
     (id) => readUntilProven(existing.get(id) ?? [], () => usagePass(reads, id)),
-    // The document or its listing was read before, so a 403 is about this document alone.
+    // The document or its listing was read before, so a 403 concerns only this document.
     (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
   );
   if ([...done.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
@@ -197,7 +197,10 @@ async function writeRecords({ deps, companyId, readAt }: SingleReads, found: Fou
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
 
-/** Writes the usage of documents, with their records if given. Tombstones usage that a complete one lacks. */
+/**
+ * Writes the usage of documents, with their records if given. If the usage of a document is complete,
+ * tombstones its rows that are not in it.
+ */
 async function writeSets(
   { deps, companyId, readAt }: SingleReads,
   usage: ReadonlyMap<string, UsageRead>,
@@ -234,7 +237,9 @@ function recordsPage(found: FoundRecords, ids: readonly string[]) {
   return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };
 }
 
-/** Maps each usage row to the document whose listing contains it: the row itself need not name it. */
+/**
+ * Maps each usage row to the document whose listing contains it, because the row may not name the document.
+ */
 const documentsOf = (usage: ReadonlyMap<string, UsageRead>): Record<string, string> =>
   Object.fromEntries(
     [...usage].flatMap(([id, { pages = [] }]) =>

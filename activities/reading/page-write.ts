@@ -27,9 +27,9 @@ export interface PageWrite {
 }
 
 /**
- * Says which usage to write from document records. If there is no usage listing of the company, every read
- * writes it. If there is no listing of a single document's usage either, the records are the only source:
- * `alone`.
+ * Says which usage to write from document records. If a company has no listing of usage, every read of a
+ * document writes the usage in its record. If a document has no listing of usage either, its record is the
+ * only source: `alone`.
  */
 export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite, 'usage'> => {
   if (service.has('usageData')) return {};
@@ -58,7 +58,7 @@ export async function noteFields(
   await catalogue.note('sites', apiVersion, sites);
 }
 
-/** Writes a page without noting its fields, for an audit that repairs. */
+/** Writes a page for an audit that repairs, without noting its fields in the catalogue. */
 export async function rewrite(
   warehouse: Warehouse,
   apiVersion: string,

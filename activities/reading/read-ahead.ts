@@ -10,11 +10,11 @@ export interface PageRead {
 }
 
 /**
- * Yields pages in order, all that are ready at a time, and continues reading meanwhile. `clock` returns an
- * earlier time of the warehouse's clock. It is read as each request begins, so `readAt` is never too late.
- * Pages are yielded before the failure of the next page. `stop` aborts the request in flight when the
- * consumer stops. `keep` belongs to the walk: the memory of pages is returned when the consumer is done with
- * them.
+ * Yields pages in their order, as many at a time as are ready, and reads on while the consumer works. If a
+ * page fails, the pages before it are yielded before the failure is thrown. `clock` returns an earlier time
+ * of the warehouse's clock. It is called when a request begins, so `readAt` is never too late. `stop` aborts
+ * the request in flight when the consumer stops. `keep` reserves memory for a page, which is released when
+ * the consumer has finished with the page.
  */
 export async function* readAhead(
   source: AsyncIterable<Page>,

@@ -169,7 +169,7 @@ async function writePages(
   let readAt = began;
   let waiting = noIntervals();
   let doubtful = false;
-  /** Writes what waits: the readings of `pages` pages with `rows` readings. */
+  /** Writes the readings that wait: `rows` readings of `pages` pages. */
   const flush = async (pages: number, rows: number): Promise<void> => {
     let { span, inDoubt = false } = place;
     for (const slice of slicesOf(waiting)) {
@@ -200,11 +200,12 @@ async function writePages(
       await flush(before.pages, before.rows);
       readAt = readNext;
     }
-    // The walk over pages that contradict one another ends: they are read again as a whole.
+    // Once pages contradict one another, this walk ends. The listing is then read again and compared as a
+    // whole.
     doubtful = joint === 'mixed' || place.inDoubt === true;
     if (doubtful) break;
     written = sum(written, await append(deps, range.meterId, page, columns, waiting));
-    // One that shrinks means a deletion, which may have moved a reading to a page that was read.
+    // If the total shrinks, a reading was deleted, and another may have moved to a page that was read before.
     if (page.total !== null) total = Math.max(total ?? 0, page.total);
     noteCursor(cursor(place));
     const { pages, rows } = walk.report();
@@ -258,7 +259,7 @@ function jointOf(waiting: ListedIntervals, page: ListedIntervals): 'apart' | 'jo
   return new Set(ids).size < ids.length ? 'mixed' : 'joined';
 }
 
-/** What distinguishes readings with the same start: their ids, or else their ends, lengths and units. */
+/** Distinguishes readings with the same start: by their ids, or else by their ends, lengths and units. */
 const identitiesAt = (columns: ListedIntervals, border: string): (string | null)[] =>
   columns.startAt.flatMap((start, at) => {
     if (start !== border) return [];
@@ -276,7 +277,7 @@ function spanOf(starts: readonly string[]): Span {
   return { first, last };
 }
 
-/** Cuts readings to what one write takes; readings with the same start stay together. */
+/** Divides readings into parts that one write can hold. Readings with the same start stay together. */
 function* slicesOf(columns: ListedIntervals): Generator<ReturnType<typeof sliceOf>> {
   const { startAt } = columns;
   for (let at = 0; at < startAt.length; ) {

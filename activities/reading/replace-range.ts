@@ -31,7 +31,7 @@ interface Passes {
 export interface Replacing extends Passes {
   /** Names the notes about readings that are removed or held back. */
   readonly runId: string;
-  /** How many readings may go that nothing explains. */
+  /** How many readings may be removed although no other reading explains their absence. */
   readonly cap: DeletesCap;
 }
 
@@ -49,9 +49,9 @@ export interface Replaced {
 }
 
 /**
- * Replaces the readings of a range by a proved listing: readings that it lacks are removed, readings that
- * only it has are added, and equal readings are not touched. Readings that a later read brought are not
- * changed.
+ * Replaces the readings of a range by those of a proved listing. Readings that are not in the listing are
+ * removed, readings that are only in the listing are added, and equal readings are not written. Readings that
+ * a later read has written are not changed.
  */
 export async function replaceRange(
   { warehouse }: { readonly warehouse: Warehouse },
@@ -91,9 +91,9 @@ interface PassesRead extends Pick<Replaced, 'readings' | 'total' | 'pages'> {
 }
 
 /**
- * Reads a listing of readings into the transaction until a pass is proved. One page, which cannot change
- * while it is read, proves itself if it is consistent. Of several pages, a consistent pass needs a later
- * one that shows all that it showed: see `confirmsPass`.
+ * Reads a listing of readings into the transaction until a pass is proved. A listing of one page cannot
+ * change while it is read, so a consistent pass is enough. For several pages, a later pass has to contain
+ * everything that the consistent pass contained: see `confirmsPass`.
  */
 export async function readUntilProved(
   tx: Transaction,

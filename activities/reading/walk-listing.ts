@@ -80,14 +80,14 @@ function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
   return groups;
 }
 
-/** Joins pages into one write, which counts as read when the first of them was. */
+/** Joins pages into one write. All of it counts as read when the first of the pages was read. */
 function arrivalOf(
   { listing, companyId, lane, existingOnly, noting }: ListingWalk,
   read: readonly PageRead[],
 ): PageWrite & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
   if (first === undefined) throw new Error('no page was read');
-  // A backfill reads usage from its own listing next, and confirms no event.
+  // A backfill reads usage from its own listing next, and settles no events here.
   const confirms = lane === 'live';
   const usage = confirms ? 'all' : 'corrected';
   const { readAt } = first;

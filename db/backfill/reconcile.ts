@@ -53,15 +53,15 @@ export async function reconciledSince(db: Executor, days: number): Promise<strin
 }
 
 /**
- * Listings whose records have no `updated`: a page read earlier but written later may change their
- * rows.
+ * Listings whose records have no `updated` time. A page that was read earlier but written later may
+ * therefore overwrite newer rows.
  */
 export type UntimedListing = 'companies' | 'meters';
 
 /**
- * Returns the listings of a company's rows that changed since the last complete reconcile began. An
- * older page may have changed them after a later read had found them unchanged. The list of
- * companies, which includes the sites, is read once per run.
+ * Returns the listings of a company whose rows changed since the last complete reconcile began. An
+ * older page may have overwritten such rows after a newer read had found them unchanged. The list
+ * of companies, which includes the sites, is read once per run.
  */
 export async function changedUntimed(
   db: Executor,
@@ -133,11 +133,12 @@ export interface ListedDocument {
 }
 
 /**
- * Tombstones documents that the service lists as deleted, and their usage; a later read of them undoes this.
- * Does not change rows that were touched since `beganAt`, rows newer than the listing's state, rows that
- * somebody decided to keep while they were absent, and listed states about which somebody decided.
- * Quarantines documents beyond the cap, and a newer listed state of documents that are kept: they live until
- * an operator decides. `live` is the number of live documents of the company before.
+ * Tombstones documents that the service lists as deleted, and their usage. If a later read finds
+ * them again, it restores them. Does not change rows that were written since `beganAt`, rows that
+ * are newer than the listing's state, rows that somebody decided to keep while they were absent,
+ * and states about which somebody already decided. Holds back documents beyond the cap, and
+ * documents that are kept but are listed as deleted with a newer state: these stay until an
+ * operator decides. `live` is the number of live documents of the company before.
  */
 export async function retireListed(
   db: Database,
@@ -181,8 +182,9 @@ export async function retireListed(
 }
 
 /**
- * Locks the rows of these documents that live. `isHeld` says whether one waits for a person, and `isKept`
- * whether somebody decided to keep an earlier state of it. A listing that moves may contain one twice.
+ * Locks the live rows of these documents. `isHeld` says whether a row waits for a decision, and
+ * `isKept` whether somebody decided to keep an earlier state of it. A listing that changes while it
+ * is read may contain a document twice.
  */
 async function lockGone(
   tx: Transaction,
@@ -237,8 +239,9 @@ async function lockGone(
 }
 
 /**
- * Updates quarantined notes, also of rows that a backfill found absent: that the service lists them
- * as deleted decides it for most people. They keep their run: an operator may be about to name it.
+ * Updates the notes of documents that are on hold, including those that a backfill found absent.
+ * They now say that the service lists the document as deleted, which helps to decide. A note keeps
+ * its run, because an operator may be about to name that run in a command.
  */
 async function noteSeenAgain(
   tx: Transaction,

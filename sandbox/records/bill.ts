@@ -1,4 +1,4 @@
-/** What was read off one meter for one bill. Usage is in thousandths of `units`. */
+/** The reading of one meter for one bill. Usage is in thousandths of `units`. */
 export interface Reading {
   readonly usageId: string;
   readonly meterId: string;
@@ -15,7 +15,7 @@ export interface Reading {
   readonly demandMilli: number | null;
 }
 
-/** What a bill says: every text of a document and of its usage rows is made from this. Money is in cents. */
+/** The content of a bill, from which a document and its usage rows are made. Money is in cents. */
 export interface Bill {
   readonly periodStart: string;
   readonly periodEnd: string;

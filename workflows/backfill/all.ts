@@ -25,7 +25,7 @@ export interface BackfillInput {
   readonly runId?: string;
   /** Set when a long run continues as new. */
   readonly after?: {
-    /** The last company that the run before examined. */
+    /** The last company that was examined before the run continued as new. */
     readonly companyId: string;
     /** Whether the list of companies was read. */
     readonly listed: boolean;
@@ -58,8 +58,9 @@ async function fail(runId: string, error: string): Promise<RunState> {
 }
 
 /**
- * Reads companies in slices, `companiesAtOnce` at a time. What a slice does not finish goes on in a workflow of
- * its own, so that its retries and its meters hold up no other company. A single company begins there.
+ * Reads companies in slices, `companiesAtOnce` at a time. A company that a slice does not finish continues in
+ * a workflow of its own, so that its retries and its meters do not delay other companies. If there is only
+ * one company, it is read in such a workflow from the start.
  */
 async function readAll(runId: string, ids: readonly string[]): Promise<void> {
   const { companiesAtOnce, companiesOfSlice } = backfillBounds;
@@ -90,7 +91,7 @@ async function readAll(runId: string, ids: readonly string[]): Promise<void> {
 
 const fromItsStart = (companyId: string): CompanyLeft => ({ companyId, cursor: null });
 
-/** Reads a slice. If the activity fails, each of its companies is left. */
+/** Reads a slice. If the activity fails, all companies of the slice count as not finished. */
 async function readSlice(runId: string, companies: readonly string[]): Promise<SliceRead> {
   try {
     return await backfilling.readCompanies({ runId, companies });
@@ -101,8 +102,8 @@ async function readSlice(runId: string, companies: readonly string[]): Promise<S
 }
 
 /**
- * Reads a company in workflows of its own, one after the other, and after any other run that is reading it.
- * That run's read began too early to count for this one.
+ * Reads a company in workflows of its own, one after the other. If another run is reading the company, waits
+ * for it first: what that run reads began too early to count for this run.
  */
 async function readToItsEnd(runId: string, { companyId, cursor }: CompanyLeft): Promise<void> {
   try {
@@ -114,7 +115,7 @@ async function readToItsEnd(runId: string, { companyId, cursor }: CompanyLeft): 
     }
   } catch (error) {
     const expected = error instanceof ActivityFailure || error instanceof ChildWorkflowFailure;
-    // An operator may cancel the workflow of one company: the others go on.
+    // An operator may cancel the workflow of one company. The others continue.
     const isCancelled = isCancellation(error);
     const isAlone =
       isCancelled && !CancellationScope.current().consideredCancelled && patched('cancelled-alone');

@@ -19,8 +19,8 @@ export interface CompanyBackfill extends CompanyReading {
  * Reads what the service has of a company, slice by slice. A resource that fails does not stop the others.
  * `metersync.runs` has the progress.
  *
- * Ends early when its history is long: Temporal allows 51,200 events. It does not continue as new, as the
- * cancellation of its parent would miss it; its parent starts another.
+ * Ends early when its history is long, because Temporal allows 51,200 events. The parent then starts another
+ * workflow. It does not continue as new, because the cancellation of its parent would not reach the new run.
  */
 export async function backfillCompany(input: CompanyBackfill): Promise<CompanyStep> {
   const { runId, companyId, cursor = null, inParts = false } = input;
