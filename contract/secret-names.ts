@@ -30,23 +30,30 @@ export const wholeNames: string = [
 ].join('|');
 
 /**
- * Few and long words, so that a search is fast: pages of bills, which contain none of them, are searched in
- * half the time that parsing takes.
+ * What every text contains that names a secret. There are few words and they are long, so that a search is fast:
+ * pages of bills, which contain none of them, are searched in a third of the time that parsing takes. With all
+ * words in one expression, a search takes half as long again.
  */
 const hints = [
-  'secret|pass|token|credential|cookie|security|magic|(?:pin|otp|pwd)(?=")',
+  [
+    'secret|pass|token|credential|cookie|security|magic|(?:pin|otp|pwd)(?=")',
+    `key(?<=(?:${keys})${gap}key)|code(?<=(?:${codes})${gap}code)`,
+  ].join('|'),
   `(?:auth(?:orization)?(?:${gap}header)?|bearer|session(?:${gap}id)?|phpsessid|jwt)(?="|['\\\\]{0,2}\\s{0,8}[:=])`,
-  `key(?<=(?:${keys})${gap}key)|code(?<=(?:${codes})${gap}code)`,
-].join('|');
+];
 
 /** The rest of a string that is a value: no separator of name and value is in it or follows it. */
 const restOfValue = '[^"\\\\:=]{0,64}"\\s{0,8}[,\\]}]';
 
+const hinted = hints.map((words) => new RegExp(`(?:${words})(?!${restOfValue})`, 'i'));
+
 /**
- * Matches every text that names a secret, and few others. Ignores values such as the status
- * MFA_TOKEN_EXPIRED.
+ * Whether a text may name a secret: true for every text that does, and for few others. Ignores values such as
+ * the status MFA_TOKEN_EXPIRED.
  */
-export const secretHint: RegExp = new RegExp(`(?:${hints})(?!${restOfValue})`, 'i');
+export function mayNameSecret(text: string): boolean {
+  return hinted.some((words) => words.test(text));
+}
 
 /** Words that make a name secret. */
 export const secretWords: string = [
@@ -75,7 +82,7 @@ const wordBorder = /[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]
 
 /** Whether the value of a field of this name is a secret, unless it is null, true or false. */
 export function isSecretName(name: string): boolean {
-  if (!secretHint.test(`${name.replaceAll('"', ' ')}"`)) return false;
+  if (!mayNameSecret(`${name.replaceAll('"', ' ')}"`)) return false;
   if (wholeName.test(name)) return true;
   const words = name.split(wordBorder).filter((word) => word !== '');
   const last = words.at(-1)?.toLowerCase() ?? '';

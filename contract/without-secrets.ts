@@ -1,5 +1,5 @@
 import { JsonTokens } from './json.ts';
-import { isSecretName, secretHint, secretWords, shortWords, wholeNames } from './secret-names.ts';
+import { isSecretName, mayNameSecret, secretWords, shortWords, wholeNames } from './secret-names.ts';
 
 /** JSON may write any letter of a name as an escape. */
 const escapedAscii = '\\u00';
@@ -28,7 +28,7 @@ const loosely = new RegExp(
  * arrives, so no later step has secrets.
  */
 export function withoutSecrets(text: string): string {
-  if (!secretHint.test(text) && !text.includes(escapedAscii)) return text;
+  if (!mayNameSecret(text) && !text.includes(escapedAscii)) return text;
   const { kept, rest } = cutSecrets(text);
   return kept + rest.replace(loosely, hideValue);
 }

