@@ -10,7 +10,7 @@ export interface Operation {
   readonly role: OperatorRole;
   readonly source: 'console' | 'command';
   readonly action: OperationAction;
-  /** Of what: codes, ids, filters. */
+  /** What the action is applied to: codes, ids, filters. */
   readonly target: Readonly<Record<string, string>>;
 }
 
@@ -48,7 +48,9 @@ export async function finishOperation(
 const { id, at, actor, role, source, action, target, outcome, finishedAt, detail } = operations;
 const columns = { id, at, actor, role, source, action, target, outcome, finishedAt, detail };
 
-/** Lists operations, newest first; `before` is the id of the last one of the previous page. */
+/**
+ * Lists operations, newest first; `before` is the id of the last operation of the previous page.
+ */
 export async function listOperations(
   db: Executor,
   filter: { readonly actor?: string | undefined },
@@ -70,7 +72,7 @@ export async function listOperations(
 const latestOperations = (db: Executor) =>
   db.select(columns).from(operations).orderBy(desc(id)).limit(batches.operationsSearched);
 
-/** The last audits that ended: of everything, and of a part if that was later. */
+/** The last audit of everything that ended, and the last audit of a part if it is more recent. */
 export interface LastAudits {
   readonly whole: LoggedOperation | undefined;
   readonly part: LoggedOperation | undefined;
@@ -93,13 +95,14 @@ export async function lastAudits(db: Executor): Promise<LastAudits> {
 
 /** An operation that names something. */
 export interface OperationAbout extends LoggedOperation {
-  /** What of the names it names. */
+  /** The given names that the operation mentions. */
   readonly about: readonly string[];
 }
 
 /**
- * Lists operations that have one of these ids, or name one as their target or in what they did. The oldest
- * comes first. It looks at the newest 1,000; refused ones touched nothing.
+ * Lists operations that have one of these ids, or that mention one of these names in their target
+ * or in what they did. The oldest comes first. Only the newest 1,000 operations are searched.
+ * Refused operations are left out, because they changed nothing.
  */
 export async function operationsAbout(
   db: Executor,

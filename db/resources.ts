@@ -13,9 +13,12 @@ export type ListedResource = Exclude<RecordResource, 'sites'>;
 /** A field of a record `r` that may hold text which is not a value of the expected type. */
 export interface TypedField {
   readonly field: string;
-  /** What the record says: NULL or blank for no value. */
+  /** The text in the record; NULL or blank if there is no value. */
   readonly sent: SQL;
-  /** What that is read as: NULL if it cannot be read. The functions of migration 0001 decide. */
+  /**
+   * The value that the text is read as; NULL if it cannot be read. The functions of migration 0001
+   * decide.
+   */
   readonly value: SQL;
 }
 
@@ -24,16 +27,16 @@ export interface RecordColumn {
   readonly column: PgColumn;
   /** Its value, from a record `r` that the company `owner` lists. */
   readonly of: SQL;
-  /** The field that it is read from; absent if every text is a value. */
+  /** The field that the value is read from; absent if every text is a value. */
   readonly from?: TypedField;
   /**
-   * Whether a record without it keeps the existing value, which only events or other records may
-   * have.
+   * Whether a record without a value keeps the existing value, because perhaps only events or other
+   * records have it.
    */
   readonly kept?: true;
-  /** Whether only records have it, and events do not. */
+  /** Whether only records have the value, and events do not. */
   readonly ofRecords?: true;
-  /** Whether it is the owner, which not every record names: see owner.ts. */
+  /** Whether the value is the owner, which not every record names: see owner.ts. */
   readonly isOwner?: true;
 }
 
@@ -49,7 +52,10 @@ export interface Resource {
   readonly eventKind: Exclude<EventKind, 'ignored' | 'interval'> | null;
   readonly table: RecordTable;
   readonly columns: readonly RecordColumn[];
-  /** Further typed fields: of columns that Postgres generates, and ids of parts with own tables. */
+  /**
+   * Further typed fields: fields for columns that Postgres generates, and ids of parts that have
+   * their own tables.
+   */
   readonly parts: readonly TypedField[];
   /** Columns that decide between two events with one `updated`, most important first. */
   readonly ties: readonly PgColumn[];
@@ -63,7 +69,7 @@ type RecordTable = PgTable & {
   readonly companyId?: PgColumn;
   /** When the service last changed the record, if it says so. */
   readonly updated?: PgColumn;
-  /** `updated` of the record in `raw`; events may have reported a later one. */
+  /** `updated` of the record in `raw`; events may have reported a later time. */
   readonly rawUpdated?: PgColumn;
   readonly raw: PgColumn;
   readonly apiVersion: PgColumn;
@@ -100,7 +106,9 @@ const uuid = (field: string, sent: SQL) => typed(field, sent, sql`metersync.uuid
 const boolean = (field: string) =>
   typed(field, text(field), sql`metersync.boolean_of(${text(field)})`);
 
-/** The first id among the parts of a record that is not a UUID; such parts have no rows. */
+/**
+ * Of the ids of a record's parts, the first that is not a UUID. Parts with such an id have no rows.
+ */
 const partIds = (field: string, id: SQL): TypedField => ({
   field,
   sent: sql`(
@@ -119,9 +127,9 @@ const companySent = (record: SQL): SQL => sql`coalesce(
         metersync.id_of(${record} -> 'company'),
         metersync.id_of(${record} #> '{document,company}')
       )`;
-/** The same; null if it is not a UUID. */
+/** The company that a record names; null if its id is not a UUID. */
 export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(${companySent(record)})`;
-/** The owner of a record: the company that it names, or else the company that lists it. */
+/** The owner of a record: the company that it names, or otherwise the company that lists it. */
 const company = (column: PgColumn): RecordColumn => ({
   column,
   of: sql`coalesce(${companyNamed(sql`r`)}, owner)`,
@@ -133,10 +141,10 @@ const documentOfUsage = uuid(
   'document',
   sql`coalesce(${idIn("-> 'document'")}, ${text('documentId')})`,
 );
-/** The document that a usage row names; null if it is not a UUID. */
+/** The document that a usage row names; null if its id is not a UUID. */
 export const documentNamed = documentOfUsage.of;
 
-/** The site of a document, or else of its first usage row, if records name one. */
+/** The site that a document names, or otherwise the site that its first usage row names. */
 const siteOfDocument = uuid(
   'site',
   sql`coalesce(${idIn("-> 'site'")}, ${idIn("#> '{usageData,0,site}'")})`,
@@ -280,11 +288,17 @@ export const tableName = (resource: RecordResource): string =>
 /** Returns the table of a resource's rows, with its schema. */
 export const tableOf = (resource: RecordResource): SQL => sql`${resources[resource].table}`;
 
-/** Whether companies list the records of a resource, each record mostly in one listing. */
+/**
+ * Whether companies list the records of a resource. Most records are in the listing of only one
+ * company.
+ */
 export const isListedByCompany = (resource: RecordResource): boolean =>
   resources[resource].listedBy === 'company';
 
-/** The resources that companies list, documents before their usage, which moves with them. */
+/**
+ * The resources that companies list. Documents come before usage, because usage moves with its
+ * document.
+ */
 export const listedByCompanies = (companyResources as readonly AuditResource[]).filter(
   (resource): resource is CompanyListed => resource !== 'intervals' && isListedByCompany(resource),
 );

@@ -4,7 +4,10 @@ import { type Database, type Executor, withTransaction } from './connection/conn
 import { listedSites } from './read/views.ts';
 import { siteOverrides } from './schema/ops.ts';
 
-/** What people set for a site, as the service does not send it; columns of `analytics.sites`. */
+/**
+ * What people set for a site, because the service does not send it. These are columns of
+ * `analytics.sites`.
+ */
 export const siteAttributes = [
   'time_zone',
   'emission_region',
@@ -16,16 +19,16 @@ export type SiteAttributes = Readonly<Record<SiteAttribute, string | null>>;
 
 export type ListedSite = typeof listedSites.$inferSelect;
 
-/** New values of a site; an attribute that is absent stays, and null unsets it. */
+/** New values of a site. An attribute that is absent stays as it is, and null unsets it. */
 export interface SiteValues {
   readonly siteId: string;
   readonly values: Partial<SiteAttributes>;
 }
 
-/** Sites whose values one statement sets. */
+/** Maximum number of sites whose values one statement sets. */
 const rowsAtOnce = 1_000;
 
-/** Values of sites that cannot be set; the message names the first. */
+/** Values of sites that cannot be set. The message names the first of them. */
 export class UnusableSiteValues extends Error {}
 
 export interface SiteFilter {
@@ -33,7 +36,7 @@ export interface SiteFilter {
   readonly siteIds?: readonly string[] | undefined;
 }
 
-/** Lists live sites, those without a time zone first, then by company and name. */
+/** Lists live sites, sites without a time zone first, then by company and name. */
 export async function listSites(
   db: Executor,
   { companyId, siteIds }: SiteFilter,
@@ -56,10 +59,10 @@ export async function listSites(
 }
 
 /**
- * Sets values of sites, all or none. A value that is what the site has already, also by its company
- * or by default, is left alone.
+ * Sets values of sites, all or none. A value that the site already has, also from its company or by
+ * default, is not set.
  * @returns how many sites changed
- * @throws UnusableSiteValues for a site that is not there, or a value that cannot be one
+ * @throws UnusableSiteValues if a site does not exist, or a value is not valid
  */
 export async function setSites(db: Database, given: readonly SiteValues[]): Promise<number> {
   return await withTransaction(db, async (tx) => {
@@ -90,7 +93,7 @@ export async function setSites(db: Database, given: readonly SiteValues[]): Prom
       return isSame ? [] : [row];
     });
     const { siteId, ...others } = getTableColumns(siteOverrides);
-    // There may be more sites than a statement has parameters.
+    // All sites at once might need more parameters than a statement can have.
     for (let at = 0; at < changed.length; at += rowsAtOnce)
       await tx
         .insert(siteOverrides)
@@ -128,7 +131,7 @@ async function requireUsable(
   }
 }
 
-/** Sets the proposed time zone of each site that has none. Returns how many got one. */
+/** Sets the proposed time zone of each site that has none. Returns how many sites changed. */
 export async function acceptProposedZones(db: Database, companyId?: string): Promise<number> {
   const sites = await listSites(db, { companyId });
   const given = sites.flatMap(({ site_id: siteId, proposed_time_zone: zone }) =>
@@ -137,7 +140,10 @@ export async function acceptProposedZones(db: Database, companyId?: string): Pro
   return await setSites(db, given);
 }
 
-/** Counts live sites, those whose days and hours are in UTC as no time zone is set, and proposals. */
+/**
+ * Counts live sites, sites whose days and hours are in UTC because no time zone is set, and
+ * proposed time zones.
+ */
 export async function countZones(
   db: Executor,
 ): Promise<{ readonly sites: number; readonly unset: number; readonly proposed: number }> {

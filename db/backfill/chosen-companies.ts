@@ -30,7 +30,7 @@ export async function chooseCompanies(
     });
 }
 
-/** Whether companies were chosen for a run; if not, it reads all. */
+/** Whether companies were chosen for a run. Otherwise the run reads all companies. */
 export async function isOfChosen(db: Executor, runId: string): Promise<boolean> {
   const chosen = await db
     .select({ companyId: runCompanies.companyId })
@@ -40,7 +40,7 @@ export async function isOfChosen(db: Executor, runId: string): Promise<boolean> 
   return chosen.length > 0;
 }
 
-/** Lists companies chosen for a run, in order, after the given one. */
+/** Lists companies chosen for a run, in the order of their ids, after the given company. */
 export async function chosenAfter(
   db: Executor,
   runId: string,

@@ -27,7 +27,7 @@ interface PassKey {
   readonly pass: number;
 }
 
-/** The company id of the list of companies in its manifest. */
+/** The company id that stands for the list of companies in a manifest. */
 export const noCompany = '00000000-0000-0000-0000-000000000000';
 
 const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL | undefined =>
@@ -37,7 +37,10 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
     eq(pages.resource, resource),
   );
 
-/** Notes the contents of pages: a step `noted` of the statement that writes their rows. */
+/**
+ * Builds the step `noted`, which notes the contents of pages in the statement that writes their
+ * rows.
+ */
 export function notingPages(
   key: PassKey,
   read: readonly (ManifestPage & { readonly readAt: string })[],
@@ -109,16 +112,17 @@ export interface ListingEnd {
   readonly state: RunState;
   readonly error?: string | undefined;
   readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'requests'>;
-  /** Whether the listing is complete: then an earlier run's quarantine is out of date. */
+  /** Whether the listing is complete. Then what an earlier run quarantined is out of date. */
   readonly lacksNothing: boolean;
-  /** Whether an earlier run read the listing, and this one changed or tombstoned a row. */
+  /** Whether an earlier run read the listing, and this run changed or tombstoned a row. */
   readonly mayHaveMissed: boolean;
 }
 
 /**
  * Ends the part of a run that read a listing, and deletes the listing's manifest. Postgres counts
- * rows that were tombstoned or missed, pages requested, and pages that moved. A page moved if
- * another page answered, or a page with another total.
+ * the rows that were tombstoned or missed, the pages that were requested, and the pages that moved.
+ * A page moved if the service answered with another page, or with another total than on the first
+ * page of the pass.
  */
 export async function finishListing(
   db: Executor,

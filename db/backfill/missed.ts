@@ -19,11 +19,12 @@ export async function countMissed(db: Executor, runId: string, listing: Listing)
 }
 
 /**
- * Builds the query that counts the missed rows of a listing; undefined for a listing that no events
- * report by its records' ids. The rows changed at the service after the last complete run of the
- * listing began, which cannot have read that. They changed some minutes before this run began, so
- * the event is not just under way. And the journal has no event of that state or a newer one. Usage
- * changes with its document, and is not counted again.
+ * Builds the query that counts the missed rows of a listing; undefined for a listing whose records
+ * are not named by events. A changed row is missed if it meets three conditions. It changed at the
+ * service after the last complete run of the listing began, so that run cannot have read the
+ * change. It changed some minutes before this run began, so its event is not just on its way. And
+ * the journal has no event with its state or a newer state. A row that was found gone since this
+ * run began is missed, too. Usage changes with its document, and is not counted again.
  */
 export function missedBy(db: Executor, runId: string, { resource, companyId }: Listing) {
   if (companyId === null || (resource !== 'documents' && resource !== 'connections'))

@@ -3,7 +3,7 @@ import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companies, meters } from '../schema/utility.ts';
 
-/** Lists ids of companies to backfill, in order, after the given one. */
+/** Lists ids of companies to backfill, in order, after the given company. */
 export async function companiesAfter(
   db: Executor,
   after: string | null,
@@ -18,14 +18,15 @@ export async function companiesAfter(
   return next.map(({ id }) => id);
 }
 
-/** Lists live meters of a company, in order, after the given one. */
+/** Lists live meters of a company, in order, after the given meter. */
 export async function metersAfter(
   db: Executor,
   companyId: string,
   after: string | null,
   limit: number,
 ): Promise<string[]> {
-  // The company's meters first: ordered with a limit, the planner would scan all meters.
+  // Selects the company's meters first. In one query with an order and a limit, the planner would
+  // scan all meters.
   const theirs = db
     .select({ id: meters.id })
     .from(meters)

@@ -105,7 +105,7 @@ export async function changedUntimed(
   return changed;
 }
 
-/** Whether rows had another state since a moment. */
+/** Whether rows had another state at some time since the given moment. */
 async function hasChanged(
   db: Executor,
   table: typeof companies | typeof sites | typeof meters,
@@ -135,10 +135,11 @@ export interface ListedDocument {
 /**
  * Tombstones documents that the service lists as deleted, and their usage. If a later read finds
  * them again, it restores them. Does not change rows that were written since `beganAt`, rows that
- * are newer than the listing's state, rows that somebody decided to keep while they were absent,
- * and states about which somebody already decided. Holds back documents beyond the cap, and
- * documents that are kept but are listed as deleted with a newer state: these stay until an
- * operator decides. `live` is the number of live documents of the company before.
+ * are newer than the listing's state, rows that somebody decided to keep while they were absent, or
+ * states about which somebody already decided. If there are more documents than the cap allows, all
+ * of them are held back. Documents that are kept but are listed as deleted with a newer state are
+ * held back, too. What is held back stays until an operator decides. `live` is the number of live
+ * documents that the company had before.
  */
 export async function retireListed(
   db: Database,
@@ -271,7 +272,7 @@ async function noteListed(
   notes: readonly (typeof deletes.$inferInsert)[],
 ): Promise<void> {
   const { state, updated, absentSince } = deletes;
-  // The protocol counts parameters in 16 bits.
+  // The protocol counts the parameters of a statement in 16 bits.
   for (let at = 0; at < notes.length; at += 1_000)
     await tx
       .insert(deletes)
@@ -290,7 +291,7 @@ export async function clearListed(
 ): Promise<void> {
   await db.delete(deletes).where(
     and(
-      // The index of what waits has the state as a literal.
+      // The state is a literal, as in the condition of the index on these notes.
       sql`${deletes.state} = 'quarantined'`,
       eq(deletes.reason, 'listed'),
       eq(deletes.resource, 'documents'),

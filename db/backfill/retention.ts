@@ -13,9 +13,10 @@ const kinds = sql`unnest(${array(runKinds, 'text')}) as kinds (kind)`;
 const listings = sql`unnest(${array(companyResources, 'text')}) as listing (resource)`;
 
 /**
- * Deletes parts of runs that ended more than `days` ago and that a later run of their kind read
- * completely; returns how many. The last complete part of a listing stays at any age: the next run
- * compares with it. So do the rows of the runs, which sum up their parts.
+ * Deletes parts of runs that ended more than `days` ago if a later run of the same kind read the
+ * same listing completely. Returns how many were deleted. The last complete part of a listing stays
+ * at any age, because the next run compares with it. The rows of the runs themselves, which sum up
+ * their parts, stay, too.
  */
 export async function dropOldParts(
   db: Executor,
@@ -40,7 +41,7 @@ export async function dropOldParts(
   return rowCount ?? 0;
 }
 
-/** Selects the old parts of a listing; `isOf` says whether a part is one of the listing's. */
+/** Selects the old parts of a listing; `isOf` says whether a part belongs to the listing. */
 function oldParts(
   db: Executor,
   days: number,

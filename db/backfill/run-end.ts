@@ -7,7 +7,7 @@ import type { Executor } from '../connection/connect.ts';
 import { deletes, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun, isWhole } from './runs.ts';
 
-/** How many companies that the service does not have a run's error names. */
+/** Maximum number of companies that the error of a run names as unknown to the service. */
 const refusedNamed = 5;
 
 /** Lists runs that have not ended, and the workflow of each. */
@@ -27,7 +27,10 @@ export async function failRunAndParts(db: Executor, runId: string, error: string
   await sumUp(db, runId, error);
 }
 
-/** Fails running parts of ended runs: an activity may begin one before it hears of the end. */
+/**
+ * Fails running parts of runs that have ended. An activity may begin a part before it learns that
+ * the run has ended.
+ */
 export async function failPartsLeft(db: Executor): Promise<void> {
   const run = alias(runs, 'run');
   const ended = db
@@ -49,14 +52,14 @@ async function failRunning(db: Executor, runId: string, error: string): Promise<
     .where(and(eq(runs.runId, runId), eq(runs.state, 'running'), isNotNull(runs.resource)));
 }
 
-/** Ends a run: its own row sums up its parts. */
+/** Ends a run. The row of the run itself sums up its parts. */
 export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
   await failRunning(db, runId, 'it ended without a state');
   await completeDecided(db, runId);
   return await sumUp(db, runId);
 }
 
-/** Completes parts that were suspect only for rows that no longer wait for a person. */
+/** Completes parts that were suspect only because of rows that no longer wait for a decision. */
 async function completeDecided(db: Executor, runId: string): Promise<void> {
   const ofPart = sql`case
     when ${runs.companyId} is null then ${deletes.runId} = ${runs.runId}
@@ -65,7 +68,7 @@ async function completeDecided(db: Executor, runId: string): Promise<void> {
   const waiting = db
     .select({})
     .from(deletes)
-    // The index of what waits has the state as a literal.
+    // The state is a literal, as in the condition of the index on these notes.
     .where(and(sql`${deletes.state} = 'quarantined'`, ofPart))
     .offset(literal(0));
   await db
@@ -83,8 +86,8 @@ async function completeDecided(db: Executor, runId: string): Promise<void> {
 }
 
 /**
- * Sums up a run: the worst part decides its state, the most frequent failure its code. With
- * `error`, a run that has not ended fails in any case.
+ * Sums up a run. The worst part decides its state, and the most frequent failure decides its code.
+ * With `error`, a run that has not ended fails in any case.
  */
 async function sumUp(db: Executor, runId: string, error?: string): Promise<RunState> {
   const { failed, partial, suspect, ofCompanies, errors, errorCode, ...totals } = await totalsOf(
@@ -93,8 +96,8 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
   );
   const refused = await whyChosenRefused(db, runId);
   const stateOfParts = (): RunState => {
-    // A run that read nothing failed: the list of companies, and parts without an endpoint, do not
-    // make it partial.
+    // A run that read nothing of any company has failed. The list of companies, and parts without
+    // an endpoint, do not make it partial.
     if (failed) return partial ? 'partial' : 'failed';
     if (refused !== undefined && !ofCompanies) return 'failed';
     return suspect ? 'suspect' : 'complete';
@@ -117,7 +120,8 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
       ),
     )
     .returning({ state: runs.state });
-  // A listing that ends deletes its own manifest; one that was refused, given up or cancelled leaves it.
+  // A listing that ends deletes its own manifest. A listing that was refused, given up or cancelled
+  // leaves it.
   await db.delete(pages).where(eq(pages.runId, runId));
   return ended?.state ?? 'failed';
 }

@@ -9,14 +9,14 @@ import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
 
-/** A run (company and resource null), or one company's or one resource's part of it. */
+/** A run (company and resource are null), or a part of a run. */
 export interface RunKey {
   readonly runId: string;
   readonly companyId: string | null;
   readonly resource: string | null;
 }
 
-/** The certificate of a part of a run: how much it read and changed. */
+/** How much a part of a run read and changed. */
 export interface RunCounts {
   readonly pages: number;
   readonly passes: number;
@@ -27,33 +27,34 @@ export interface RunCounts {
   readonly unchanged: number;
   readonly tombstoned?: number;
   readonly rejected: number;
-  /** Values of the records read that no column holds. */
+  /** Values in the records that could not be read. */
   readonly unreadable?: number | undefined;
-  /** Rows changed or gone without the event that should report it. */
+  /** Rows that changed or are gone without an event that reported it. */
   readonly missed?: number;
   /** Pages requested, over all passes. */
   readonly requests?: number;
 }
 
 /**
- * Whether a column has a value, or is null. An index serves `is null`, not `is not distinct from`.
+ * Whether a column equals a value that may be null. An index serves `is null`, but not `is not
+ * distinct from`.
  */
 const is = (column: PgColumn, value: string | null): SQL =>
   value === null ? isNull(column) : eq(column, value);
 
-/** Whether a row is that of this run or part. */
+/** Whether a row belongs to this run or part. */
 export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =>
   and(eq(runs.runId, runId), is(runs.companyId, companyId), is(runs.resource, resource));
 
-/** Whether a row is that of a run itself, and not of a part. */
+/** Whether a row belongs to a run itself, and not to a part. */
 export const isWhole = (run: Record<'companyId' | 'resource', PgColumn>) =>
   and(isNull(run.companyId), isNull(run.resource));
 
 export const clock = sql`clock_timestamp()`;
 
 /**
- * Begins a run or a part, or begins it again; also notes the workflow of a run. Returns when, by the
- * warehouse's clock, and whether another run already read the same part to its end.
+ * Begins a run or a part, or begins it again. Also notes the workflow of a run. Returns the
+ * warehouse's clock, and whether another run already read the same part completely.
  */
 export async function startRun(
   db: Executor,
@@ -91,7 +92,7 @@ export async function startRun(
   return started ?? { now: '', readBefore: true };
 }
 
-/** Notes parts of a company as complete for which the service has no endpoint. */
+/** Notes the parts of a company for which the service has no endpoint as complete. */
 export async function notePartsMissing(
   db: Executor,
   key: Omit<RunKey, 'resource'>,
@@ -107,8 +108,8 @@ export async function notePartsMissing(
 }
 
 /**
- * Reads which resources' parts of a run have ended for a company, in any state. `busy` says whether another
- * run under way is reading the company, and this one has not begun to.
+ * Reads the resources of a company whose parts in a run have ended, in any state. `busy` says
+ * whether another run under way is reading the company and this run has not begun to read it.
  */
 export async function readCompanyInRun(
   db: Executor,
@@ -153,7 +154,10 @@ export async function readCompanyInRun(
   return read ?? { finished: [], busy: false };
 }
 
-/** Deletes the unfinished parts of a company in a run: nobody reads it, until the run goes on. */
+/**
+ * Deletes the unfinished parts of a company in a run, because nobody reads the company until the
+ * run goes on.
+ */
 export async function deleteUnfinishedParts(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -163,7 +167,10 @@ export async function deleteUnfinishedParts(
     .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNull(runs.finishedAt)));
 }
 
-/** Deletes the parts of a company in a run, unless the company lives. Returns whether it did. */
+/**
+ * Deletes the parts of a company in a run, unless the company has a live row. Returns whether it
+ * deleted any.
+ */
 export async function deletePartsOfGone(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -189,8 +196,9 @@ export async function noteRunError(db: Executor, key: RunKey, error: string): Pr
 }
 
 /**
- * Ends a run or a part. Without counts it keeps the pages and rows that its progress noted; how many
- * records were listed is not known, as progress has those of one meter.
+ * Ends a run or a part. Without counts it keeps the pages and rows that its progress noted. It then
+ * does not say how many records were listed, because progress may have the number of only one
+ * meter.
  */
 export async function finishRun(
   db: Executor,
@@ -229,8 +237,8 @@ export const ended = (
 });
 
 /**
- * Values of the records of a part that no column holds, as its end finds them; undefined for a part
- * of none. The records of companies contain their sites.
+ * The number of values that could not be read in the records of a part, counted when the part ends;
+ * undefined for a part without records. The records of companies contain their sites.
  */
 function unreadableOfPart({ resource, companyId }: RunKey): SQL<number> | undefined {
   if (resource === 'companies')
@@ -247,7 +255,7 @@ export const failure = (
   errorCode: error === undefined ? null : codeOfReason(error),
 });
 
-/** What a part of a run counts while it goes on. */
+/** The counts of a part of a run that is under way. */
 type Progress = Pick<
   RunCounts,
   'pages' | 'reportedTotal' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
@@ -263,8 +271,8 @@ const progressColumns = (counts: Progress) => ({
 });
 
 /**
- * Notes the progress of a part of a run. Returns the warehouse's clock, or undefined without such a
- * part. For intervals, ids and total are those of the meter being read.
+ * Notes the progress of a part of a run. Returns the warehouse's clock, or undefined if there is no
+ * such part. For intervals, ids and total are of the meter that is being read.
  */
 export async function noteProgress(
   db: Executor,

@@ -36,9 +36,9 @@ import {
 } from '../schema/utility.ts';
 
 /**
- * Strangers are companies and meters that are only known from events. An event is a claim: a company gets a
- * row once the service lists it, a setting names it, or its record is read. Until then its events wait, and
- * the service is asked about it.
+ * Strangers are companies and meters that are only known from events. An event is only a claim: a
+ * company gets a row once the service lists it, a setting names it, or a record of it is read.
+ * Until then its events wait, and the service is asked about it.
  */
 
 /** The code with which events of a stranger wait. */
@@ -47,8 +47,9 @@ export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 type OfCompanies = PgTable & { readonly companyId?: PgColumn };
 
 /**
- * Whether a table has a row of a company. For a plain `exists` the planner expects to meet one soon
- * when it reads all rows in order. `materialized` hides that one row is enough.
+ * Whether a table has a row of a company. For a plain `exists`, the planner may read all rows in
+ * order, because it expects to find such a row soon. `materialized` hides from the planner that one
+ * row is enough.
  */
 export function anyOf(table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL {
   return sql`exists (
@@ -81,7 +82,10 @@ export async function isConfirmedCompany(db: Executor, companyId: string): Promi
   return live.length > 0;
 }
 
-/** Whether the service lists a meter; without a row of it, whether usage or readings name it. */
+/**
+ * Whether the service has a meter. Its row decides; if it has none, usage or readings that name the
+ * meter count.
+ */
 async function meterExists(db: Executor, meterId: string): Promise<boolean> {
   const { id, deletedAt } = meters;
   const [meter] = await db.select({ deletedAt }).from(meters).where(eq(id, meterId));
@@ -105,7 +109,10 @@ export async function isStranger(db: Executor, kind: CatchUpKind, owner: string)
   return !(await (kind === 'intervals' ? meterExists(db, owner) : isConfirmedCompany(db, owner)));
 }
 
-/** Selects whether no run has begun to read a company that only events name; no row if it has none. */
+/**
+ * Selects whether only events name a company and no run has begun to read it. There is no result if
+ * the company has no live row.
+ */
 export function selectNeverRead(db: Executor, companyId: string) {
   const { id, syncedAt, firstSyncedAt, deletedAt } = companies;
   const unlisted = or(isNull(syncedAt), gt(syncedAt, firstSyncedAt));
@@ -116,8 +123,9 @@ export function selectNeverRead(db: Executor, companyId: string) {
 }
 
 /**
- * Inserts the row of a company that was a stranger, once a record of it was read. Returns undefined if it has
- * no row now, and else whether no run has begun to read it.
+ * Inserts the row of a company that was a stranger, once a record of it was read. Returns undefined
+ * if the company still has no row. Otherwise `neverRead` says whether only events name it and no
+ * run has begun to read it.
  */
 export async function admitCompany(
   db: Executor,
@@ -132,14 +140,17 @@ export async function admitCompany(
   return (await selectNeverRead(db, companyId))[0];
 }
 
-/** Revives a row that only events wrote. */
+/** The `on conflict` clause that restores a row that only events wrote. */
 const revival = <Table extends typeof companies | typeof sites>({ id, raw, deletedAt }: Table) => ({
   target: id,
   set: { deletedAt: null, deletedReason: null },
   setWhere: sql`${deletedAt} is not null and ${raw} is null`,
 });
 
-/** Reads what the newest event of a company says of it. Undefined unless a record of the company was read. */
+/**
+ * Reads what the newest event of a company says about it. Returns undefined unless a record of the
+ * company was read.
+ */
 async function headerIfRead(db: Executor, companyId: string) {
   const read = await db
     .select({})
@@ -226,8 +237,8 @@ const namedIn: Readonly<Record<RecordKind, SQL>> = {
 };
 
 /**
- * Inserts the rows of such sites. Existing rows keep their values, because the API's record takes precedence
- * over events.
+ * Inserts rows for the sites that `sitesToAdmit` selects. Existing rows keep their values, because
+ * the API's record takes precedence over events.
  */
 export async function admitSites(
   db: Executor,
@@ -267,7 +278,11 @@ export async function postponeStranger(
   if (kind !== 'intervals' && givenUp.length > 0) await tombstoneUnverified(db, owner);
 }
 
-/** Tombstones rows of a company that only events wrote, unless events wait or a record was read. */
+/**
+ * Tombstones documents and connections of a company that only events wrote and for which no event
+ * waits. Also tombstones its sites and the company if only events wrote them, no record of the
+ * company was read, and no event waits for any of its records.
+ */
 export async function tombstoneUnverified(db: Executor, companyId: string): Promise<void> {
   const tombstone = async (table: WrittenByEvents, ofCompany: SQL, also: SQL | undefined) => {
     await db

@@ -7,9 +7,9 @@ import { ownersDue } from '../hot/owners-due.ts';
 import { usageData } from '../schema/utility.ts';
 
 /**
- * Returns companies, or meters for intervals, that have something due, at most `limit`. The longest
- * due come first, so that retries of one owner do not delay the others. Returns none while the
- * service is parked. `among` restricts the search to these owners.
+ * Returns at most `limit` owners of due records: companies, or meters for intervals. Owners whose
+ * records have been due longest come first, so that retries of one owner do not delay the others.
+ * Returns none while the service is parked. `among` restricts the search to these owners.
  */
 export async function dueOwners(
   db: Executor,
@@ -24,7 +24,7 @@ export async function dueOwners(
   return (await ownersDue(db, kind, 'each', limit)).owners;
 }
 
-/** Returns the warehouse's clock: reads of all workers are ordered by it. */
+/** Returns the warehouse's clock, which orders the reads of all workers. */
 export async function warehouseNow(db: Executor): Promise<string> {
   const [clock] = await db.select({ now: sql<string>`clock_timestamp()::text` }).from(oneRow);
   return clock?.now ?? '';

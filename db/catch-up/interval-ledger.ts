@@ -5,9 +5,9 @@ import { intervalFetches, journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 
 /**
- * Notes that a range of a meter, or all of it, was fetched. Recounts events whose readings came
- * late. Returns whether another read removed readings of the meter since this one began: then this
- * one may have written some of them again.
+ * Notes that a range of a meter, or the whole meter, was read. Recounts the readings of events that
+ * had fewer readings than they reported. Returns whether another read has removed readings of the
+ * meter since `beganAt`. In that case this read may have written some of them again.
  */
 export async function noteFetched(
   db: Executor,
@@ -57,8 +57,8 @@ const removedSince = (moment: string | null) =>
   sql<boolean>`coalesce(${intervalFetches.removedAt} > ${moment}::timestamptz, false)`;
 
 /**
- * Keeps others from noting or replacing readings of a meter until the transaction ends. Returns
- * whether readings of the meter were removed since the moment.
+ * Until the transaction ends, nobody else can note a read of a meter or replace its readings.
+ * Returns whether readings of the meter were removed since the given time.
  */
 export async function lockReadings(tx: Executor, meterId: string, since: string): Promise<boolean> {
   const [locked] = await tx

@@ -11,7 +11,10 @@ import { backOff } from './postpone.ts';
 import { refreshEach } from './refresh-each.ts';
 import { eventKind, keyOf, type StaleKind, type StaleRecord } from './stale.ts';
 
-/** Whether the service is parked: it refused for a reason that holds for every request. */
+/**
+ * Whether the service is parked, because it refused a request for a reason that holds for every
+ * request.
+ */
 export const serviceParked: SQL = sql`exists (
       select
       from ${parked}
@@ -19,8 +22,8 @@ export const serviceParked: SQL = sql`exists (
     )`;
 
 /**
- * Parks all requests to the service, longer with each refusal. Refusals at the same time count as
- * one attempt.
+ * Parks all requests to the service, for longer with each refusal. Refusals while the service is
+ * parked count as the same attempt.
  */
 export async function parkService(db: Executor, code: FailureCode, message: string): Promise<void> {
   const until = (attempts: SQL): SQL =>
@@ -40,15 +43,18 @@ export async function parkService(db: Executor, code: FailureCode, message: stri
 }
 
 /**
- * Whether the noted state of the service still holds. A noted outage lapses: while nothing is
- * asked, no success can end it.
+ * Whether the noted failure of the service still holds. A noted outage lapses after a time, because
+ * no success can end it while nothing is requested.
  */
 export const stillParked: SQL = sql`(
         ${parked.code} <> 'SERVICE_OUTAGE'
         or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${recordPolicy.outageSeconds})
       )`;
 
-/** Notes that the service fails every request. Nothing is parked: each failed work tries again. */
+/**
+ * Notes that the service fails every request. Nothing is parked: all failed work is tried again on
+ * its own.
+ */
 export async function noteOutage(db: Executor, message: string): Promise<void> {
   const now = sql`clock_timestamp()`;
   await db
@@ -65,7 +71,10 @@ export async function noteOutage(db: Executor, message: string): Promise<void> {
     });
 }
 
-/** Reads the failures for which the service, or the work of some of the given owners, is parked. */
+/**
+ * Reads the failures because of which the service, or the work of any of the given owners, is
+ * parked.
+ */
 export async function parkedCodes(
   db: Executor,
   kind: CatchUpKind,
@@ -77,7 +86,7 @@ export async function parkedCodes(
     .select({ code: staleRecords.errorCode })
     .from(staleRecords)
     .where(eq(staleRecords.queue, keyOf(eventKind[kind], sql`asked.owner`)))
-    // Parked records are due last; records that came since are due now.
+    // Parked records are due last. Records that became stale since then are due now.
     .orderBy(desc(staleRecords.dueAt))
     .limit(20)
     .as('latest');
@@ -103,16 +112,17 @@ export interface Revived {
 }
 
 /**
- * Makes work due at once that waits because of one of these failures. With `over` the cause is known to be
- * gone, and the service is no longer parked. Without it the service is only tried again, starting with the
- * first pause.
+ * Makes work due at once that waits because of one of these failures. With `over`, the cause is
+ * known to be gone, and the service is no longer parked. Without `over`, the service is only tried
+ * again, and the next pause is as long as the first.
  */
 export async function reviveParked(
   db: Database,
   codes: readonly FailureCode[],
   how: { over: boolean },
 ): Promise<Revived> {
-  // One transaction: an event that is pending again but has no stale record would stay so forever.
+  // In one transaction, because an event that is pending again without a stale record would stay
+  // pending forever.
   return await withTransaction(db, (tx) => reviveTogether(tx, codes, how));
 }
 
@@ -165,7 +175,10 @@ async function reviveTogether(
   };
 }
 
-/** Makes events pending again that are missing for one of these failures. Returns the record of each. */
+/**
+ * Makes events pending again that are missing because of one of these failures. Returns the record
+ * of each event.
+ */
 async function reopenMissing(db: Executor, codes: readonly FailureCode[]): Promise<StaleRecord[]> {
   const missing = db
     .select({ id: journal.id })
@@ -186,7 +199,7 @@ async function reopenMissing(db: Executor, codes: readonly FailureCode[]): Promi
     });
 }
 
-/** Whether a company has a live row: failures of a company that is gone need no retry. */
+/** Whether a company has a live row. Failures of a company that is gone need no retry. */
 export const livesCompany = (companyId: SQL): SQL => sql`exists (
         select
         from ${companies} c

@@ -17,19 +17,25 @@ export interface WaitingReason {
 
 /** How records are postponed. */
 export interface Postponement {
-  /** Only records that were stale by then; all when absent. */
+  /** Only records that were already stale at this time; all records if absent. */
   readonly since?: string;
-  /** Only records that this owner still has; all when absent. */
+  /** Only records that this owner still has; all records if absent. */
   readonly owner?: string;
-  /** Only records that were due then; by default, those due now. */
+  /** Only records that were due at this time; by default, records that are due now. */
   readonly dueAt?: string;
-  /** Seconds that each waits at least. */
+  /** Minimum wait of each record, in seconds. */
   readonly leastSeconds?: number;
-  /** Attempts for the same reason after which a record's events are missing; never when absent. */
+  /**
+   * Number of attempts for the same reason after which a record's events are missing. If it is
+   * absent, they never are.
+   */
   readonly attemptsMax?: number;
 }
 
-/** The wait after so many failed attempts: twice the one before, up to the longest of `recordPolicy`. */
+/**
+ * The wait after this many failed attempts: twice the previous wait, up to the longest wait of
+ * `recordPolicy`.
+ */
 export const backOff = (
   tried: SQL,
   firstSeconds: number = recordPolicy.waitFirstSeconds,
@@ -39,10 +45,11 @@ export const backOff = (
           ))`;
 
 /**
- * Backs off stale records, longer with each attempt that fails for the same reason. Those with
- * `attemptsMax` attempts are given up: the events of these attempts are `missing`. An attempt that
- * new events brought forward is not counted: a burst of events must not use up the patience of
- * minutes in seconds. Returns how many wait, and the ids of records that were given up.
+ * Backs off stale records, for longer with each attempt that fails for the same reason. Records
+ * with `attemptsMax` attempts are given up: events that came before the first of these attempts
+ * become `missing`. An attempt that new events brought forward is not counted. Otherwise a burst of
+ * events would use up in seconds the attempts that are meant to last for minutes. Returns how many
+ * records wait, and the ids of records that were given up.
  */
 export async function postpone(
   db: Executor,
@@ -125,7 +132,7 @@ export async function postpone(
     db
       .update(staleRecords)
       .set({
-        // What new events brought forward is no attempt more.
+        // An attempt that new events brought forward is not counted.
         attempts: sql`waiting.tried + case
           when waiting.tried > 0 and waiting.due_at <= ${lastEventAt} then 0
           else 1
@@ -133,7 +140,7 @@ export async function postpone(
         triedSince: sql`coalesce(waiting.first_tried, ${triedAt})`,
         errorCode: code,
         error: message,
-        // Records named again during the read are due at once.
+        // Records that events named again during the read are due at once.
         dueAt: sql`case
           when ${lastEventAt} > ${triedAt} then ${lastEventAt}
           else clock_timestamp() + ${pause}
@@ -157,16 +164,19 @@ export async function postpone(
   return { waiting: postponed.length - lostIds.length, givenUp: lostIds };
 }
 
-/** Why documents wait whose usage was incomplete. Once they are given up, it stays as it is. */
+/**
+ * Why documents wait if their usage was incomplete. Once they are given up, their usage stays as it
+ * is.
+ */
 export const usageUnstable: WaitingReason = {
   code: 'LISTING_UNSTABLE',
   message: 'the service does not show all usage of the document, or contradicts itself about it',
 };
 
 /**
- * Backs off events of documents that could not be read for one reason. After
- * `olderStateAttemptsMax` attempts that fail at the service they are `missing`. A document that was
- * never read is tombstoned then.
+ * Backs off documents that could not be read for the given reason. If the reason lies with the
+ * service, their events become `missing` after `olderStateAttemptsMax` attempts, and documents that
+ * were never read are tombstoned.
  */
 export async function postponeDocuments(
   db: Executor,
@@ -194,7 +204,7 @@ export async function postponeDocuments(
     );
 }
 
-/** Postpones the due records of an owner: its work is parked with a reason that `status` prints. */
+/** Parks the work of an owner: postpones its due records, with a reason that `status` prints. */
 export async function parkOwner(
   db: Executor,
   kind: CatchUpKind,

@@ -10,12 +10,12 @@ import { postpone } from './postpone.ts';
 import { eventKind, keyOf, staleOf } from './stale.ts';
 
 /**
- * Settles the events that waited for the given records before the read began. Events whose state,
- * or a newer one, is now in the warehouse are applied. Those of deleted records are superseded,
- * those of records that Postgres refused are dead. Other due records back off. `notFound` are
- * records that the service proved not to have: after `notFoundAttemptsMax` attempts they are
- * tombstoned, and their events are `missing`. A record that moved to another company is not
- * postponed for the given one.
+ * Settles the events that waited for the given records before the read began. An event is applied
+ * if the warehouse now has the state that the event named, or a newer state. Events of deleted
+ * records are superseded, and events of records that Postgres refused are dead. Other due records
+ * back off. `notFound` are records that, as the read proved, the service does not have: after
+ * `notFoundAttemptsMax` attempts they are tombstoned, and their events are `missing`. A record that
+ * moved to another company is not postponed for the given company.
  */
 export async function settleRecords(
   db: Executor,
@@ -30,8 +30,8 @@ export async function settleRecords(
   const idsOf = (which: readonly Judged[]): string[] => which.map(({ record_id }) => record_id);
   const applied = judged.filter(({ settled }) => settled > 0).length;
   const left = judged.filter(({ settled, waiting }) => settled === 0 && waiting > 0);
-  // Of the others, some events were settled, came during the read or are being recorded anew: looks up what
-  // still waits.
+  // Events of the other records were settled in part, came during the read, or are being recorded
+  // again. This looks up which of their events still wait.
   const again = judged.filter((one) => !one.done && !left.includes(one));
   if (again.length > 0) await refreshStale(db, eventKind[kind], idsOf(again));
   if (left.length === 0) return { applied, waiting: 0 };
@@ -56,8 +56,9 @@ export async function settleRecords(
 }
 
 /**
- * Moves the stale records of documents to the company that turned out to own them. Only its
- * listings contain their usage and meters. Returns those documents.
+ * Moves the stale records of documents to the company that turned out to own the documents, because
+ * only its listings contain their usage and meters. Returns the documents whose stale records were
+ * moved.
  */
 export async function moveToCompany(
   db: Executor,
@@ -104,8 +105,9 @@ export async function moveToCompany(
 }
 
 /**
- * Accepts an older state: events named a newer one that the service never returned. The next read
- * is then taken, unless it is older than a state that other events still wait for.
+ * Accepts an older state of records, because the service never returned the newer state that events
+ * named. The next read is then written, unless its state is older than a state for which other
+ * events still wait.
  */
 async function acceptOlder(
   db: Executor,
@@ -124,8 +126,8 @@ async function acceptOlder(
 }
 
 /**
- * Tombstones records that the service did not have for long enough, and their usage. Leaves alone
- * those that a later read found.
+ * Tombstones records that the service has not had for long enough, and their usage. Records that a
+ * later read found are not changed.
  */
 async function tombstoneNotFound(
   db: Executor,

@@ -5,10 +5,10 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
 
-/** What can be stale. */
+/** The kinds of records that can be stale. */
 export type StaleKind = RecordEventKind;
 
-/** The kind of events that a catch-up is for. */
+/** The kind of events for which a catch-up reads records. */
 export const eventKind = Object.fromEntries(
   recordEventKinds.map((kind) => [eventKinds[kind].plural, kind]),
 ) as Readonly<Record<CatchUpKind, StaleKind>>;
@@ -20,11 +20,14 @@ export const catchUpOf = (kind: SQL): SQL =>
     sql` `,
   )} end`;
 
-/** The key of a stale record, or with the id of an owner its queue. */
+/** The key of a stale record. With the id of an owner, the queue of the owner's stale records. */
 export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
   typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${`${kind}/`} || ${id}`;
 
-/** Whether an event of the journal is about a record; of readings each event is a record of its own. */
+/**
+ * Whether an event of the journal is about a record. Each event about readings is a stale record of
+ * its own.
+ */
 export const isOf = (kind: StaleKind, recordId: SQL): SQL =>
   kind === 'interval'
     ? sql`${journal.id} = ${recordId}`
@@ -39,8 +42,9 @@ export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => 
         )`;
 
 /**
- * Stale records as a table `s`, locked in the order that all sessions use. They are looked up only by their
- * keys or their queue, because with another condition the planner may prefer its index.
+ * Stale records as a table `s`, locked in the order that all sessions use. They are looked up only
+ * by their keys or their queue, because with a further condition the planner might use the index
+ * for that condition.
  */
 export const staleOf = {
   records: (kind: CatchUpKind, ids: readonly string[]): SQL => {

@@ -22,13 +22,16 @@ export interface ProvedPass {
   readonly runId: string;
 }
 
-/** Fewer readings than this are always below the cap: a day of hours. */
+/** The percentage of the cap always allows this many readings: the hours of a day. */
 const leastReadings = 24;
 
-/** Notes of one pass: an operator decides on them, and the next pass notes what is left. */
+/**
+ * Maximum number of notes of one pass. An operator decides on them, and the next pass notes the
+ * rest.
+ */
 const notesMax = 1_000;
 
-/** The readings that a pass lacks, until the transaction ends. */
+/** The temporary table of the readings that a pass lacks. It exists until the transaction ends. */
 const absentReadings = pgTable('absent_readings', {
   startAt: time('start_at'),
   granularitySeconds: integer('granularity_seconds'),
@@ -44,12 +47,13 @@ const isUnexplained = sql`not (${isExplained} or ${isKept})`;
 const held = alias(intervals, 'held');
 
 /**
- * Removes the readings of a range that a proved pass lacks, except readings that a later read brought. An
- * absence is explained if a listed reading of the same unit covers part of the same time, because the service
- * then replaced it. Other absences count towards the cap. If there are more than the cap, or the pass lists
- * nothing at all, they are held back as ranges until somebody decides. Readings whose removal somebody
- * rejected or undid stay until a pass lists any reading of their range.
- * @param cap null removes all
+ * Removes the readings of a range that a proved pass lacks, except readings that a later read
+ * wrote. An absence is explained if a listed reading of the same unit covers part of the same time,
+ * because the service then replaced it. Other absences count towards the cap. If there are more of
+ * them than the cap allows, or the pass lists nothing at all, these readings are held back as
+ * ranges until somebody decides. Readings whose removal somebody rejected or undid stay until a
+ * pass lists any reading of their range.
+ * @param cap null removes all absent readings, unless the pass lists nothing
  */
 export async function removeAbsentReadings(
   tx: Executor,
@@ -63,7 +67,7 @@ export async function removeAbsentReadings(
   const isOfMeter = eq(intervals.meterId, meterId);
   const live = unexplained === 0 ? 0 : await tx.$count(intervals, isOfMeter);
   const tooMany = cap !== null && (!listsAny || overCap(cap, unexplained, live, leastReadings));
-  // A repair takes no empty listing for the truth.
+  // A repair does not trust an empty listing.
   const isEmpty = cap === null && !listsAny;
   if (absent === 0 || isEmpty) return { removed: 0, heldBack: 0 };
   if (unexplained > 0) await noteAbsent(tx, proved, tooMany);
@@ -86,10 +90,11 @@ const showsAny = ({ pass }: ProvedPass): SQL => sql`exists (
       )`;
 
 /**
- * Clears which readings of a range were held back: a proved pass has judged them again. A note that reaches
- * beyond the range goes as well, and the next backfill notes what is still absent of it. Decisions to keep
- * readings end if the service shows them again. By default that is so within the range: there it lists exactly
- * what the warehouse has.
+ * Deletes the notes of readings of a range that were held back, because a proved pass has judged
+ * these readings again. A note that reaches beyond the range is deleted, too, and the next backfill
+ * notes the readings that are still absent. A decision to keep readings ends if the service shows
+ * them again. By default this is assumed for all decisions within the range, because there the
+ * service lists exactly what the warehouse has.
  */
 export async function clearNotes(
   db: Executor,
@@ -185,8 +190,9 @@ async function countAbsent(tx: Executor, { pass }: ProvedPass) {
 }
 
 /**
- * Notes the absent readings that nothing explains, as ranges of readings that follow one another without a
- * listed reading of their unit between them. No listed reading of the unit shares time with such a range.
+ * Notes the absent readings that nothing explains, as ranges. A range has consecutive absent
+ * readings of one unit without a listed reading of the unit between them, so no listed reading of
+ * the unit shares time with it.
  */
 async function noteAbsent(
   tx: Executor,
@@ -254,7 +260,7 @@ async function noteAbsent(
   await tx.insert(deletes).select(tx.select(noted).from(ranges)).onConflictDoUpdate(notedAgain);
 }
 
-/** Whether a reading of the meter is an absent one that meets a condition, and no later read brought it. */
+/** Whether a reading of the meter is absent and meets a condition, and no later read wrote it. */
 const isAmongAbsent = (tx: Executor, { meterId, readAt }: ProvedPass, which: SQLWrapper): SQL => {
   const of = intervals;
   const keys = tx

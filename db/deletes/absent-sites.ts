@@ -6,10 +6,12 @@ import { untouchedSince } from './explained.ts';
 import { note, row } from './tombstone.ts';
 
 /**
- * Lists companies whose sites a pass has to judge: companies that it read, and companies that are tombstoned,
- * that have live sites which their record does not name and nothing has touched since the pass began, or
- * notes about sites. A company's sites are one set if its record has a list of them; a tombstoned company has
- * none. `confirmed` says whether the record already had these sites before the pass.
+ * Lists the companies whose sites a pass has to judge. These are companies that the pass read or
+ * that are tombstoned as absent, if they have live sites that their record does not name and that
+ * nothing has touched since the pass began, or notes about sites that are not applied. The list of
+ * sites in the record of a company is complete, and a company whose record has no list is not
+ * judged. A tombstoned company has no sites. `confirmed` says whether the record already had these
+ * sites before the pass.
  */
 export async function sitesInDoubt(db: Executor, companyIds: readonly string[], beganAt: string) {
   const began = sql`${beganAt}::timestamptz`;
@@ -36,7 +38,7 @@ export async function sitesInDoubt(db: Executor, companyIds: readonly string[], 
   return await db
     .select({
       companyId: companies.id,
-      /** Its sites that the record names. */
+      /** The sites that the company's record names. */
       named: named.ids,
       confirmed: sql<boolean>`${companies.deletedAt} is not null
         or coalesce(${companies.syncedAt} < ${began}, false)`,

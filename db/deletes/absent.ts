@@ -10,9 +10,9 @@ import { isAbsent, isCapped, isListed, type Listing, type Seen } from './listing
 import { note, row, rowsOf, tombstone } from './tombstone.ts';
 
 /**
- * How many rows a run may tombstone whose absence nothing explains: the smaller of `rows` and
- * `percent` of the live rows, where the share is never below 3 rows. More are quarantined until an
- * operator decides.
+ * How many rows with an unexplained absence a run may tombstone: the smaller of `rows` and
+ * `percent` of the live rows. The percentage allows at least 3 rows. If more rows are absent, they
+ * are quarantined until an operator decides.
  */
 export interface DeletesCap {
   readonly rows: number;
@@ -22,10 +22,12 @@ export interface DeletesCap {
 /** Lets a run tombstone only what is explained. */
 export const onlyExplained: DeletesCap = { rows: 0, percent: 0 };
 
-/** The least share of live rows that a run may tombstone, in rows. */
+/** How many rows the percentage allows at least. */
 const leastShare = 3;
 
-/** Whether this many rows are more than a run may tombstone. `least` are always few enough. */
+/**
+ * Whether this many rows are more than a run may tombstone. The percentage allows at least `least`.
+ */
 export const overCap = (
   { rows, percent }: DeletesCap,
   gone: number,
@@ -34,11 +36,12 @@ export const overCap = (
 ): boolean => gone > Math.min(rows, Math.max(least, Math.floor((live * percent) / 100)));
 
 /**
- * Tombstones the rows that stable passes did not list; a later read of the record undoes this. Rows that were
- * touched since the first pass began are not changed, and neither are rows that somebody decided to keep.
- * Rows beyond the cap whose absence nothing explains are quarantined: they stay live until an operator
- * decides. Also returns how many of the tombstoned rows have pending events, because the event of a deletion
- * was lost. These are due at once, and the next catch-up settles them.
+ * Tombstones the rows that stable passes did not list. A later read of a record restores it. Rows
+ * that were touched since the first pass began are not changed, and neither are rows that somebody
+ * decided to keep. If there are more rows with an unexplained absence than the cap allows, all of
+ * them are quarantined: they stay live until an operator decides. `awaited` is the number of
+ * tombstoned records for which events wait, because the event of their deletion was lost. These
+ * records become due at once, and the next catch-up settles their events.
  */
 export async function retireAbsent(
   db: Database,
@@ -53,7 +56,7 @@ export async function retireAbsent(
     const { live, absent } = await countAbsent(tx, listing, seen, isCapped(resource, seen));
     const tooMany = overCap(cap, absent, live);
     const noted = await noteAbsent(tx, runId, listing, seen, { tooMany, listed });
-    // A read or an event may have touched a row until its lock was granted.
+    // A read or an event may have touched a row before its lock was granted.
     const which = sql`${note.state} = 'applied'
       and ${note.companyId} is not distinct from ${companyId}::uuid
       and ${row.deletedAt} is null
@@ -78,8 +81,8 @@ export async function retireAbsent(
 }
 
 /**
- * Notes the absent rows of a listing: each is tombstoned now or quarantined. What an earlier run saw
- * listed as deleted stays known.
+ * Notes the absent rows of a listing: each is tombstoned now or quarantined. A row that an earlier
+ * run saw listed as deleted keeps this reason.
  */
 async function noteAbsent(
   tx: Executor,
@@ -133,8 +136,9 @@ export const notedAgain = {
 };
 
 /**
- * Whether a note is of a row of a listing that a run tombstoned, in any of its attempts. With companies go
- * their sites and their records: a run begins with the list of companies.
+ * Whether a note is about a row of a listing that a run tombstoned, in any of its attempts. For the
+ * list of companies, all rows that the run tombstoned count: a run begins with this list, and the
+ * sites and records of companies are tombstoned with them.
  */
 export const isTombstonedBy = (runId: string, { resource, companyId }: Listing): SQL =>
   sql`${deletes.runId} = ${runId}::uuid
@@ -151,7 +155,10 @@ export const countTombstoned = async (
   listing: Listing,
 ): Promise<number> => await db.$count(deletes, isTombstonedBy(runId, listing));
 
-/** Whether an earlier pass quarantined a row of a listing. The index of what waits has the state as a literal. */
+/**
+ * Whether a note is about a row of a listing that an earlier pass quarantined. The state is a
+ * literal, as in the condition of the index on these notes.
+ */
 export const isHeld = ({ resource, companyId }: Listing): SQL | undefined =>
   and(
     sql`${deletes.state} = 'quarantined'`,
@@ -160,8 +167,8 @@ export const isHeld = ({ resource, companyId }: Listing): SQL | undefined =>
   );
 
 /**
- * Clears what an earlier pass quarantined, because a later pass has judged the listing again. Returns the ids of
- * the rows that the service listed as deleted.
+ * Deletes the notes of rows that an earlier pass quarantined, because a later pass has judged the
+ * listing again. Returns the ids of the rows that the service listed as deleted.
  */
 export async function clearQuarantine(db: Executor, listing: Listing): Promise<string[]> {
   const { recordId, reason } = deletes;

@@ -24,13 +24,16 @@ const idOfNote = sql`case
         )
       end`;
 
-/** The record that has the name of a note: of readings their meter. */
+/** The record that gives a note its name. For readings it is their meter. */
 const subjectOfNote = sql`jsonb_build_object(
         'resource', case when ${note.meterId} is null then ${note.resource} else 'meters' end,
         'id', coalesce(${note.meterId}, ${note.recordId})
       )`;
 
-/** Reads inferred deletions, the newest first: deletions that wait for a decision or all, of all runs or one run. */
+/**
+ * Reads inferred deletions of all runs or of one run, the newest first. Without `all`, reads only
+ * deletions that wait for a decision.
+ */
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
@@ -39,8 +42,8 @@ export async function readDeletes(
   const found = await db
     .select({
       runId,
-      // Whether that is a run with a page; a catch-up or a repair notes what it finds under an id of its
-      // own. Written out, as Drizzle leaves out the names of tables here.
+      // Whether this is a run with a page. A catch-up or a repair notes what it finds under an id
+      // of its own. The name of the table is written out, because Drizzle leaves it out here.
       isRun: sql<boolean>`exists (select from ${runs} r where r.run_id = note.run_id offset 0)`,
       companyId,
       resource,
@@ -49,7 +52,7 @@ export async function readDeletes(
       reason,
       rows: sql<number>`sum(${rowsOfNote})::int`,
       notedAt: sql<string>`${max(notedAt)}`,
-      /** Some of their ids; of readings some of the ranges, after the meter. */
+      /** Some of their ids. For readings, some of the ranges, each after the id of the meter. */
       examples: sql<string[]>`(array_agg(${idOfNote} order by ${recordId}))[1:3]`,
       subjects: sql<RecordKey[]>`to_jsonb((array_agg(${subjectOfNote} order by ${recordId}))[1:3])`,
     })
@@ -69,14 +72,14 @@ export async function readDeletes(
   return found.map(({ subjects, ...of }) => ({
     ...of,
     company: companyOf(of).map(nameOf)[0] ?? null,
-    /** What people call each of the examples, or its meter; null where it has no name. */
+    /** The name of each example, or of its meter; null if there is no name. */
     names: subjects.map(nameOf),
   }));
 }
 
 /**
- * Tombstones what a run quarantined, except rows that were touched since they were absent. These leave the
- * quarantine, and the next backfill judges them again.
+ * Tombstones the rows that a run quarantined, except rows that were touched since they were found
+ * absent. Such rows leave the quarantine, and the next backfill judges them again.
  */
 export async function approveDeletes(
   db: Database,
@@ -128,14 +131,16 @@ export async function settleHeld(db: Database): Promise<void> {
 }
 
 /**
- * Tombstones rows that a run quarantined and that meet a condition. Counts these, and all it held.
+ * Tombstones the rows that a run quarantined and that meet a condition. Counts these rows, and all
+ * rows that the run quarantined.
  */
 async function retireHeld(
   tx: Executor,
   runId: string,
   which: (resource: RecordResource) => SQL,
 ): Promise<{ tombstoned: number; held: number }> {
-  // All notes first: a run that judges a listing again locks its notes before its rows.
+  // Locks all notes first, because a run that judges a listing again locks its notes before its
+  // rows.
   const held = await lockNotes(tx, runId, 'quarantined');
   let tombstoned = 0;
   for (const resource of recordResources) {
@@ -148,14 +153,18 @@ async function retireHeld(
   return { tombstoned, held };
 }
 
-/** Keeps what a run quarantined until the service lists it again or somebody undoes this. */
+/**
+ * Keeps the rows that a run quarantined, until the service lists them again or somebody undoes
+ * this.
+ */
 export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
   return { kept: await decide(db, runId, waits, 'rejected') };
 }
 
 /**
- * Restores what a run tombstoned, unless something else has tombstoned it since, and keeps it then. If
- * nothing of the run is tombstoned, kept rows wait for a decision again.
+ * Restores the rows that a run tombstoned, unless something else has tombstoned them since, and
+ * keeps them from then on. If the run has tombstoned nothing, the rows that it keeps wait for a
+ * decision again.
  */
 export async function undoDeletes(
   db: Database,
@@ -172,7 +181,10 @@ export async function undoDeletes(
   });
 }
 
-/** Forgets decisions of other runs on what a run keeps: one would keep it all the same. */
+/**
+ * Forgets decisions of other runs to keep rows that this run keeps, because they would still keep
+ * the rows.
+ */
 async function forgetOtherDecisions(tx: Executor, runId: string): Promise<void> {
   const decided: State[] = ['rejected', 'undone'];
   const kept = tx

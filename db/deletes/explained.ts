@@ -14,9 +14,9 @@ const earlier = alias(earlierDocuments, 'earlier');
 const bill = alias(documents, 'bill');
 
 /**
- * Whether no read and no event touched a row since the moment. With `offset 0` the planner looks up
- * the events of each row; otherwise it reads the whole journal. A read of all usage of a document
- * touches each row that it left alive.
+ * Whether no read and no event has touched a row since a moment. `offset 0` makes the planner look
+ * up the events of each row; otherwise it reads the whole journal. A read of all usage of a
+ * document also touches each usage row that it left live.
  */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const isAbout =
@@ -45,13 +45,13 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
     )${readWithDocument}`;
 };
 
-/** Whether another company lists the record of a row; for an `and`. */
+/** Whether no other company lists the record of a row. */
 export const inNoOtherListing = (resource: RecordResource): SQL =>
   resource === 'companies' ? sql`true` : sql`not exists (select${alsoListing(resource)})`;
 
 /**
- * Whether somebody rejected or undid an earlier deletion of the row: it is kept until a listing shows it
- * again (see `countAbsent`). Usage is kept with its document.
+ * Whether somebody rejected or undid an earlier deletion of the row. Such a row is kept until a
+ * listing shows it again (see `countAbsent`). Usage is kept with its document.
  */
 export const isKept = (resource: RecordResource): SQL => {
   const kept = sql`exists (
@@ -73,7 +73,10 @@ export const isKeptOrHeld = (resource: RecordResource): SQL =>
     ? sql`(${isKept(resource)} or ${withDocument(sql`= 'quarantined'`)})`
     : isKept(resource);
 
-/** Whether a usage row has a document whose note is in a state, and that no read has found since. */
+/**
+ * Whether the live document of a usage row has a note in a state, and no read has found the
+ * document since.
+ */
 const withDocument = (state: SQL): SQL => sql`exists (
       select
       from ${documents} ${bill}
@@ -92,9 +95,9 @@ const withDocument = (state: SQL): SQL => sql`exists (
     )`;
 
 /**
- * Whether something that the warehouse knows explains why a listing lacks a row. Then the row is
- * tombstoned without a cap. What a company lists goes with the company. Usage goes with its
- * document, or with a new version of that.
+ * Whether something that the warehouse knows explains why a listing lacks a row. Such a row is
+ * tombstoned regardless of the cap. The records that a company lists go with the company. Usage
+ * goes with its document, or with a new version of the document.
  */
 export const explained = (resource: RecordResource): SQL => {
   if (resource === 'companies') return sql`false`;
@@ -126,10 +129,11 @@ const lastListed = sql`greatest(
         )`;
 
 /**
- * Whether the document of a usage row is deleted, has events whose catch-up reads its usage again,
- * or has a version that was first read after the row was last listed, and that does not list it.
- * Two states are one version if they have the same `updated` and the same usage: other fields may
- * differ at every read.
+ * Whether the document of a usage row explains that the row is absent. This is so if the document
+ * is deleted, or has waiting events whose catch-up reads its usage again. It is also so if the
+ * document has a version that was first read after the row was last listed and that does not list
+ * the row. Two states are the same version if they have the same `updated` and the same usage:
+ * other fields may differ at every read.
  */
 const byDocument = sql`exists (
       select
@@ -158,8 +162,8 @@ const byDocument = sql`exists (
     )`;
 
 /**
- * Whether a noted row is still gone from its listing, as far as the warehouse knows: it lives,
- * belongs to the same company, and no read, no event and no other listing showed it since.
+ * Whether a noted row is still gone from its listing, as far as the warehouse knows: it is live,
+ * belongs to the same company, and no read, event or other listing has shown it since.
  */
 export const stillAbsent = (resource: RecordResource): SQL => {
   const sameCompany =
@@ -172,7 +176,7 @@ export const stillAbsent = (resource: RecordResource): SQL => {
     and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
 };
 
-/** Whether a noted row can be tombstoned without asking anybody. */
+/** Whether a noted row can be tombstoned without a decision. */
 export const needsNobody = (resource: RecordResource): SQL =>
   sql`${explained(resource)} and not ${isKeptOrHeld(resource)}`;
 
@@ -209,7 +213,7 @@ const settled = recordResources.map(
   (resource) => sql`when ${resource} then ${isSettled(resource)}`,
 );
 
-/** Whether a note is of a quarantined row that waits for a person. */
+/** Whether a note is about a quarantined row that waits for a decision. */
 export const waits = sql`${note.state} = 'quarantined'
   and not case ${note.resource}
     ${sql.join(settled, sql` `)}

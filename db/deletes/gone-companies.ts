@@ -6,8 +6,9 @@ import { type CompanyListed, listedByCompanies, resources } from '../resources.t
 import { companies } from '../schema/utility.ts';
 
 /**
- * Lists companies that the service listed once, and that are tombstoned because their list lacks them.
- * Companies that a pass over the list contains are left out, because Postgres may have refused their records.
+ * Lists companies that the service once listed and that are tombstoned because the list of
+ * companies lacks them. Companies that this pass over the list contains are left out: they may
+ * still be tombstoned because Postgres refused their records.
  */
 export async function goneCompanies(db: Executor, listedIds: readonly string[]): Promise<string[]> {
   const listed = array(printedUuids(listedIds), 'text');
@@ -25,7 +26,7 @@ export async function goneCompanies(db: Executor, listedIds: readonly string[]):
   return gone.map(({ id }) => id);
 }
 
-/** Lists the listings of companies that have live rows. */
+/** Lists those listings of the given companies that have live rows. */
 export async function livingOf(db: Executor, companyIds: readonly string[]) {
   const lives = listedByCompanies.map((resource) => {
     const { table } = resources[resource];

@@ -7,10 +7,10 @@ import { note, rowsOfNote } from './tombstone.ts';
 /** A decision by which rows stay although the service no longer has them. */
 export type KeptBy = Awaited<ReturnType<typeof readKeptBy>>[number];
 
-/** Reads the decisions that keep rows of a company, or of all, the newest first. */
+/** Reads the decisions that keep rows of a company, or of all companies, the newest first. */
 export async function readKeptBy(db: Executor, companyId?: string) {
   const decision = ['deletes reject', 'deletes undo'] as const;
-  // Written out, as Drizzle leaves out the names of tables here.
+  // The name of the table is written out, because Drizzle leaves it out here.
   const actor = db
     .select({ actor: operations.actor })
     .from(operations)
@@ -27,7 +27,7 @@ export async function readKeptBy(db: Executor, companyId?: string) {
     .select({
       runId: note.runId,
       state: note.state,
-      /** Who decided, by the log of operations; null where it does not say. */
+      /** Who decided, according to the log of operations; null if the log does not say. */
       by: sql<string | null>`(${actor})`,
       at: decidedAt,
       rows: sql<number>`sum(${rowsOfNote})::int`,

@@ -8,7 +8,9 @@ import { note, rowsOfNote, usage } from './tombstone.ts';
 /** A row that a run found missing, with what a person has to know to decide on it. */
 export type DeletedRow = Awaited<ReturnType<typeof listDeletedRows>>[number];
 
-/** A sum over the rows of a resource in a state, and a currency where they have costs. */
+/**
+ * The number of rows of a resource in one state, and their cost in one currency if they have costs.
+ */
 export type SumOfDeleted = Awaited<ReturnType<typeof sumDeletedRows>>[number];
 
 /** The bill of a note about a document or its usage. */
@@ -34,14 +36,19 @@ const ofUsage = sql`
   where ${note.resource} = 'usageData'
     and ${usage.id} = metersync.uuid_of(${note.recordId})`;
 
-/** The cost of a document; its usage would add it a second time. */
+/**
+ * The cost of a document. Usage has no cost here, because it would add the cost of its document
+ * again.
+ */
 const costOf = (cost: SQLWrapper) => sql`case when ${note.resource} = 'documents' then ${cost} end`;
 
-/** What a run found missing, except rows that no longer wait. */
+/**
+ * Whether a run found the row of a note missing. Quarantined rows that no longer wait are left out.
+ */
 const isFoundBy = (runId: string) =>
   and(eq(note.runId, runId), sql`(${note.state} <> 'quarantined' or ${waits})`);
 
-/** Lists all that a run found gone, or at most `limit` of it. */
+/** Lists all rows that a run found missing, or at most `limit` of them. */
 export async function listDeletedRows(db: Executor, runId: string, limit: number | null = null) {
   const bill = billOf(db);
   const { resource, recordId, meterId, startsFrom, startsBefore } = note;
@@ -54,7 +61,7 @@ export async function listDeletedRows(db: Executor, runId: string, limit: number
   const found = db
     .select({
       resource,
-      /** The id of the record, or of the meter whose readings it is about. */
+      /** The id of the record, or of the meter whose readings are missing. */
       id: sql<string>`coalesce(${meterId}, ${recordId})`,
       state: note.state,
       /** Whether the service itself lists it as deleted; otherwise it is absent from its listing. */
@@ -62,7 +69,7 @@ export async function listDeletedRows(db: Executor, runId: string, limit: number
       companyId: note.companyId,
       name: bill.invoiceId,
       provider: bill.provider,
-      /** The day of a bill, the first of usage, or the span of readings. */
+      /** The day of a bill, the first day of usage, or the range of readings. */
       date,
       cost: sql<string | null>`(${costOf(bill.cost)})::text`,
       currency: bill.currency,
@@ -84,7 +91,10 @@ export async function listDeletedRows(db: Executor, runId: string, limit: number
   );
   return rows.map((row) => ({
     ...row,
-    /** The invoice of a bill or of usage, the provider of a connection, the number of a meter, a name. */
+    /**
+     * The invoice of a bill or of usage, the provider of a connection, the number of a meter, or a
+     * name.
+     */
     name: row.name ?? nameOf(subjectOf(row)),
     company: companyOf(row).map(nameOf)[0] ?? null,
   }));
@@ -94,7 +104,7 @@ export async function listDeletedRows(db: Executor, runId: string, limit: number
 export const companyOf = ({ companyId }: { readonly companyId: string | null }): RecordKey[] =>
   companyId === null ? [] : [{ resource: 'companies', id: companyId }];
 
-/** Adds up all that a run found gone, by resource, state and currency. */
+/** Adds up all rows that a run found missing, by resource, state and currency. */
 export async function sumDeletedRows(db: Executor, runId: string) {
   const bill = billOf(db);
   const { resource, state } = note;

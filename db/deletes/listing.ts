@@ -13,7 +13,7 @@ import { row } from './tombstone.ts';
 export interface Listing {
   readonly resource: RecordResource;
   readonly companyId: string | null;
-  /** Companies that live, with their sites, without being in a list: settings name them. */
+  /** Companies that settings name. They and their sites stay live even if no list contains them. */
   readonly configured?: readonly string[];
 }
 
@@ -24,9 +24,9 @@ export interface Seen {
 }
 
 /**
- * Whether the listing should contain a row. A company may be in no list if the settings name it, or if no
- * list ever contained it and its records were read. A site may be in no list if its company's record has no
- * list of sites.
+ * Whether the listing should contain a row. A company need not be in the list if the settings name
+ * it, or if no list ever contained it but its records were read. A site need not be listed if the
+ * record of its company has no list of sites.
  */
 export const isListed = ({ resource, companyId, configured = [] }: Listing): SQL => {
   const ofCompany =
@@ -62,7 +62,7 @@ export const hasListOfSites = sql`exists (
  */
 export const isAbsent = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
-  // An empty list of companies proves nothing about companies that it never listed.
+  // An empty list of companies proves nothing about companies that were never listed.
   const neverListed =
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
   return sql`${neverListed} not (${row.id}::text = any(${array(seen, 'text')}))
@@ -72,8 +72,9 @@ export const isAbsent = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => 
 };
 
 /**
- * Whether the cap counts an absent row: nothing explains its absence. A row that was never read has
- * no data to lose, but an empty listing proves nothing about it.
+ * Whether the cap counts an absent row, because nothing explains its absence. A row that was never
+ * read has no data to lose, so it counts only if the listing is empty: an empty listing proves
+ * nothing about it.
  */
 export const isCapped = (resource: RecordResource, { ids }: Seen): SQL =>
   sql`(${ids.length === 0} or ${row.raw} is not null) and not ${explained(resource)}`;

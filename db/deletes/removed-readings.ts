@@ -6,7 +6,10 @@ import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts
 import { intervals, meters } from '../schema/utility.ts';
 import { changeOf } from './tombstone.ts';
 
-/** Notes that readings of a meter are removed: for reads of it, and for its company's months. */
+/**
+ * Notes that readings of a meter are removed. Reads of the meter that are under way have to know
+ * it, and the months of its company are computed again.
+ */
 export async function noteRemoval(tx: Executor, meterId: string): Promise<void> {
   await noteRemoved(tx, meterId);
   const { companyId } = meters;
@@ -18,7 +21,7 @@ export async function noteRemoval(tx: Executor, meterId: string): Promise<void> 
   );
 }
 
-/** Removes readings, and keeps them for an undo; returns how many they are. */
+/** Removes readings, and keeps a copy for an undo. Returns how many were removed. */
 export async function removeReadings(tx: Executor, runId: string, which: SQL): Promise<number> {
   const reading = getTableColumns(intervals);
   const gone = tx.$with('gone').as(
@@ -35,8 +38,8 @@ const isNoted = (runId: string, state: 'quarantined' | 'applied'): SQL | undefin
   and(eq(deletes.runId, runId), eq(deletes.resource, 'intervals'), eq(deletes.state, state));
 
 /**
- * Removes the readings that a run held back, except readings that were read since: the next read judges them
- * again.
+ * Removes the readings that a run held back, except readings that were read since. The next read
+ * judges such readings again.
  */
 export async function approveReadings(
   tx: Executor,
@@ -65,7 +68,7 @@ export async function approveReadings(
   return { removed: gone, spared: Math.max(0, noted - gone) };
 }
 
-/** Brings back the readings that a run, or a decision on it, removed. */
+/** Restores the readings that a run or a decision on the run removed. */
 export async function reviveReadings(tx: Executor, runId: string): Promise<number> {
   const ofRun = eq(removedReadings.runId, runId);
   const { runId: _, ...reading } = getTableColumns(removedReadings);

@@ -9,11 +9,11 @@ import { documents, usageData } from '../schema/utility.ts';
 /** A row of any resource, with only columns that the tables of all resources have. */
 export const row = alias(documents, 'row');
 
-/** The rows of a resource, each of them as `row`. */
+/** The table of a resource with the alias `row`. */
 export const rowsOf = (resource: RecordResource) =>
   alias(resources[resource].table as typeof documents, 'row');
 
-/** What a run noted of a row. */
+/** What a run noted about a row. */
 export const note = alias(deletes, 'note');
 
 /** Whether somebody decided that the rows of a note stay. */
@@ -35,9 +35,9 @@ export const changeOf = <Id extends PgColumn | SQL.Aliased>(companyId: Id) => ({
 });
 
 /**
- * Tombstones the rows whose note meets a condition; returns their ids. A document takes its usage
- * with it. One that the service lists as deleted also takes over `updated`, so that no late event
- * revives it.
+ * Tombstones the rows whose note meets a condition, and returns their ids. The usage of a document
+ * is tombstoned with it. A document also takes over the `updated` of its note if the service lists
+ * it as deleted, so that no late event restores it.
  */
 export async function tombstone(
   tx: Executor,
@@ -59,7 +59,9 @@ export async function tombstone(
   return ids;
 }
 
-/** Tombstones the usage of documents, except rows that the run noted themselves. */
+/**
+ * Tombstones the usage of documents, except usage rows that have a note of their own in the run.
+ */
 async function tombstoneUsage(
   tx: Executor,
   runId: string,
@@ -94,9 +96,9 @@ async function tombstoneUsage(
 const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;
 
 /**
- * Locks the rows whose note meets a condition, in the order of their keys. Writers lock in that
- * order too, documents before their usage. Notes that their companies change: of connections no
- * trigger does.
+ * Locks the rows whose note meets a condition, in the order of their keys. Writers also lock in
+ * this order, documents before their usage. Notes that records of their companies change, because
+ * no trigger does so for connections.
  */
 async function lockRows(
   tx: Executor,
@@ -125,17 +127,20 @@ async function lockRows(
     );
 }
 
-/** Restores rows that a run tombstoned and nothing else has tombstoned since; documents with their usage. */
+/**
+ * Restores the rows that a run tombstoned and that nothing else has tombstoned since. Documents are
+ * restored with their usage.
+ */
 export async function revive(
   tx: Executor,
   runId: string,
   resource: RecordResource,
 ): Promise<number> {
   await lockRows(tx, runId, resource, isApplied);
-  // The usage first: it is found by the tombstones of its documents.
+  // Usage comes first, because it is found by the tombstones of its documents.
   if (resource === 'documents') await reviveUsage(tx, runId);
   const { is, noted } = notedBy(runId, resource);
-  // Gives back what the tombstone took over of `updated`, so that the next read is not older.
+  // Undoes that the tombstone took over `updated`, so that the next read does not count as older.
   const givenBack = sql`case
         when ${row.updated} = ${noted(note.updated)}
           then coalesce(${row.rawUpdated}, ${row.updated})
@@ -165,8 +170,8 @@ async function reviveUsage(tx: Executor, runId: string): Promise<void> {
 export const keyOfNoted = (resource: RecordResource): SQL => idOf(resource, sql`${note.recordId}`);
 
 /**
- * Conditions on the note of a row. The keys of all noted rows are picked first, then the note of
- * each is looked up. Rows are so found by their keys, however many are noted.
+ * Conditions on the note of a row. Postgres first collects the keys of all noted rows, and then
+ * looks up the note of each row. Rows are therefore found by their keys, however many are noted.
  */
 const notedBy = (runId: string, resource: RecordResource) => {
   const own = sql`${note.runId} = ${runId}::uuid and ${note.resource} = ${resource}`;

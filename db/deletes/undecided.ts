@@ -8,7 +8,7 @@ import { note, rowsOfNote } from './tombstone.ts';
 /** Above this number of bills their cost is not reported, because each record has to be read for it. */
 const billsMax = 1_000;
 
-/** Reads what waits for a decision, of at most so many notes; null if nothing does. */
+/** Sums up the rows that wait for a decision, from at most `most` notes; null if no row waits. */
 export async function readUndecided(db: Executor, most: number): Promise<Undecided | null> {
   const { resource, companyId, reason } = note;
   const undecided = db

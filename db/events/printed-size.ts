@@ -1,10 +1,11 @@
 import { JsonTokens } from '../../contract/json.ts';
 
 /**
- * Maximum bytes of a payload as Postgres prints it. A number such as 1e131071 is five bytes of a signed body
- * and 131,072 digits when it is printed, so a few kilobytes of such numbers become gigabytes. A payload of
- * this size still fits one Temporal payload (2 MiB) as base64, in which a replay sends it. A body within the
- * receiver's 1 MiB exceeds it only if it was built to do so.
+ * Maximum bytes of a payload as Postgres prints it. A number such as 1e131071 is five bytes of a
+ * signed body and 131,072 digits when it is printed, so a few kilobytes of such numbers become
+ * gigabytes. A replay sends payloads as base64, and a payload of this size then still fits into one
+ * Temporal payload (2 MiB). A body within the receiver's 1 MiB exceeds it only if it was built to
+ * do so.
  */
 export const printedBytesMax = 1_500_000;
 
@@ -19,7 +20,7 @@ export function printsTooLong(json: string): boolean {
   return mayBe && printedBytes(json) > printedBytesMax;
 }
 
-/** Returns the most bytes that Postgres prints for valid JSON. */
+/** Returns the maximum number of bytes that Postgres prints for valid JSON. */
 export function printedBytes(json: string): number {
   const tokens = new JsonTokens(json);
   let bytes = Buffer.byteLength(json);

@@ -27,14 +27,15 @@ export interface Recorded {
   readonly dead: number;
   /** Catch-ups that slept and must be woken. */
   readonly wake: readonly CatchUpKind[];
-  /** Rows that the events wrote; the others were newer. */
+  /** Rows that the events wrote. Other rows of their records were newer. */
   readonly written: Readonly<Record<'connections' | 'documents', WrittenRows>>;
 }
 
 /**
- * Writes a group of verified events: journal and effect in one transaction, idempotent on event
- * ids. If an event cannot be applied the group is split to find it. It is kept as `dead` with its
- * error and bytes, together with others; its neighbours commit.
+ * Writes a group of verified events to the journal and applies them, in one transaction. This is
+ * idempotent on event ids. If an event cannot be applied, the group is split to find it, and the
+ * other events commit. All events that cannot be applied are then kept as `dead`, with their errors
+ * and bytes.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
  */
 export async function recordEvents(
@@ -109,7 +110,8 @@ async function recordTogether(
   const refresh = deleted.length > 0 ? await noteDeleted(tx, deleted) : [];
   const wake = waiting.length > 0 ? await noteStale(tx, waiting) : [];
   if (refresh.length > 0) await refreshStale(tx, 'document', refresh);
-  // Corrects what a replay of waiting events counted twice, and resets their attempts.
+  // A replay counts waiting events a second time. This corrects the counts, and resets the
+  // attempts.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
   if (existing.length > 0) wake.push(...(await maybeMissedWakeups(tx, existing)));
   return {
@@ -132,7 +134,7 @@ function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
 
 /** Reads a delivery for the journal. Unreadable deliveries are dead from the start, with their bytes. */
 function readDelivery(delivery: DeliveredEvent): JournalEntry {
-  // The signature covers the mark, too, so the receiver left it there.
+  // The signature also covers the byte order mark, so the receiver left it in the body.
   const text = withoutByteOrderMark(
     delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8'),
   );
@@ -159,13 +161,17 @@ function readDelivery(delivery: DeliveredEvent): JournalEntry {
 }
 
 /**
- * What jsonb holds in no string, as JSON.stringify escapes it. It is by far the likeliest refusal,
- * and Postgres finds refused events by one failing transaction each.
+ * Characters that jsonb cannot hold in a string, as JSON.stringify escapes them. They are by far
+ * the most likely reason for a refusal. Finding them here saves the failing transactions by which
+ * Postgres would find each such event.
  */
 const unholdable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 const unholdableReason = 'Postgres holds neither NUL nor half of a surrogate pair';
 
-/** Turns an event into a dead one: its bytes, and only values that Postgres surely accepts. */
+/**
+ * Turns an event into a dead event, which has its bytes and only values that Postgres surely
+ * accepts.
+ */
 function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {
   const { type, recordId } = entry.event;
   const event = {

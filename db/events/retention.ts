@@ -11,9 +11,10 @@ export interface PayloadsDropped {
 }
 
 /**
- * Examines the `limit` oldest events with payloads that were received after `after` and more than `days` ago,
- * and drops the payloads of the settled ones. Their rows stay, so that a late delivery still finds its id.
- * Pending, dead and missing events keep their bytes at any age, because no other copy exists.
+ * Examines the `limit` oldest events with payloads that were received after `after` and more than
+ * `days` ago, and drops the payloads of settled events. Their rows stay, so that a late delivery
+ * still finds its id. Pending, dead and missing events keep their bytes at any age, because no
+ * other copy exists.
  */
 export async function dropPayloads(
   db: Database,
@@ -26,8 +27,8 @@ export async function dropPayloads(
     sql`${receivedAt} < clock_timestamp() - make_interval(days => ${days}::int)`,
   );
   return await withTransaction(db, async (tx) => {
-    // Else the planner may sort all old events for each batch: it knows neither how many there are, nor how
-    // many still have a payload.
+    // Otherwise the planner may sort all old events for each batch, because it knows neither how
+    // many there are nor how many still have a payload.
     await setLocal(tx, { enable_sort: 'off', enable_bitmapscan: 'off', enable_seqscan: 'off' });
     const [end] = await tx
       .select({ last: receivedAt })

@@ -7,7 +7,7 @@ import { type SQL, sql } from 'drizzle-orm';
  */
 export const unlessRecordedAnew: SQL = sql.raw('for no key update skip locked');
 
-/** What a waiting event becomes: the columns that change, for an `update` of the journal. */
+/** The assignments that settle an event with an outcome, for an `update` of the journal. */
 export const settledAs = (
   outcome: SQL,
   { error, errorCode, attempts }: { error?: SQL; errorCode?: SQL; attempts?: SQL } = {},
@@ -17,7 +17,7 @@ export const settledAs = (
         error_code = ${errorCode ?? sql`null`},
         attempts = ${attempts ?? sql`0`}`;
 
-/** An event that waits again, for an `update` of the journal. */
+/** The assignments that make an event wait again, for an `update` of the journal. */
 export const waitingAgain: SQL = sql.raw(`outcome = 'pending',
         settled_at = null,
         error = null,

@@ -8,16 +8,16 @@ import { catchUps, journal, parked, staleRecords } from '../schema/metersync.ts'
 
 /**
  * Keeps catch-ups from falling asleep while events are recorded. A catch-up that wants to sleep
- * waits for this lock, so neither misses the other.
+ * waits for this lock. So either it sees the events, or whoever records them sees that it sleeps.
  */
 export async function holdAwake(tx: Executor): Promise<void> {
   await lock(tx, 'catchUps', 'beside');
 }
 
 /**
- * Returns the catch-ups to wake for a group that is recorded again and whose first wake-up may be lost: the
- * catch-ups of pending events, and those marked as awake, because the events for which they were marked may
- * be settled by now.
+ * Returns the catch-ups to wake for a group that is recorded again and whose first wake-up may be
+ * lost. These are the catch-ups of pending events, and the catch-ups that are marked as awake,
+ * because the events for which they were marked may be settled by now.
  */
 export async function maybeMissedWakeups(
   tx: Executor,
@@ -32,9 +32,9 @@ export async function maybeMissedWakeups(
 }
 
 /**
- * Puts a catch-up to sleep unless something is due. `asleep` is true when nothing waits at all.
- * `dueInMs` is when the next record is due: milliseconds from now, 0 when due, null when nothing
- * waits.
+ * Puts a catch-up to sleep unless a record is due. `asleep` is true if no record waits at all.
+ * `dueInMs` says in how many milliseconds the next record is due: 0 if it is due now, null if no
+ * record waits.
  */
 export async function trySleep(
   tx: Executor,
@@ -53,7 +53,8 @@ export async function trySleep(
     .limit(1);
   const due = first?.inMs ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
-  // Marked asleep also while postponed records wait: new events must not wait as long.
+  // The catch-up is also marked as asleep while postponed records wait, so that new events wake it
+  // earlier.
   await tx.update(catchUps).set({ awake: false }).where(eq(catchUps.kind, kind));
   return { asleep: due === null, dueInMs: due === null ? null : Math.ceil(due) };
 }

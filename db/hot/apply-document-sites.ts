@@ -5,9 +5,9 @@ import { payloadOf, type RecordedEvent, recorded } from '../events/items.ts';
 import { documents } from '../schema/utility.ts';
 
 /**
- * Sets the site of documents whose record names none and was read before the event arrived. It runs
- * for each group with events of documents. Measured: 0.06 ms and 3 blocks for a lone event; 0.27 ms
- * and 33 blocks in groups of eight.
+ * Sets the site of documents whose record names no site and was read before the event arrived. It
+ * runs for each group with events of documents. Measured: 0.06 ms and 3 blocks for a lone event;
+ * 0.27 ms and 33 blocks in groups of eight.
  */
 export async function applyDocumentSites(
   tx: Executor,
@@ -18,7 +18,7 @@ export async function applyDocumentSites(
       select distinct on (read.id) read.id, identified.site_id
       from ${recorded(events)}
         cross join lateral (
-          -- Few, so that the payloads of the others are not read.
+          -- Few documents qualify, and only the payloads of their events are read.
           select d.id, d.raw
           from ${documents} d
           where d.id = t.record_id::uuid

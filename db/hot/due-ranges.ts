@@ -13,12 +13,12 @@ const usualSeconds = 900;
 export interface DueRanges {
   /** The warehouse's clock before anything is read. */
   readonly readAt: string;
-  /** Due ranges; overlapping and touching ones are merged. */
+  /** Due ranges. Ranges that overlap or touch are merged. */
   readonly ranges: readonly DueRange[];
   readonly granularity: Granularity;
   /** Whether the meter has a row. */
   readonly known: boolean;
-  /** Whether Postgres refused a reading of any meter, which it may accept now. */
+  /** Whether a refused reading of any meter is stored, which Postgres may accept now. */
   readonly anyRefused: boolean;
 }
 

@@ -32,7 +32,7 @@ export interface FreshEvent extends Record<string, unknown> {
 
 interface Inserted extends FreshEvent {
   readonly id: string;
-  /** The public ids of companies that had none, the same in each row. */
+  /** Public ids for the companies that had none. They are the same in each row. */
   readonly publicIds: Readonly<Record<string, string>> | null;
 }
 
@@ -82,8 +82,8 @@ const recordedAnew = inserted.filter(
 );
 
 /**
- * A bound of an event's range; null without a payload. Year 1 of another zone begins before year 1
- * in UTC, where ISO texts, with which ranges are read, have no year.
+ * A bound of an event's range; null without a payload. Ranges are read with ISO texts, which cannot
+ * express times before year 1 in UTC. Year 1 in another time zone may begin before that.
  */
 const boundOf = (field: 'start' | 'end'): SQL => sql`case
           when kind = 'interval' and payload is not null
@@ -91,15 +91,15 @@ const boundOf = (field: 'start' | 'end'): SQL => sql`case
         end`;
 
 /**
- * Inserts events into the journal. Returns how each event arrived that is new, or is recorded
- * again: dead events, missing events and those that a replay names. This makes recording
- * idempotent: any other event in the journal has had its effect, or will have it. Also writes
- * `public_id`, which may be only in events, to existing companies without one; the API's record
- * takes precedence. No event creates the row of a company (see db/backfill/strangers.ts). Events
- * that take effect at once leave nothing to read. If their company does not exist, they still wait
- * until the service is asked about it. It runs for each group of events, and the builder has no
- * insert within a step of a query. Measured: 0.36 ms and 17 blocks for a lone event; 1.0 ms and 189
- * blocks for a group of eight.
+ * Inserts events into the journal. Returns how each event arrived that is new or is recorded again.
+ * Dead events, missing events and events that a replay names are recorded again. This makes
+ * recording idempotent: any other event in the journal has had its effect, or will have it. Also
+ * writes the `public_id` that events name to existing companies without one, because the API's
+ * record, which takes precedence, may not have it. No event creates the row of a company (see
+ * db/backfill/strangers.ts). Events that take effect at once leave nothing to read. But if their
+ * company does not exist, they wait until the service was asked about the company. It runs for each
+ * group of events, and the builder has no insert within a step of a query. Measured: 0.36 ms and 17
+ * blocks for a lone event; 1.0 ms and 189 blocks for a group of eight.
  */
 export async function insertJournal(
   tx: Executor,
@@ -132,7 +132,7 @@ export async function insertJournal(
         payload::jsonb as payload,
         decode(body, 'base64') as body
       from ${delivered}
-      -- Existing events are skipped before the conflict, which would lock them.
+      -- Existing events are skipped here, because a conflict would lock them.
       where not exists (
           select from ${journal} existing
           where existing.id = t.id
@@ -177,7 +177,7 @@ export async function insertJournal(
         intervals_found = null,
         payload_dropped_at = null
       where ${isRevived(sql`e`)}
-        -- Another delivery may have recorded or revived it since this statement began.
+        -- Another delivery may have recorded the event since this statement began.
         and e.recorded_at = (
           select existing.recorded_at
           from ${journal} existing
@@ -215,7 +215,8 @@ export async function insertJournal(
           )
       ) as "publicIds"
     from fresh`);
-  // One at a time, in the order of their ids. Postgres would rather read a small table than look up several.
+  // One company at a time, in the order of their ids. For several at once, Postgres might read the
+  // whole table if it is small.
   for (const [id, publicId] of Object.entries(rows[0]?.publicIds ?? {}))
     await tx
       .update(companies)

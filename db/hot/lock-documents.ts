@@ -7,8 +7,8 @@ import { companyNamed } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
 
 /**
- * Locks the documents of a page of usage, in the order that all writers use, and inserts documents
- * that were never read, to be read later. It runs before each page of usage is written, in a
+ * Locks the documents of a page of usage, in the order that all writers use. Also inserts rows for
+ * documents that have none; they are read later. It runs before each page of usage is written, in a
  * snapshot of its own. Measured: 0.16 ms and 4 blocks for one document; 2.7 ms and 400 blocks for a
  * page of 100 new ones.
  */

@@ -8,11 +8,11 @@ import { journal } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 
 /**
- * Deletes the usage of documents that events deleted. Waiting and missing events that the deletions
- * cover become superseded. A deletion that waits has taken effect, and only waits for its company.
- * Returns the documents whose events waited: their stale records have to be refreshed. It runs for
- * each group of events with deletions. Measured: 1.3 ms and 68 blocks for a group with one
- * deletion.
+ * Tombstones the usage of documents that events deleted. Pending and missing events that the
+ * deletions cover become superseded, except deletions: a pending deletion has taken effect, and
+ * only waits for its company. Returns the documents whose events were pending, because their stale
+ * records have to be refreshed. It runs for each group of events with deletions. Measured: 1.3 ms
+ * and 68 blocks for a group with one deletion.
  */
 export async function noteDeleted(tx: Executor, deleted: readonly string[]): Promise<string[]> {
   const result = await hot(tx, 'noteDeleted').execute<{ record_id: string }>(sql`

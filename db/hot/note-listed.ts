@@ -9,7 +9,8 @@ import { alsoListed } from '../schema/metersync.ts';
 
 /**
  * Notes that a company lists records that another company owns. Records that name no owner move to
- * the company if its id is less; returns their ids. It runs for each page with records of other companies.
+ * the company if its id is less than the id of their owner. Returns the ids of the records that
+ * moved. It runs for each page with records of other companies.
  */
 export async function noteListed(
   tx: Executor,

@@ -9,16 +9,16 @@ import { hot } from '../connection/hot.ts';
 import { staleRecords } from '../schema/metersync.ts';
 
 /**
- * Which stale records are looked at: of some owners the first due, the `batches.dueRecords` that are due
- * longest, or of each owner the first due.
+ * Which stale records are searched: the first due record of each of these owners, the
+ * `batches.dueRecords` records that have been due longest, or the first due record of every owner.
  */
 export type DueSource = readonly string[] | 'longest' | 'each';
 
 /**
- * Returns owners of due records, at most `limit`, those that are due longest first, and how many
- * records were found of them. Returns none while the service is parked. It is raw because catch-ups
- * ask it again and again, and because it looks up each waiting owner once with a recursive query.
- * Measured: 0.07 ms and 2 blocks for one owner; 0.11 ms and 18 blocks for seven.
+ * Returns at most `limit` owners of due records, those that have been due longest first, and how
+ * many of their records were found. Returns none while the service is parked. It is raw because
+ * catch-ups ask it again and again, and because it looks up each waiting owner once with a
+ * recursive query. Measured: 0.07 ms and 2 blocks for one owner; 0.11 ms and 18 blocks for seven.
  */
 export async function ownersDue(
   db: Executor,

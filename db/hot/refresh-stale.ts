@@ -7,16 +7,17 @@ import { journal, staleRecords } from '../schema/metersync.ts';
 
 /**
  * Rebuilds stale records from the journal's pending events, after some of a record's events were
- * settled, or settled events became pending again. Attempts start again. Raw because it ends each
- * read during which events came, with an upsert that keeps them. Measured: 0.10 ms and 15 blocks
- * for one record.
+ * settled, or settled events became pending again. Attempts are counted from 0 again. Raw because
+ * it ends each read during which events came, with an upsert that keeps these events. Measured:
+ * 0.10 ms and 15 blocks for one record.
  */
 export async function refreshStale(
   db: Executor,
   kind: StaleKind,
   recordIds: readonly string[],
 ): Promise<void> {
-  // Some of its events may also be settled, unless the row has changed since this statement began.
+  // Whether the row has changed since this statement began. Otherwise some of the events that it
+  // counts may have been settled.
   const cameMeanwhile = sql`(s.record_id, s.last_event_at, s.events) not in (
             select p.record_id, p.known_until, p.known_events
             from pending p
@@ -57,7 +58,7 @@ export async function refreshStale(
       using pending p
       where s.key = ${keyOf(kind, sql`p.record_id`)}
         and p.events = 0
-        -- The number too: an event that came meanwhile may have been recorded before the last.
+        -- The number is compared, too: an event that came meanwhile may have an earlier time.
         and (s.last_event_at, s.events) = (p.known_until, p.known_events)
     )
     insert into ${staleRecords} as s
@@ -68,7 +69,7 @@ export async function refreshStale(
     order by record_id
     -- Keeps events that came meanwhile, which this statement cannot see.
     on conflict (key) do update set
-      -- Never fewer than there are: a read takes the record for settled once it settled as many.
+      -- The count is never too low: a read deletes the record once it has settled as many events.
       events = greatest(
         excluded.events,
         case

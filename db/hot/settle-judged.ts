@@ -9,22 +9,25 @@ import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 
-/** How a read settles a stale record. */
+/** How a read settled the events of a stale record. */
 export interface Judged extends Record<string, unknown> {
   readonly record_id: string;
-  /** Events that the read settled, and those recorded before it that it does not cover. */
+  /**
+   * The number of events that the read settled, and of events recorded before it that it does not
+   * cover.
+   */
   readonly settled: number;
   readonly waiting: number;
-  /** Whether nothing waits any more: the record is stale no longer. */
+  /** Whether no event waits any more, so that the record is no longer stale. */
   readonly done: boolean;
 }
 
 /**
- * Settles the events that a read of these records covers, and deletes records for which nothing
- * waits any more. Returns the records that were stale when the read began. Raw because it ends each
- * read of a catch-up: one statement judges, settles and counts hundreds of events under the locks
- * of their records. Measured: 0.14 ms and 19 blocks for one record; 0.56 ms and 172 blocks for
- * nine.
+ * Settles the events that a read of these records covers, and deletes stale records for which no
+ * event waits any more. Returns the records that were stale when the read began. Raw because it
+ * ends each read of a catch-up: one statement judges, settles and counts hundreds of events under
+ * the locks of their records. Measured: 0.14 ms and 19 blocks for one record; 0.56 ms and 172
+ * blocks for nine.
  */
 export async function settleJudged(
   db: Executor,
@@ -103,8 +106,8 @@ export async function settleJudged(
         w.record_id,
         coalesce(counted.settled, 0) as settled,
         coalesce(counted.waiting, 0) as waiting,
-        -- A record has more events where others are being recorded, for the first time or anew: they are
-        -- not in this statement's snapshot, or locked.
+        -- A record may have more events. Events that are being recorded are not in this statement's
+        -- snapshot, and events that are being recorded again are locked.
         coalesce(counted.settled = counted.events and counted.events >= w.events, false) as done
       from waiting w
         left join (

@@ -8,9 +8,9 @@ import { type RecordResource, tableOf } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 
 /**
- * Removes notes of records of other owners that a company no longer lists. Records that it owned only by
- * listing them go to the next company that lists them; returns their ids. It runs for each listing of a
- * company that was read completely.
+ * Deletes the notes that a company lists records of other owners if it no longer lists them.
+ * Records that it owned only because it listed them go to the next company that lists them. Returns
+ * the ids of these records. It runs for each listing of a company that was read completely.
  */
 export async function unlistRecords(
   tx: Executor,

@@ -5,9 +5,9 @@ import { hot } from '../connection/hot.ts';
 import { documents, usageData } from '../schema/utility.ts';
 
 /**
- * Reads the usage rows of documents. Undefined unless each document's record lists its usage and
- * the warehouse holds exactly these rows. Raw because it runs twice for each batch of documents that is caught
- * up, and compares sets of ids in nested documents.
+ * Reads the ids of the usage rows of documents. Returns undefined unless the record of each
+ * document lists its usage and the warehouse has exactly these rows. Raw because it runs twice for
+ * each batch of documents that is caught up, and compares sets of ids in nested documents.
  */
 export async function usageListedByRecords(
   db: Executor,

@@ -7,10 +7,10 @@ import { items, type RecordPage } from '../records/page.ts';
 import { connections } from '../schema/utility.ts';
 
 /**
- * Writes the sites that the connections of a page list (service.md 2.4), where the row now holds
- * the page's record, and makes missing events pending again that the `changed` connections answer.
- * Returns the connections of these events. It runs for each page, after its rows were locked.
- * Measured: 0.15 ms and 12 blocks for one connection.
+ * Writes the sites that the connections of a page list (service.md 2.4), if their rows now hold the
+ * records of the page. Also makes missing events pending again if the `changed` connections now
+ * have the states that the events named. Returns the connections of these events. It runs for each
+ * page, after its rows were locked. Measured: 0.15 ms and 12 blocks for one connection.
  */
 export async function writeConnectionSites(
   tx: Executor,

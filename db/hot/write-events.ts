@@ -8,8 +8,8 @@ import { indexable, resources } from '../resources.ts';
 import { connectionStatusChanges } from '../schema/utility.ts';
 
 /**
- * Each change of status that an event reports is also a row of history; several events of one change share
- * it.
+ * A step that stores each change of status that an event reports as a row of history. Several
+ * events about the same change share a row.
  */
 const changesOfStatus: SQL = sql`changed as (
     insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
@@ -32,8 +32,8 @@ const changesOfStatus: SQL = sql`changed as (
 /**
  * Applies events to their records: columns of created or updated records, and for deleted documents
  * a tombstone with the state at deletion (service.md 2.5). It runs for each group of events, and
- * its columns are those of the resource. Measured: 0.43 ms and 25 blocks for a lone event; 4.3 ms
- * and 57 blocks in groups of eight, with waits for locks.
+ * the resource decides its columns. Measured: 0.43 ms and 25 blocks for a lone event; 4.3 ms and 57
+ * blocks in groups of eight, with waits for locks.
  */
 export async function writeEvents(
   tx: Executor,

@@ -1,11 +1,16 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { connectionSites } from '../schema/utility.ts';
 
-/** Whether a connection's record, or an event of it, lists its sites, which both may leave out. */
+/**
+ * Whether the record of a connection, or an event about it, lists its sites. Both may leave them
+ * out.
+ */
 export const listsSites = (record: SQL): SQL =>
   sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
 
-/** The sites of connections `listing (connection_id, relations)`, each one once. */
+/**
+ * A step `relation` with the sites of connections in a step `listing (connection_id, relations)`.
+ */
 export const relatedSites = sql`relation as (
       select distinct on (connection_id, site_id)
         connection_id,
@@ -18,7 +23,7 @@ export const relatedSites = sql`relation as (
       order by connection_id, site_id, account_ids, datasource_types
     )`;
 
-/** A step that removes sites of connections `listing` that `relation` lacks. */
+/** A step that deletes the stored sites of the connections in `listing` that `relation` lacks. */
 export const goneSites = sql`gone as (
       delete from ${connectionSites} s
       using listing l
@@ -29,7 +34,7 @@ export const goneSites = sql`gone as (
         )
     )`;
 
-/** Makes connections serve the sites of `relation`: a statement, or a step of one. */
+/** Stores the sites of `relation`, as a statement or as a step of a statement. */
 export const serveSites = sql`
     insert into ${connectionSites} as s (connection_id, site_id, account_ids, datasource_types)
     select connection_id, site_id, account_ids, datasource_types

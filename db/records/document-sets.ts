@@ -11,23 +11,23 @@ export interface RecordSet {
   readonly ids: readonly (string | null)[];
 }
 
-/** Documents and their usage, from their own endpoints. */
+/** Documents and their usage, each read from its own endpoint. */
 export interface DocumentSets {
   readonly documentIds: readonly string[];
   /** Documents whose usage is incomplete. */
   readonly partialIds?: readonly string[] | undefined;
-  /** Absent when the documents themselves are written already. */
+  /** Absent if the documents themselves have already been written. */
   readonly documents?: RecordSet | undefined;
-  /** Absent when they have no usage. */
+  /** Absent if the documents have no usage. */
   readonly usage?: RecordSet | undefined;
   /** When the first of the reads began. */
   readonly readAt: string;
 }
 
 /**
- * Writes documents and their usage in one transaction, so that no reader sees a bill without its usage. Rows
- * of complete documents that are no longer listed are tombstoned. Rows that Postgres refuses are stored
- * separately and do not affect others.
+ * Writes documents and their usage in one transaction, so that no reader sees a bill without its
+ * usage. If the usage of a document was read completely, its usage rows that are no longer listed
+ * are tombstoned. Records that Postgres refuses are stored separately and do not affect the others.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeDocumentSets(db: Database, sets: DocumentSets): Promise<void> {

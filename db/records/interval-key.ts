@@ -7,7 +7,10 @@ export interface Span {
   readonly last: string;
 }
 
-/** A range of a meter as it is requested: ISO times; without them, all readings of the meter. */
+/**
+ * A range of a meter's readings as it is requested, in ISO times. A side without a time has no
+ * bound.
+ */
 export interface ReadRange {
   readonly start?: string | undefined;
   readonly end?: string | undefined;
@@ -15,16 +18,21 @@ export interface ReadRange {
 
 /** The columns of a reading. */
 export const columnsOfReading = Object.values(getTableColumns(intervals));
-/** The columns of plain readings, of which no two have the same time. The other columns have their defaults. */
+/**
+ * The columns to copy if no two readings have the same key and all values could be read. The other
+ * columns then have their defaults.
+ */
 export const columnsCopied = columnsOfReading.filter(
   (column) => column !== intervals.ordinal && column !== intervals.unreadable,
 );
 
-/** The columns that several readings may share, and the key, which distinguishes them. */
+/**
+ * `readingKey` distinguishes all readings of a meter. Several readings may have the same `timeKey`.
+ */
 export const timeKey = sql.raw('start_at, granularity_seconds, usage_units');
 export const readingKey = sql.raw('start_at, granularity_seconds, usage_units, ordinal');
 
-/** The key of a reading in a table as text: after its meter, the id of the reading in an audit. */
+/** The key of a reading in a table as text. An audit shows it after the id of the meter. */
 export const keyAsText = (table: SQLWrapper): SQL => {
   const { startAt, granularitySeconds, usageUnits, ordinal } = intervals;
   const [start, seconds, units, place] = [startAt, granularitySeconds, usageUnits, ordinal].map(
@@ -55,19 +63,19 @@ const endOfRange = ({ end }: ReadRange): SQL =>
   sql`coalesce(${end ?? null}::timestamptz, 'infinity')`;
 
 /**
- * Numbers the readings of a table that share their time, by their values, so that the same readings
- * always have the same ordinals.
+ * Numbers readings of a table that have the same time. Their values decide the order, so that the
+ * same readings always get the same ordinals.
  */
 export const ordinalOf = (id: SQL): SQL => sql`(row_number() over (
         partition by ${timeKey}
         order by usage, quality, updated, unreadable, ${id}
       ) - 1)::int as ordinal`;
 
-/** Formats a time of Postgres as texts of `Span` have it. */
+/** Formats a time of Postgres like the texts of `Span`. */
 export const canonical = (time: SQL): SQL =>
   sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/** Whether two readings of one key differ. */
+/** Whether two readings with the same key differ. */
 export const differ = (one: string, other: string): SQL => {
   const of = (reading: string) =>
     `(${reading}.usage, ${reading}.quality, ${reading}.updated, ${reading}.unreadable)`;

@@ -4,8 +4,8 @@ import type { Executor, Warehouse } from '../connection/connect.ts';
 import type { IntervalColumns } from './interval-text.ts';
 
 /**
- * Creates the partitions of the months in which readings start. Plain times begin with their month,
- * so partitions known to exist are not created again.
+ * Creates the partitions of the months in which readings start. The text of a plain time begins
+ * with its month, so months with a known partition are skipped.
  */
 export async function ensureMonths(
   { db, intervalMonths }: Warehouse,
@@ -26,7 +26,7 @@ export async function ensureMonths(
   for (const month of unknown) intervalMonths.add(month);
 }
 
-/** Creates the partitions of the months of the times `start_at` in a table. */
+/** Creates the partitions of the months in which the times `start_at` of a table lie. */
 export async function makeMonths(db: Executor, starts: SQL): Promise<void> {
   const months = db
     .selectDistinct({ month: sql`date_trunc('month', start_at, 'UTC')`.as('month') })

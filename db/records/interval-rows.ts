@@ -4,7 +4,7 @@ import { array } from '../connection/arrays.ts';
 import { ordinalOf, timeKey } from './interval-key.ts';
 import type { IntervalColumns } from './interval-text.ts';
 
-/** Readings whose times Postgres has to parse, and of which several may have the same time. */
+/** A query for readings of which several may have the same time. Postgres parses their times. */
 export const anyReadings = (columns: IntervalColumns): SQL => sql`
       select
         *,
@@ -26,7 +26,7 @@ export const parsed = {
   id: sql`id`.as('id'),
 };
 
-/** Readings as a source of the columns `parsed`. */
+/** A table expression for readings, from which `parsed` computes its columns. */
 export const parsedReadings = (columns: IntervalColumns): SQL => sql`unnest(
             ${array(columns.startAt, 'text')},
             ${array(columns.endAt, 'text')},
@@ -40,7 +40,7 @@ export const parsedReadings = (columns: IntervalColumns): SQL => sql`unnest(
           ) as t (starts, ends, granularity, usage, units, quality, changed, unreadable, id)
           cross join lateral (select metersync.read_time(starts) as start_at) times`;
 
-/** Plain readings, of which no two have the same time. */
+/** A query for plain readings of which no two have the same key. */
 export function distinctReadings(columns: IntervalColumns, seconds: readonly number[]): SQL {
   return sql`
       select

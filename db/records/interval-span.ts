@@ -4,15 +4,20 @@ import type { Executor } from '../connection/connect.ts';
 import { canonical, type Span } from './interval-key.ts';
 import type { IntervalColumns, PlainReadings } from './interval-text.ts';
 
-/** The starts of the readings to compare: those of the readings' own span, and of the gap to the earlier readings. */
+/**
+ * The range of starts in which a write compares rows: the span of its own readings, and the gap
+ * between them and the earlier readings of the walk.
+ */
 export interface Region extends Span {
-  /** A start at the edge of the region that belongs to earlier readings. */
+  /**
+   * The start at the edge of the region that is not part of it, because earlier readings have it.
+   */
   readonly edge: string | null;
-  /** Whether the readings lie among the earlier ones. */
+  /** Whether the readings overlap the span of the earlier readings. */
   readonly overlaps: boolean;
 }
 
-/** The region of a write `after` earlier ones of the same walk. */
+/** The region of a write. `after` is the span of the earlier writes of the same walk. */
 export function regionBetween(own: Span, after: Span | undefined): Region {
   if (after === undefined) return { ...own, edge: null, overlaps: false };
   if (own.first > after.last)
@@ -30,7 +35,7 @@ export const inRegion = (
         and start_at between ${first}::timestamptz and ${last}::timestamptz
         and start_at is distinct from ${edge}::timestamptz`;
 
-/** What two writes of a walk cover together. */
+/** The span that two writes of a walk cover together. */
 export const joined = (own: Span, after: Span | undefined): Span => ({
   first: after === undefined || own.first < after.first ? own.first : after.first,
   last: after === undefined || own.last > after.last ? own.last : after.last,
@@ -48,7 +53,7 @@ export async function spanOf(db: Executor, columns: IntervalColumns): Promise<Sp
   return span as Span;
 }
 
-/** The same for plain readings, without asking Postgres. */
+/** Returns the first and the last start of plain readings, without asking Postgres. */
 export const spanOfPlain = ({ from, to }: PlainReadings): Span => ({
   first: canonicalPlain(from),
   last: canonicalPlain(to),

@@ -1,20 +1,20 @@
 import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
 
 /**
- * Interval readings as columns of the service's own text: one element per reading, all columns of
- * one length.
+ * Interval readings as columns, in the text that the service sent. Each column has one element per
+ * reading.
  */
 export interface IntervalColumns {
   readonly startAt: readonly string[];
   readonly endAt: readonly (string | null)[];
-  /** The length in seconds, if the record says it; otherwise the time from start to end. */
+  /** The length in seconds if the record has it. Otherwise it is the time from start to end. */
   readonly granularitySeconds: readonly (number | null)[];
   /** Exact decimal text. */
   readonly usage: readonly (string | null)[];
   readonly usageUnits: readonly (string | null)[];
   readonly quality: readonly (string | null)[];
   readonly updated: readonly (string | null)[];
-  /** The ids of the records, which distinguish readings of one time. No column stores them. */
+  /** The ids of the records, which distinguish readings of the same time. No column stores them. */
   readonly id: readonly (string | null)[];
   /** The fields that could not be read with their texts, as JSON; absent if all could. */
   readonly unreadable?: readonly (string | null)[] | undefined;
@@ -46,25 +46,25 @@ function ofEach(
 }
 
 /**
- * Readings whose times need no parsing by Postgres: their lengths in seconds, and the span of their
- * starts.
+ * What is known about readings whose times Postgres can cast directly: their lengths in seconds,
+ * and their first and last start.
  */
 export interface PlainReadings {
   readonly seconds: readonly number[];
   readonly from: string;
   readonly to: string;
   /**
-   * Whether each reading starts after the one before, and all have the same length and unit, so that no two
-   * have the same key.
+   * Whether each reading starts after the previous reading and all have the same length and unit.
+   * Then no two readings have the same key.
    */
   readonly distinct: boolean;
 }
 
 /**
- * Checks that all times are plain ISO of one shape, which compare as text and which Postgres casts
- * directly; undefined if not. Times stay text: only the distance of start and end, in whole
- * seconds, is computed here. That needs UTC (`zoneIsUtc`) or a Z. Postgres decides whether a time
- * exists.
+ * Checks that all times are plain ISO times of one shape, which compare as text and which Postgres
+ * casts directly. Returns undefined if they are not. The times stay text. Only the seconds from
+ * start to end are computed here, which requires that the times end in Z or that times without a
+ * zone are in UTC (`zoneIsUtc`). Postgres decides whether a time exists.
  */
 export function plainReadings(
   columns: IntervalColumns,
@@ -98,10 +98,11 @@ export function plainReadings(
 }
 
 /**
- * Finds what of readings cannot be read: of all, as all readings of a meter may be wrong. Times that
- * look plain are not judged unless `strictly`, as nearly all exist. In the columns, values that could not be
- * read are null. `wrong` are the readings without a time or a length, which no row can hold: the reason of each
- * by its place. `right` are the places of the others.
+ * Finds the values of readings that cannot be read. It checks every reading, because all readings
+ * of a meter may be wrong. Whether a plain time exists is checked only with `strictly`, because
+ * nearly all of them do. In `columns`, values that could not be read are null. `wrong` has the
+ * readings that no row can hold, because they have no usable start or length: the reason by the
+ * place of the reading. `right` has the places of the other readings.
  */
 export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictly = false) {
   const supposed = plainReadings(given, zoneIsUtc);
@@ -125,10 +126,13 @@ export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictl
   };
 }
 
-/** Longest text of a value that is kept, in characters. */
+/** Maximum length of the text that is kept of an unreadable value, in characters. */
 const keptMax = 200;
 
-/** Replaces what cannot be read by null; returns the same columns if all can. */
+/**
+ * Replaces values that cannot be read by null, and adds `unreadable` with their texts. Returns the
+ * same object if all values can be read.
+ */
 function readableColumns(columns: IntervalColumns): IntervalColumns {
   const isTime = rememberingTime();
   const isOdd = (at: number): boolean => {
@@ -155,7 +159,10 @@ function readableColumns(columns: IntervalColumns): IntervalColumns {
   return { ...columns, usage, updated, unreadable };
 }
 
-/** Judges a text once for as many readings in a row as have it: most change with their neighbours. */
+/**
+ * Returns a check of times that remembers the last text, because consecutive readings mostly have
+ * the same `updated`.
+ */
 function rememberingTime(): (text: string) => boolean {
   let last = '';
   let isTime = false;
@@ -184,8 +191,8 @@ const sameShape = (text: string, first: string): boolean =>
   plainTime.test(text);
 
 /**
- * Returns a function of the seconds between two times. Most readings begin where the one before ended, so
- * each time is parsed only once.
+ * Returns a function that computes the seconds between two times. It remembers the last end,
+ * because most readings begin where the previous reading ended.
  */
 function distances(first: string): (start: string, end: string) => number {
   const zone = first.endsWith('Z') ? '' : 'Z';

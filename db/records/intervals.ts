@@ -39,33 +39,39 @@ const uniqueViolation = '23505';
 /** How readings are written. */
 export interface WriteIntervals {
   /**
-   * Whether the readings are read because of an event. Then unchanged readings without `updated` also count
-   * as read now, so that an earlier read that is written later replaces none of them.
+   * Whether the readings are read because of an event. Then unchanged readings without `updated`
+   * also count as read now, so that a read that began earlier but is written later does not replace
+   * them.
    */
   readonly confirms?: boolean;
   /** The range that the readings are listed for. */
   readonly range?: ReadRange;
-  /** What earlier writes of the same walk covered. */
+  /** The span that earlier writes of the same walk covered. */
   readonly after?: Span | undefined;
 }
 
 export interface ReadingsWritten extends PageWritten {
-  /** What this and the earlier writes of the walk cover; undefined if no reading could be written. */
+  /**
+   * The span that this write and the earlier writes of the walk cover; undefined if no reading
+   * could be written.
+   */
   readonly span: Span | undefined;
   /**
-   * Whether the listing may contradict the warehouse: the warehouse has a reading among these that is not
-   * listed, or that the service changed later, or these readings lie among the earlier ones. Then only a
-   * comparison with the complete listing can tell which readings have to be removed.
+   * Whether the listing may contradict the warehouse. This is the case if the warehouse has a
+   * reading in the region of the write that is not listed or that has a newer state, or if the
+   * readings overlap the earlier readings of the walk. Then only a comparison with the complete
+   * listing can tell which readings have to be removed.
    */
   readonly inDoubt: boolean;
 }
 
 /**
- * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are compared with
- * existing rows, and only new and changed readings are written. With the same `updated`, and over a state
- * from the future, the read that began later wins. A value that cannot be read is NULL, and `unreadable` has
- * its text. A reading without a usable start or length goes to `metersync.rejected_records`. Nothing is
- * removed here: see `removeAbsentReadings`.
+ * Writes readings of one meter. If the warehouse has no readings in their region, plain readings
+ * are inserted with COPY. Other readings are compared with the existing rows, and only new and
+ * changed readings are written. If two states have the same `updated`, or the stored state is dated
+ * in the future, the read that began later wins. A value that cannot be read is NULL, and
+ * `unreadable` has its text. A reading without a usable start or length goes to
+ * `metersync.rejected_records`. Nothing is removed here: see `removeAbsentReadings`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -79,7 +85,7 @@ export async function writeIntervals(
   try {
     return await writeRead(warehouse, meterId, readAt, columns, how, false).catch(
       (error: unknown) => {
-        // A plain time that does not exist.
+        // Postgres refused a value, perhaps a plain time that does not exist.
         if (!isRefusal(error)) throw error;
         return writeRead(warehouse, meterId, readAt, columns, how, true);
       },
@@ -90,8 +96,8 @@ export async function writeIntervals(
 }
 
 /**
- * Writes the readings that can be read. Readings that pass the check and that Postgres still refuses are
- * stored separately.
+ * Writes the readings that can be read. If Postgres refuses a reading that passed the check, the
+ * reading is stored separately with `strictly`; without it, the error is thrown.
  */
 async function writeRead(
   warehouse: Warehouse,
@@ -115,7 +121,7 @@ async function writeRead(
     const part = { meterId, readAt, columns: some, plain: ofPart, region, range, confirms };
     const { doubtful, ...written } = await copyOrMerge(warehouse, part).catch((error: unknown) => {
       if (!hasNoPartition(error)) throw error;
-      // Someone dropped the partition of a month noted as existing.
+      // The partition of a month that was known to exist has been dropped.
       warehouse.intervalMonths.clear();
       return copyOrMerge(warehouse, part);
     });
@@ -133,7 +139,7 @@ async function writeRead(
   return { ...written.reduce(sum, rejected), span, inDoubt };
 }
 
-/** Copies readings into their region if it is empty, or compares them with its rows. */
+/** Copies readings into their region if it is empty; otherwise merges them with its rows. */
 async function copyOrMerge(warehouse: Warehouse, part: ReadingsToWrite): Promise<ReadingsMerged> {
   const { meterId, columns, plain, region } = part;
   if (plain?.distinct === true && columns.unreadable === undefined) {
@@ -153,7 +159,10 @@ const copyStatement = new PgDialect().sqlToQuery(
   sql`copy ${intervals} (${columnNames(columnsCopied)}) from stdin`,
 ).sql;
 
-/** Copies readings into an empty region; returns false if it is not empty any more. */
+/**
+ * Copies readings into an empty region. Returns false if somebody else wrote the same readings
+ * meanwhile.
+ */
 async function copy(
   warehouse: Warehouse,
   { meterId, readAt, columns }: ReadingsToWrite,
@@ -176,8 +185,8 @@ async function copy(
 }
 
 /**
- * Whether the warehouse has readings that start within a range, but not within what its listing
- * covered, and that no later read brought.
+ * Whether the warehouse has readings that start within a range but outside the span that its
+ * listing covered. Readings that a later read wrote do not count.
  */
 export async function hasReadingsOutside(
   db: Executor,

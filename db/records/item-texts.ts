@@ -2,9 +2,9 @@ import { JsonTokens } from '../../contract/json.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * Cuts out the exact text of each record of a page, in order. Postgres cannot: to find a key it
- * reads every escape before it. An escape that it cannot hold (NUL, a lone surrogate) makes the
- * whole page unreadable. The body must be valid JSON.
+ * Cuts out the exact text of each record of a page, in order. Postgres cannot do this: to find a
+ * key, it reads every escape before the key, and an escape that it cannot hold (NUL, a lone
+ * surrogate) makes the whole page unreadable. The body must be valid JSON.
  */
 export function itemTexts({
   body,
@@ -23,7 +23,7 @@ export function itemTexts({
     const { kind, depth } = tokens;
     if (kind === 'name' && depth === pageDepth && itemsKey) {
       isItems = tokens.name === itemsKey;
-      // As in JSON.parse, the last of several members of one name counts.
+      // As in JSON.parse, the last of several members with the same name counts.
       if (isItems) texts.length = ofEarlierPages;
     }
     if (kind === 'close' && depth < pageDepth) ofEarlierPages = texts.length;
@@ -34,7 +34,7 @@ export function itemTexts({
   return texts;
 }
 
-/** Builds the page with only these records, and their digests. */
+/** Builds a page that has only these records, with their digests. */
 export const pageOfTexts = (
   page: RecordPage,
   texts: readonly string[],

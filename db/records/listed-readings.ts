@@ -34,7 +34,10 @@ import type { WrittenRows } from './page.ts';
 import { refusalsOf } from './rejected-readings.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 
-/** The readings that passes over a listing showed, until the transaction ends. */
+/**
+ * The temporary table of the readings that passes over a listing showed. It exists until the
+ * transaction ends.
+ */
 const listedReadings = pgTable(
   'listed_readings',
   {
@@ -53,16 +56,20 @@ const listedReadings = pgTable(
 const isOf = (pass: number): SQL => eq(listedReadings.pass, pass);
 
 /**
- * Makes a table for the readings that passes over a listing of one meter show. They are collected in
- * Postgres, so that memory stays flat for any number.
+ * Creates the table for the readings that passes over a listing of one meter show. They are
+ * collected in Postgres, so that the process needs the same memory for any number of readings.
  */
 export async function makeListedReadings(tx: Executor): Promise<void> {
-  // The transaction waits for the service, longer than a server may allow others to stay idle.
+  // The transaction waits for the service, perhaps longer than the server lets transactions stay
+  // idle.
   await setLocal(tx, { idle_in_transaction_session_timeout: '0' });
   await createTempTable(tx, listedReadings);
 }
 
-/** Adds the readings of a page to a pass, except those that Postgres refuses, which it returns. */
+/**
+ * Adds the readings of a page to a pass. Returns the readings that no row can hold or that Postgres
+ * refuses.
+ */
 export async function addListedReadings(
   tx: Transaction,
   { zoneIsUtc }: Pick<Warehouse, 'zoneIsUtc'>,
@@ -90,12 +97,15 @@ export async function addListedReadings(
   return refusalsOf(meterId, given, refused);
 }
 
-/** Deletes the passes before the given one. */
+/** Deletes the readings of the passes before the given pass. */
 export async function deletePassesBefore(tx: Executor, pass: number): Promise<void> {
   await tx.delete(listedReadings).where(lt(listedReadings.pass, pass));
 }
 
-/** Whether a pass showed the same record twice: then its pages shifted, and it may lack another. */
+/**
+ * Whether a pass showed the same record twice. Then its pages shifted while they were read, and the
+ * pass may lack another record.
+ */
 export async function showsTwice(tx: Executor, pass: number): Promise<boolean> {
   const { id } = listedReadings;
   const [shown] = await tx
@@ -105,7 +115,7 @@ export async function showsTwice(tx: Executor, pass: number): Promise<boolean> {
   return shown !== undefined && shown.records > shown.distinct;
 }
 
-/** Whether a later pass showed every reading that an earlier one showed. */
+/** Whether a later pass showed every reading that an earlier pass showed. */
 export async function showsAllOf(tx: Executor, later: number, earlier: number): Promise<boolean> {
   const { pass: _, ...columns } = getTableColumns(listedReadings);
   const shown = (pass: number) => tx.select(columns).from(listedReadings).where(isOf(pass));
@@ -113,7 +123,7 @@ export async function showsAllOf(tx: Executor, later: number, earlier: number): 
   return lacking.length === 0;
 }
 
-/** The readings of a pass, as rows with the key of a reading. */
+/** A query for the readings of a pass with their ordinals. */
 export const readingsOfPass = (pass: number): SQL => sql`
       select
         ${timeKey},
@@ -126,8 +136,8 @@ export const readingsOfPass = (pass: number): SQL => sql`
       where pass = ${pass}`;
 
 /**
- * Writes the readings of a proved pass that the warehouse lacks or has otherwise, whatever their
- * `updated` says. A reading that a later read brought stays.
+ * Writes the readings of a proved pass that the warehouse lacks or has with other values,
+ * regardless of their `updated`. A reading that a later read wrote is not changed.
  */
 export async function writeListed(
   tx: Executor,
@@ -136,7 +146,7 @@ export async function writeListed(
   const { startAt, granularitySeconds, usageUnits, ordinal, syncedAt } = intervals;
   const starts = () =>
     tx.select({ startAt: listedReadings.startAt }).from(listedReadings).where(isOf(pass));
-  // A statement does not see partitions that it makes.
+  // A statement does not see partitions that it creates itself.
   await makeMonths(tx, sql`${starts()} starts`);
   const listed = sql`(${readingsOfPass(pass)}) listed`;
   const inserted = await tx
@@ -185,7 +195,10 @@ export async function writeListed(
   return { inserted: inserted.rowCount ?? 0, changed: changed.rowCount ?? 0 };
 }
 
-/** Widens a range to the end of the readings that start in it: the service may leave out one that ends later. */
+/**
+ * Widens a range to the last end of the readings that start in it, because the service may leave
+ * out a reading that ends after the range.
+ */
 export async function widened<R extends ReadRange & { readonly meterId: string }>(
   db: Executor,
   range: R,
@@ -213,7 +226,7 @@ export interface ListedRange {
   readonly pass: number;
 }
 
-/** Counts the readings that a pass showed of a range, and their values that no column holds. */
+/** Counts the readings of a range that a pass showed, and their values that could not be read. */
 export async function countListed(
   tx: Executor,
   { range, pass }: Omit<ListedRange, 'meterId'>,

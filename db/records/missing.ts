@@ -7,8 +7,9 @@ import { journal } from '../schema/metersync.ts';
 import type { Cte } from './page.ts';
 
 /**
- * Steps that find records read in a state as new as their missing events name, and make these events
- * pending again: `requeued (record_id)`. The records then have to become stale again.
+ * Steps of a statement that make missing events pending again if their records were now read in the
+ * state that the event named, or in a newer state. The last step, `requeued (record_id)`, has these
+ * records, which the caller has to make stale again.
  */
 export const requeueMissing = (
   resource: 'documents' | 'connections',

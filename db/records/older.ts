@@ -8,10 +8,10 @@ import { itemList, type RecordPage } from './page.ts';
 import { idOfRecord } from './upsert.ts';
 
 /**
- * Counts the records of a page whose rows have a newer state that a read found some time before this one. The
- * service has gone back, perhaps because it was restored from a backup. A state from an event does not count,
- * because the service may not show it yet. Neither does a state that was just read, because a listing may lag
- * behind.
+ * Counts the records of a page whose rows have a newer state that was read some time before this
+ * page. If there are any, the service has gone back to older states, perhaps because it was
+ * restored from a backup. A state from an event does not count, because the service may not show it
+ * yet. Neither does a state that was just read, because a listing may lag behind.
  */
 export async function countOlder(
   db: Executor,

@@ -5,20 +5,23 @@ import { alsoListed } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
 
 /**
- * Decides the one owner of a record, independent of which listings contain it and of the order of reads. It
- * is the company that the record names; for usage, the company of its document. Otherwise it is the company
- * that lists the record, or the one with the least id of several. Other companies that list it are in
- * `metersync.also_listed`, and the record is absent only if none of them lists it. Sites are listed by the
- * records of companies.
+ * Decides which company owns a record, independently of the order of reads. The owner is the
+ * company that the record names; for usage, the company of its document. If neither is known, the
+ * owner is the company that lists the record, or the company with the least id if several list it.
+ * Other companies that list the record are in `metersync.also_listed`, and the record is absent
+ * only if none of them lists it. Sites are listed by the records of companies.
  */
 
-/** Whether a row, given by its alias, names its owner. */
+/** Whether the record of a row names its owner. `held` is the alias of the row. */
 export const saysOwner = (resource: RecordResource, held: SQL): SQL => {
   const named = sql`${companyNamed(sql`${held}.raw`)} is not null`;
   return resource === 'usageData' ? sql`(${held}.document_id is not null or ${named})` : named;
 };
 
-/** The owner of a site that the record of `owner` names and another company owns. */
+/**
+ * The owner of a site that the record of the company `owner` contains. The current owner `held`
+ * keeps the site if its id is less and its own record contains the site, too.
+ */
 export const ownerOfSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`case
         when ${held} < ${owner}
           and exists (
@@ -34,7 +37,7 @@ export const ownerOfSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`case
         else ${owner}
       end`;
 
-/** The owner of a record `r` that `owner` lists, with its row `row`. */
+/** The owner of a record `r` that the company `owner` lists. `row` is the row of the record. */
 export const ownerOf = (resource: RecordResource): SQL => {
   if (resource === 'sites') return ownerOfSite(sql`${row.id}`, sql`${row.companyId}`, sql`owner`);
   const ofDocument = sql`(
@@ -50,7 +53,7 @@ export const ownerOf = (resource: RecordResource): SQL => {
     )`;
 };
 
-/** Whether a company that is not the owner is noted as listing the record of a `row`. */
+/** Whether `metersync.also_listed` notes that a company lists the record of a `row`. */
 export const isAlsoListed = (resource: RecordResource, companyId: SQL): SQL => sql`exists (
       select
       from ${alsoListed} other
@@ -60,7 +63,10 @@ export const isAlsoListed = (resource: RecordResource, companyId: SQL): SQL => s
       offset 0
     )`;
 
-/** Live companies that also list the record of a `row`, as a table `other (company_id)`. */
+/**
+ * A `from` clause for the live companies that list the record of a `row` without owning it, as
+ * `other (company_id)`.
+ */
 export const alsoListing = (resource: RecordResource): SQL => sql`
         from (
             select ${alsoListed.companyId}

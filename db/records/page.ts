@@ -7,35 +7,39 @@ import { array } from '../connection/arrays.ts';
  */
 export interface RecordPage {
   readonly body: string;
-  /**
-   * Key of the items in the envelope; null when the body is a bare array, '' when it is one record.
-   */
+  /** Key of the items in the envelope; null if the body is a bare array, '' if it is one record. */
   readonly itemsKey: string | null;
   /** Set if `body` is an array of several bodies, each with its own items. */
   readonly joined?: boolean;
   /** The company whose listing the page belongs to, if any. */
   readonly companyId: string | null;
   /**
-   * Set when the records were requested by their ids: `companyId` is then the company that asked.
+   * Set if the records were requested by their ids. `companyId` is then the company for which they
+   * were requested.
    */
   readonly byId?: boolean | undefined;
   readonly apiVersion: string;
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
   /**
-   * For documents: which of them get the usage of their records written with them. `corrected` (the default):
-   * existing documents that changed. `all`: new documents, too. `alone`: all, because usage has no other
-   * source. `none`: usage rows of the endpoint are written in the same transaction.
+   * For documents: whose usage is written from the record of the document. `corrected` (the
+   * default): usage of existing documents that changed. `all`: usage of new documents, too.
+   * `alone`: usage of all documents in any case, because usage has no other source. `none`: no
+   * usage, because the same transaction writes the rows of the usage endpoint.
    */
   readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
   /**
-   * Whether the records are read because of events. Then an unchanged record counts as read now. An
-   * earlier read with another state of the same `updated`, written later, does not replace it.
+   * Whether the records are read because of events. Then an unchanged record counts as read now. A
+   * read that began earlier but is written later, with another state of the same `updated`, does
+   * not replace it.
    */
   readonly confirms?: boolean;
-  /** For companies: whether to skip companies without a row. A backfill's list adds them, and reads them next. */
+  /**
+   * For companies: whether to skip companies without a row. When a backfill reads the list, it
+   * inserts such companies and reads their records next.
+   */
   readonly existingOnly?: boolean | undefined;
-  /** For usage data: the document of each row, by the row's id, when the row does not name it. */
+  /** For usage data: the document of each row, by the row's id, if the row does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
   /** Digests of the items in hex, in their order: see unchanged.ts. */
   readonly digests?: readonly string[] | undefined;
@@ -48,7 +52,7 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-/** A step `name as (…)` of a statement, or several. */
+/** One or more steps `name as (…)` of a statement. */
 export type Cte = SQL;
 
 /**

@@ -3,7 +3,7 @@ import type { IntervalColumns } from './interval-text.ts';
 import { type RejectedRecord, readingOf, rejectRecords } from './rejected-records.ts';
 import { nothingWritten, type PageWritten } from './write-page.ts';
 
-/** The refusals of readings, each by its place and with the reason. */
+/** Builds the refused records of readings. `wrong` has the reason of each by its place. */
 export const refusalsOf = (
   meterId: string,
   columns: IntervalColumns,

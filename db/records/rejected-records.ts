@@ -14,21 +14,28 @@ export interface RejectedRecord {
   readonly error: string;
 }
 
-/** Shortens a text to what is kept, in characters that Postgres can hold. */
+/**
+ * Shortens a text to the length that is kept, and replaces characters that Postgres cannot hold.
+ */
 const printable = (text: string, length = 200): string =>
   text.replaceAll('\0', '\\0').toWellFormed().slice(0, length);
 
-/** Longest reason, in characters: it may quote the record. */
+/** Maximum length of a reason, in characters. A reason may quote the record. */
 const reasonMax = 1_000;
 
-/** The id of a refused record, as events and tables have it. */
+/** The id of a refused record, spelled as in events and tables. */
 export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(id);
 
-/** The id under which a record is refused: without one, the digest of its text. */
+/**
+ * The id under which a refused record is stored. A record without an id has the digest of its text.
+ */
 export const refusedAs = ({ id, text }: Pick<RejectedRecord, 'id' | 'text'>): string =>
   id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
 
-/** Stores refused records as the service sent them, with the reasons; of several with one id, the last. */
+/**
+ * Stores refused records as the service sent them, with the reasons. Of several records with the
+ * same id, the last is stored.
+ */
 export async function rejectRecords(
   db: Executor,
   rejected: readonly RejectedRecord[],
@@ -68,12 +75,12 @@ export async function rejectRecords(
     });
 }
 
-/** The id of a refused reading: its meter and start, as readings have no usable id. */
+/** The id of a refused reading: its meter and start, because readings have no usable id. */
 export const readingOf = (meterId: string, start: string): string => `${meterId}@${start}`;
 
 /**
- * Deletes refused readings of a meter after a range or the whole meter was read again. Readings that are
- * still refused have been stored again.
+ * Deletes refused readings of a meter after a range or the whole meter was read again. Readings
+ * that are still refused have been stored again with a later time, and stay.
  */
 export async function clearRejectedReadings(
   db: Executor,
@@ -87,10 +94,10 @@ export async function clearRejectedReadings(
   const prefix = readingOf(printable(meterId), '');
   const { resource, recordId, rejectedAt } = rejectedRecords;
   const day = sql`substr(${recordId}, ${prefix.length + 1}::int, 10)`;
-  // The index serves a prefix only if the plan knows it.
+  // The index serves a prefix only if the planner knows the prefix.
   await db.delete(rejectedRecords).where(
     and(
-      // Not a parameter: the plan for any value would read the whole table.
+      // A literal, because a plan for any value would read the whole table.
       sql`${resource} = 'intervals'`,
       sql`starts_with(${recordId}, ${prefix})`,
       lt(rejectedAt, readAt),

@@ -56,7 +56,7 @@ export async function clearVersions(
   });
 }
 
-/** Notes that a company changes: of connections no trigger does. */
+/** Notes that records of a company change, because no trigger does so for connections. */
 export async function noteRepair(db: Executor, companyId: string): Promise<void> {
   await db.insert(companyChanges).values({ companyId });
 }

@@ -52,20 +52,27 @@ export const sitesOfCompanies = sql`site as (
       and metersync.uuid_of(s.r ->> 'id') is not null
   )`;
 
-/** When all usage of a new document was read: it has no usage but what its record lists. */
+/**
+ * When all usage of a new document was read. A new document has only the usage that its record
+ * lists, so the time is known if the record lists it and the usage is written.
+ */
 const readWith = ({ usage, readAt }: RecordPage): SQL =>
   usage === 'all' || usage === 'alone'
     ? sql`case when ${listsUsage(sql`r`)} then ${readAt}::timestamptz end`
     : sql`null::timestamptz`;
 
-/** Whether a record lists its usage, each row with an id. Rows whose id is not a UUID are left out. */
+/**
+ * Whether a record lists its usage, each row with an id. Rows whose id is not a UUID are not
+ * written.
+ */
 export const listsUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
           and not ${record} @? '$.usageData[*]
             ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
 
 /**
- * The rows of a page of usage as a step `reported (r, place, owner, digest, document_id)`. A row that names no
- * document belongs to the document of its listing, or else to the document of the existing row.
+ * The rows of a page of usage as a step `reported (r, place, owner, digest, document_id)`. A row
+ * that names no document belongs to the document in `documentOf`, or otherwise to the document of
+ * the existing row.
  */
 export function reportedUsage(page: RecordPage): SQL {
   const listedFor = JSON.stringify(page.documentOf ?? {});
@@ -86,9 +93,10 @@ export function reportedUsage(page: RecordPage): SQL {
 }
 
 /**
- * Usage rows of a step `reported`. A row is live only if its document is. A row that was read before its
- * document was deleted and is written after that is not restored. Neither is a row that was read before a
- * later read listed all usage of the document, unless the row is newer.
+ * How the usage rows of a step `reported` become rows. Usage of a document that an event deleted is
+ * skipped, so that a page that was read before the deletion does not restore it. A row is also
+ * skipped if all usage of its document was read later than this page, unless the row is newer than
+ * the stored row.
  */
 export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
   items: reported,

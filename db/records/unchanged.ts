@@ -3,15 +3,16 @@ import { type RecordResource, resources } from '../resources.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * The version of resources.ts that wrote a row. Increase it when a record decodes to other values,
- * so that every record is written again.
+ * The version of the decoding in resources.ts. Increase it if records decode to other values than
+ * before, so that every record is written again.
  */
 const decoding = 3;
 
 /**
- * Returns digests of a page's records in hex: of their text and of everything else that decides their rows.
- * The company that lists them is left out, because several may list them. Undefined if no company lists them,
- * or if the table keeps no digests, which only large tables do.
+ * Returns digests of a page's records in hex: of their text and of everything else that decides
+ * their rows. The company that lists them is left out, because several may list them. Returns
+ * undefined if no company lists them, or if the table keeps no digests: only large tables keep
+ * them.
  */
 export function digestsOf(
   resource: RecordResource,

@@ -4,8 +4,9 @@ import type { RecordResource } from '../resources.ts';
 import { moveUsage } from './usage-data.ts';
 
 /**
- * Removes notes of records of other owners that a company no longer lists. Records that it owned only by
- * listing them go to the next company that lists them, documents with their usage.
+ * Deletes the notes that a company lists records of other owners if it no longer lists them.
+ * Records that it owned only because it listed them go to the next company that lists them. The
+ * usage of documents goes with them.
  */
 export async function unlistRecords(
   tx: Executor,

@@ -1,19 +1,20 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { RecordColumn, Resource, TypedField } from '../resources.ts';
 
-/** Longest text of a field that is kept, in characters: `raw` has all of it. */
+/** Maximum length of the text that is kept of a field, in characters. `raw` has the whole text. */
 const keptMax = 200;
 
-/** A typed field, with the column that holds its value, if one does. */
+/** A typed field, and the column that holds its value if there is one. */
 interface Field extends TypedField {
   readonly held?: SQL | undefined;
-  /** Whether the column may also hold another value: an owner, or what events and rows have. */
+  /** Whether the column may hold a value from elsewhere, such as the owner or the existing row. */
   readonly isShared?: boolean;
 }
 
 /**
- * The fields of a record `r` that could not be read, each with its text, as one value; NULL for
- * none. `held` is a column of the record as it was read, which saves a second parsing.
+ * The fields of a record `r` that could not be read, with their texts, as one JSON object; NULL if
+ * there are none. `held` returns the column that has the parsed value of a field, which saves
+ * parsing it again.
  */
 export function unreadableOf(
   { parts }: Pick<Resource, 'parts'>,
@@ -42,7 +43,7 @@ export function unreadableOf(
 const kept = ({ sent }: Field): SQL =>
   sql`nullif(left(btrim(${sent}, ${sql.raw(`e' \\t\\n\\v\\f\\r'`)}), ${sql.raw(String(keptMax))}), '')`;
 
-/** Whether a field contains something that is not a value; the cheapest conditions first. */
+/** Whether a field contains text that is not a value. The cheapest conditions come first. */
 function isWrong({ sent, value, held, isShared }: Field): SQL {
   if (held === undefined) return sql`${sent} <> '' and ${value} is null`;
   if (!isShared) return sql`${held} is null and ${sent} <> ''`;

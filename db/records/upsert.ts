@@ -17,8 +17,9 @@ const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n 
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
 
 /**
- * The value of a column after a record is written, or an event is applied. A record or an event that names no
- * owner keeps the owner of a row that was read: see `noteListed`.
+ * The value of a column after a record is written, or an event is applied. A row that was read
+ * keeps its owner if the record to write names none or, when an event is applied, if the row's own
+ * record names none: see `noteListed`.
  */
 const nextOf =
   ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource, by: 'record' | 'event') =>
@@ -45,7 +46,10 @@ const setting = (column: PgColumn, value: SQL): SQL =>
 
 /** Records to write as rows. */
 export interface UpsertSource {
-  /** Steps of a statement; the last is a table `item (r, place, owner, digest)`. */
+  /**
+   * Steps of a statement. The last one is a table `item (r, place, owner, digest)`, or the table
+   * that `from` reads.
+   */
   readonly items: SQL;
   readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms'>;
   /** Replaces `item` as the source of rows. */
@@ -54,15 +58,18 @@ export interface UpsertSource {
   readonly instead?: ReadonlyMap<PgColumn, SQL>;
   /** Values for new rows only; an existing row keeps its own. */
   readonly begins?: ReadonlyMap<PgColumn, SQL>;
-  /** Whether to keep a row whose columns are all equal although its record differs elsewhere. */
+  /**
+   * Whether a row whose columns are all equal is not written, although its record differs in other
+   * fields.
+   */
   readonly columnsAlone?: boolean;
 }
 
 /**
- * Writes records as rows, as two steps of a statement. `incoming` has one record per id. `written
- * (id, inserted, own)` has the rows inserted or changed, and whether the page's company owns them.
- * Of two records of one id the newer wins; at the same `updated`, the later one of the page. A row
- * that is read again lives.
+ * Builds two steps of a statement that write records as rows. `incoming` has one record per id.
+ * `written (id, inserted, own)` has the rows that were inserted or changed, and whether the page's
+ * company owns them. Of two records with the same id the newer wins; at the same `updated`, the
+ * record that comes later in the page. A tombstoned row that is read again is restored.
  */
 export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
@@ -112,8 +119,8 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
 }
 
 /**
- * The values of a record's columns. A record that is read has one `updated`: that of the row is also that of
- * `raw`.
+ * The values of a record's columns. `rawUpdated` is left out, because for a record that was read it
+ * equals `updated`.
  */
 const valuesOf = (
   { table, columns }: Resource,
@@ -125,7 +132,7 @@ const valuesOf = (
       .map(({ column, of }) => named(instead.get(column) ?? of, column)),
   );
 
-/** What a record sets in an existing row. */
+/** The assignments by which a record changes an existing row. */
 function settingsOf(resource: Resource): SQL {
   const { table, columns } = resource;
   const next = nextOf(resource, 'record');
@@ -144,7 +151,7 @@ function settingsOf(resource: Resource): SQL {
   ]);
 }
 
-/** Whether a written row is owned by the company that lists its record, if one does. */
+/** Whether the company that lists the record owns the written row; true if no company lists it. */
 const isOwn = ({ name }: Resource, { companyId }: Pick<RecordPage, 'companyId'>): SQL =>
   isListedByCompany(name) && companyId !== null
     ? sql`held.company_id is not distinct from ${companyId}::uuid`
@@ -157,9 +164,10 @@ export const idOfRecord = ({ table }: Resource): SQL =>
   );
 
 /**
- * A newer state wins. At the same or without `updated`, the read that began later wins, and a read
- * wins over an event. So it does over a state from the future: the service's clock was wrong. An
- * inferred tombstone yields to any read.
+ * Whether a record replaces the state of its row. A newer state wins. At the same `updated`, or if
+ * the record has none, the read that began later wins, and a read wins over an event. The read that
+ * began later also wins over a state from the future, because the service's clock was wrong then.
+ * An inferred tombstone yields to any read.
  */
 function isNewer({ table }: Resource): SQL {
   const { updated, rawUpdated, raw, syncedAt, deletedReason } = table;
@@ -182,9 +190,10 @@ function isNewer({ table }: Resource): SQL {
 }
 
 /**
- * The row lives, or its tombstone yields: an event's to a newer state only, an inferred one to a
- * later read. Absence from the listing of one company says nothing about a record that moved to
- * another; usage moves, and comes back, with its document.
+ * Whether the row is live or its tombstone yields. The tombstone of an event yields only to a newer
+ * state, and an inferred tombstone to a later read. If a record was absent from the listing of one
+ * company and is now read for another company, it has moved, and its tombstone yields to any read.
+ * Usage is excepted, because it moves and is restored with its document.
  */
 function yields({ name, table }: Resource): SQL {
   const { companyId, updated, deletedAt, deletedReason, syncedAt } = table;
@@ -204,8 +213,8 @@ function yields({ name, table }: Resource): SQL {
 }
 
 /**
- * Whether anything changed. A record spelled in another way counts: its digest saves the next
- * write.
+ * Whether anything changed. A record in another spelling counts as changed, because its new digest
+ * saves the next write.
  */
 function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQL {
   const { table, columns } = resource;
@@ -222,8 +231,8 @@ function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQ
 }
 
 /**
- * Whether events wait for the record, and it is read because of them: the row then counts as read
- * now.
+ * Whether events wait for the record and it is read because of them. Its row is then written even
+ * if nothing changed, so that it counts as read now.
  */
 const isAwaited = (
   { eventKind, table }: Resource,
@@ -232,11 +241,12 @@ const isAwaited = (
   confirms && eventKind !== null ? isStale(eventKind, sql`${held(table.id)}::text`) : sql`false`;
 
 /**
- * Writes events as rows, as steps of a statement: the newer `updated` wins. A tie of events is
- * decided by their fields, independent of order. Against a read state an event's tie never wins,
- * unless it deletes. A tombstone yields only to a newer state. `events` is a step `item (r, owner,
- * record_id, deleted_at)`; `deleted_at` is when an event that deletes its record came (service.md 2.5). A
- * record never read gets a tombstone too, so that no late event or page revives it.
+ * Builds the steps of a statement that write events as rows. The newer `updated` wins. If two
+ * events have the same `updated`, their fields decide, whichever comes first. An event does not
+ * replace a state with the same `updated` that was read, unless the event deletes the record. A
+ * tombstone yields only to a newer state. `events` is a step `item (r, owner, record_id,
+ * deleted_at)`; `deleted_at` is when an event that deletes its record came (service.md 2.5). A
+ * record that was never read gets a tombstone, too, so that no late event or page restores it.
  */
 export const upsertEvents = (resource: Resource, events: SQL): SQL =>
   sql`${events}, ${fixed(`events of ${resource.name}`, () => eventsAsRows(resource))}`;

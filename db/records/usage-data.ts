@@ -4,7 +4,7 @@ import type { Executor } from '../connection/connect.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import type { Cte } from './page.ts';
 
-/** Locks documents, in order, against others that write their usage. */
+/** Locks documents in the order of their ids, so that nobody else writes their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
   await tx
     .select({ id: documents.id })
@@ -14,7 +14,7 @@ export async function holdDocuments(tx: Executor, documentIds: readonly string[]
     .for('no key update');
 }
 
-/** What is retired, with expressions for the arrays of ids. */
+/** Which usage is tombstoned. `documents` and `seen` are expressions for arrays of ids. */
 interface Retiring {
   readonly documents: SQL;
   readonly seen: SQL;
@@ -24,9 +24,13 @@ interface Retiring {
   readonly unless?: SQL;
 }
 
-/** Steps that tombstone usage rows that their documents' listings no longer contain: `retired (id)`. */
+/**
+ * Steps of a statement that tombstone the usage rows that the listings of their documents no longer
+ * contain. The last step is `retired (id)`.
+ */
 export function retiringUsage({ documents: of, seen, readAt, also, unless }: Retiring): Cte {
-  // Deleted as of that read: a row that a later read lists lives, whenever this one is written.
+  // The rows are deleted as of the read. A row that a later read lists is therefore live, whichever
+  // of the two reads is written first.
   return sql`covered as (
       update ${documents} set usage_read_at = ${readAt}::timestamptz
       where id = any(${of})
@@ -46,13 +50,13 @@ export function retiringUsage({ documents: of, seen, readAt, also, unless }: Ret
     )`;
 }
 
-/** A document, and when it had been tombstoned; null if it lived. */
+/** A document, and when it had been tombstoned; null if it was live. */
 interface Revived {
   readonly id: string;
   readonly tombstoned: string | null;
 }
 
-/** Revives the usage that was tombstoned with documents which a read revived. */
+/** Restores the usage that was tombstoned together with documents that a read has restored. */
 export async function reviveUsage(tx: Executor, documents: readonly Revived[]): Promise<void> {
   const revived = documents.filter(({ tombstoned }) => tombstoned !== null);
   if (revived.length === 0) return;
@@ -95,7 +99,7 @@ export const ownerOfUsage = sql`(
       where ${documents.id} = ${usageData.documentId}
     )`;
 
-/** The ids of usage rows whose owner is not the owner of their document, of these documents. */
+/** The ids of the usage rows of these documents whose owner is not the owner of the document. */
 export const usageElsewhere = (documentIds: readonly string[]): SQL => sql`array(
       select theirs.id
       from unnest(${array([...documentIds].sort(), 'uuid')}) as asked (id)

@@ -30,7 +30,10 @@ export interface PageWrittenAt extends PageWritten {
   readonly now?: string | undefined;
 }
 
-/** A record of a page: its id or null, its text, and the digest of that if its row keeps one. */
+/**
+ * A record of a page: its id or null, its text, and the digest of the text if the table keeps
+ * digests.
+ */
 interface PageRecord {
   readonly id: string | null;
   readonly text: string;
@@ -40,11 +43,12 @@ interface PageRecord {
 type Ids = readonly (string | null)[];
 
 /**
- * Writes a page in one transaction, or as part of the given one; as `sites`, the sites that a page of companies
- * embeds. Unchanged records are left out before any parsing. If Postgres refuses a record, the page is split to
- * find it. The record goes to `metersync.rejected_records` with its text until a later read succeeds, the others
- * are written, and the page is noted after them. `ids` are the ids of the page's items, in order, null for items
- * without one.
+ * Writes a page in one transaction, or as part of the given transaction. For `sites`, the page is a
+ * page of companies, and the sites in their records are written. Unchanged records are left out
+ * before Postgres parses anything. If Postgres refuses a record, the page is split to find it. The
+ * record is kept in `metersync.rejected_records` with its text until a later read succeeds. The
+ * other records are written, and the page is noted after them. `ids` are the ids of the page's
+ * items, in order, null for items without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -102,8 +106,8 @@ async function changedRecords(
 }
 
 /**
- * Builds the page with these of its records, of which there are `all`. If these are all, the page keeps its own
- * text, unless that joins several, which costs Postgres a copy.
+ * Builds a page that has only these of the `all` records. If no record is left out, the page keeps
+ * its own text, unless the text joins several pages, which would cost Postgres a copy.
  */
 function pageOf(
   page: RecordPage,
@@ -118,7 +122,9 @@ function pageOf(
   return pageOfTexts({ ...page, noted }, texts, digests);
 }
 
-/** Writes a page of changed records, and notes who else lists them. */
+/**
+ * Writes a page of changed records, and notes which of them the company lists without owning them.
+ */
 async function writeChanged(
   tx: Transaction,
   resource: RecordResource,
@@ -133,7 +139,8 @@ async function writeChanged(
     const taken = await noteListed(tx, resource, companyId, ids);
     if (resource === 'documents') await moveUsage(tx, taken);
   }
-  // Records that differ from their rows, and did not replace them: there are few, if any.
+  // The number of records that differ from their rows and did not replace them. There are few, if
+  // any.
   const kept = ids.length - rows.length;
   const listed = page.digests !== undefined && !byId && page.confirms !== true;
   const older = kept > 0 && listed ? await countOlder(tx, resource, page) : 0;
@@ -164,7 +171,7 @@ export async function writeRows(
   return rows;
 }
 
-/** Runs the step of a page that no statement with its records has run. */
+/** Runs the `noted` step of a page if no statement that writes its records has run it. */
 async function noteAlone(
   db: Database | Transaction,
   written: PageWritten,
@@ -175,7 +182,7 @@ async function noteAlone(
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
 
-/** Counts the records of a listing that a read found as their rows have them. */
+/** Counts the records of a listing that were equal to their rows when they were read. */
 export const unchangedOf = (
   distinct: number,
   { inserted, changed, rejected }: PageWritten,
