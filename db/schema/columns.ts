@@ -21,5 +21,8 @@ export const synced = () => ({
   deletedReason: text('deleted_reason', { enum: deletedReasons }),
 });
 
-/** The fields of a record that no column could be filled from, each with its text; NULL if there are none. */
+/**
+ * The fields of a record whose values no column could hold, each with its text; NULL if there are
+ * none.
+ */
 export const unreadable = () => jsonb('unreadable');
