@@ -8,11 +8,11 @@ import type { Executor } from './connect.ts';
  * a table that is stronger than for reading needs the right to write to it.
  */
 const tables = {
-  /** Looks of each minute. */
+  /** The looks of the watch, one each minute. */
   alerts: sql`${alerts}`,
-  /** Recording events, against a catch-up that wants to sleep. */
+  /** Recording events, which excludes a catch-up that is about to sleep. */
   catchUps: sql`${catchUps}`,
-  /** Keeping the months of companies. */
+  /** Computing and storing the months of companies. */
   companyChanges: sql`${companyChanges}`,
   /** Migrations, and making typed views. */
   migrations,
