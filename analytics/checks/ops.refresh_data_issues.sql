@@ -1,11 +1,11 @@
 -- Processes one company after another, in the order of their ids. Two sessions that checked one
 -- company at the same time would open an issue twice, so the session that first notes the company
--- checks it first, and the other session after it. Sessions that check other companies never wait.
--- No plan depends on the statistics of the tables. The settings also hold in the functions that are
--- called from here; they only affect how rows are joined. Statements that look up open issues by id
--- or company ask for rows without a closed_reason. If they asked for rows without a closed_at, a
--- plan that was made while few issues were open would read all open issues from their index, and
--- Postgres would keep this plan.
+-- checks it first, and the other session checks it afterwards. Sessions that check other companies
+-- never wait. No plan depends on the statistics of the tables. The settings also hold in the
+-- functions that are called from here; they only affect how rows are joined. Statements that look
+-- up open issues by id or company ask for rows without a closed_reason. If they asked for rows
+-- without a closed_at, a plan that was made while few issues were open would read all open issues
+-- from their index, and Postgres would keep this plan.
 create or replace function ops.refresh_data_issues (
   companies uuid[],
   kinds text[] default array['bills', 'connections', 'intervals'],

@@ -15,7 +15,7 @@ export interface Warehouse {
   readonly pool: pg.Pool;
   /** Whether the service's timestamps without a zone are UTC. */
   readonly zoneIsUtc: boolean;
-  /** Months, as `2026-01`, whose partitions of intervals exist. */
+  /** Months, such as `2026-01`, for which a partition of intervals exists. */
   readonly intervalMonths: Set<string>;
   /** Rows that this process added to tables of records, by resource: see `analyseYoung`. */
   readonly rowsAdded: Map<string, number>;

@@ -34,8 +34,8 @@ export function hasNoPartition(error: unknown): boolean {
 }
 
 /**
- * Lists what depends on something that was to be dropped, as Postgres says it: `view mine depends on view
- * analytics.bills`. Undefined for any other error.
+ * Lists what depends on something that was to be dropped, in the words of Postgres: `view mine
+ * depends on view analytics.bills`. Undefined for any other error.
  */
 export function dependentsIn(error: unknown): string[] | undefined {
   for (const { code, detail } of withCauses(error))

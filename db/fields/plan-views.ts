@@ -139,14 +139,14 @@ function* elementsOf(at: Place, owner: Place, suffix: string, root: Place): Gene
   yield* elementsOf(any, any, 'elements', root);
 }
 
-/** A column that a view has besides the columns of fields. */
+/** A column that a view has in addition to the columns of fields. */
 interface FixedColumn {
   readonly name: string;
   readonly value: string;
   readonly comment: string;
 }
 
-/** Returns the columns that a view has besides the columns of fields. */
+/** Returns the columns that a view has in addition to the columns of fields. */
 export function fixedColumns(key: string, path: string): FixedColumn[] {
   const column = (name: string, comment: string, value = `r.${name}`) => ({ name, value, comment });
   const ofRecord = [

@@ -109,7 +109,9 @@ async function dropAll(
   return { dependents, grants };
 }
 
-/** Lists the typed views, which call our functions. They are made again after the others. */
+/**
+ * Lists the typed views, which call our functions. They are created again after all other views.
+ */
 async function typedViews(tx: Transaction): Promise<Created[]> {
   const { rows } = await tx.execute<{ name: string }>(sql`
     select c.oid::regclass::text as name

@@ -20,8 +20,9 @@ import { floors, migrations, migrationsSchema, migrationsTable } from './migrati
 import { ensureRoles, type Ungranted } from './roles.ts';
 
 /**
- * How long a migration waits for tables that others use, which also delays new users of the tables; and how
- * many times. Each wait is twice as long as the one before, because most locks last milliseconds.
+ * How long, and how many times, a migration waits for tables that other sessions use. A wait also
+ * delays new users of these tables. Each wait is twice as long as the wait before, because most
+ * locks last milliseconds.
  */
 export interface Patience {
   readonly lockTimeoutFirstMs: number;

@@ -34,7 +34,7 @@ export async function planMigration(db: Executor, folder: string = migrationsFol
   };
 }
 
-/** Estimates how many rows those of the tables have that exist. */
+/** Estimates the number of rows of each table that exists. */
 async function sizesOf(db: Executor, tables: readonly string[]) {
   const { rows } = await db.execute<{ table: string; rows: number }>(sql`
     select name as table, greatest(reltuples, 0)::float8 as rows

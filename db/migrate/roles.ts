@@ -77,7 +77,10 @@ interface Owned extends Record<string, unknown> {
   readonly isVolatile: boolean;
 }
 
-/** Lists what this user owns of metersync's schemas. A grant on a whole schema fails for objects of other owners. */
+/**
+ * Lists what this user owns in metersync's schemas. A grant on a whole schema fails for objects of
+ * other owners.
+ */
 async function readOwned(db: Executor): Promise<Owned[]> {
   const { rows } = await db.execute<Owned>(sql`
     select

@@ -14,7 +14,8 @@ export interface EventFilter {
   /** Company that the event names. */
   readonly companyId?: string | undefined;
   /**
-   * Company whose connections and documents wait to be read. It selects only their pending events.
+   * Company whose connections and documents wait to be read. Selects only the pending events of
+   * these records.
    */
   readonly queueOf?: string | undefined;
   readonly code?: string | undefined;

@@ -33,10 +33,11 @@ export interface EventPage {
 }
 
 /**
- * Lists a page of events, those received last first. Pending events are ordered by when they are
- * due, and dead, missing, superseded and ignored events by when they became so, in both cases the
- * last first. The number of candidates that it examines is limited by `consoleBounds.searchedMax`.
- * Therefore a page may have fewer events than `limit`, or none, although there is a next page.
+ * Lists a page of events. The events that were received last come first. Pending events are ordered
+ * by when they are due, and dead, missing, superseded and ignored events by when they became so, in
+ * both cases the last first. The number of candidates that it examines is limited by
+ * `consoleBounds.searchedMax`. Therefore a page may have fewer events than `limit`, or none,
+ * although there is a next page.
  */
 export async function listEvents(
   db: Executor,

@@ -58,7 +58,8 @@ const foundMax = 20;
 /**
  * Finds bills by the number of their invoice or account, meters by one of their numbers, and
  * companies, sites and connections by a part of their names. Only bills are found with an index.
- * The other tables are read as a whole, which a person's search with a statement time-out may do.
+ * The other tables are read as a whole, which is acceptable for the search of a person, with a
+ * statement time-out.
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;

@@ -11,7 +11,7 @@ export const now: SQL = sql`now()`;
 
 const deletedReasons = ['event', 'absent', 'not_found', 'document', 'listed'] as const;
 
-/** Columns that every record table has besides the service's own fields. */
+/** Columns that every record table has in addition to the service's own fields. */
 export const synced = () => ({
   raw: jsonb('raw'),
   apiVersion: text('api_version'),

@@ -188,7 +188,7 @@ export const earlierDocuments = history.table(
 
 /**
  * Postgres accepts NaN, which it considers the largest number, and infinities as amounts. A single
- * one would ruin every sum.
+ * such amount would ruin every sum.
  */
 const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
 

@@ -5,9 +5,8 @@ import type { Executor } from '../connection/connect.ts';
 import { alerts } from '../schema/metersync.ts';
 
 /**
- * Selects alarms whose last change was not sent: open alarms of which nothing was sent, and alarms
- * that closed after anything was last sent of them. The end of an alarm that closed long ago is not
- * sent any more.
+ * Selects alarms whose last change was not sent: open alarms of which nothing was sent, and closed
+ * alarms whose end was not sent. The end of an alarm that closed long ago is not sent any more.
  */
 export const isToSend = (at: SQL): SQL | undefined =>
   and(
