@@ -3,9 +3,9 @@
 -- first, then each file after the files that create what it names, and comments last. Functions
 -- that analysts call resolve names when they are created (begin atomic), because analysts cannot
 -- use schema metersync. Functions that read history run with its owner's rights. Views that compute
--- much end with an order by a hash, which no index has and nobody needs. Postgres keeps sorted rows
--- while a join reads them again. Without the order, a join whose other side is expected to have one
--- row, and has a thousand, would compute the view a thousand times.
+-- much end with an order by a hash, which no index has and nobody needs. Postgres keeps sorted
+-- rows, so a join can read them again. Without the order, a join whose other side is expected to
+-- have one row, and has a thousand, would compute the view a thousand times.
 create schema if not exists analytics;
 comment on schema analytics is 'Views for analysts over utility, history and ops: one view for each kind of question.';
 create schema if not exists fields;
@@ -43,8 +43,8 @@ create or replace function metersync.grants_on (view text) returns setof text la
   where g.grantee <> (select relowner from pg_class where oid = to_regclass(view))
 $$;
 -- Copies the comments of another relation's columns to a view's columns with the same names, unless
--- these have one. The columns of a table are always commented in this way, because they may have
--- the comment of an earlier version.
+-- these already have a comment. The columns of a table always get the comment, because they may
+-- still have the comment of an earlier version.
 create or replace function metersync.copy_comments (source regclass, target regclass) returns void language plpgsql as $$
 declare
   silent record;
@@ -66,7 +66,8 @@ begin
   end loop;
 end
 $$;
--- Removes the comments of views' columns: a comment that only an earlier version had would stay.
+-- Removes the comments of views' columns. Otherwise a comment that only an earlier version had
+-- would stay.
 create or replace function metersync.clear_comments (views text[]) returns void language plpgsql as $$
 declare
   commented record;

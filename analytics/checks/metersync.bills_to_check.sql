@@ -26,7 +26,8 @@ set
   enable_memoize = off as $$
   with
     unpacked as (
-      -- The whole record in one piece: else Postgres would decompress it wherever a field is read.
+      -- The whole record in one piece. Otherwise Postgres would decompress it wherever a field is
+      -- read.
       select
         d.id,
         d.company_id,

@@ -1,4 +1,5 @@
--- Goes meter by meter, so that each finds its readings by their key.
+-- Reads the days of one meter after another, so that the readings of each meter are found by their
+-- key.
 create or replace function metersync.days_to_check (company uuid) returns table (
   company_id uuid,
   meter_id text,

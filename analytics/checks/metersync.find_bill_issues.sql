@@ -1,4 +1,4 @@
--- Checks over the bills and the usage of a company: each check is a select of the union.
+-- Runs the checks of the bills and the usage of a company. Each check is a select of the union.
 create or replace function metersync.find_bill_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
 set
   enable_hashjoin = on
@@ -32,7 +32,7 @@ set
       group by meter_id, bill_id, standard_units, period, period_days
     ),
     listed as materialized (
-      -- The service's usage of each bill, listed for any company.
+      -- The usage that the service lists for each bill, in whichever company.
       select
         b.bill_id,
         r.usage_units,
@@ -61,7 +61,8 @@ set
       from metered
       group by meter_id
     ),
-    -- What a meter's days cost, where its bills are in one currency: a bill's cost is divided equally.
+    -- What a day of a meter costs, if its bills are in one currency. A bill's cost is divided
+    -- equally among its meters.
     meters_of_bills as (
       select
         bill_id,
@@ -162,8 +163,8 @@ set
       from rates
     ),
     jumps as materialized (
-      -- At least nine of ten rates before are at most a third of the rate.
-      -- Counting them is cheaper than ordering them.
+      -- At least nine of ten earlier rates are at most a third of the rate. Counting these rates is
+      -- cheaper than sorting all of them.
       select r.*
       from rates_before r
         cross join lateral (
@@ -171,7 +172,8 @@ set
           from unnest(r.before) as rate
         ) l
       where cardinality(r.before) >= 5
-        -- A rate below this is below all others: most bills need no further check.
+        -- A rate below three times the lowest cannot pass. This cheap condition excludes most
+        -- bills.
         and r.per_day >= 3 * r.lowest
         and r.bill_id is not null
         and l.low >= 0.9 * cardinality(r.before)
@@ -264,7 +266,7 @@ set
       having count(days) >= 2
     ),
     without_record as (
-      -- The document or meter may be another company's.
+      -- The document or the meter may belong to another company.
       select
         u.id,
         case
@@ -298,7 +300,7 @@ set
     g.first_day::text,
     jsonb_build_object('from', g.first_day, 'until', g.until, 'days', g.days)
       || case
-        -- Many utilities leave a day or two out between bills: no bill is missing.
+        -- Many utilities leave out a day or two between bills. Then no bill is missing.
         when g.days < 3
           then jsonb_build_object('extent', g.days || ' days', 'severity', 'info')
         when c.per_day is null then jsonb_build_object('extent', g.days || ' days')

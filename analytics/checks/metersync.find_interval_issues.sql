@@ -1,5 +1,5 @@
--- Checks over the readings of a company: each check is a select of the union. Readings are compared with
--- bills of the days and the usage that are gathered here.
+-- Runs the checks of the readings of a company. Each check is a select of the union. Readings are
+-- compared with bills using the days and the usage that the first two steps gather.
 create or replace function metersync.find_interval_issues (company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
 set
   enable_hashjoin = on
@@ -22,7 +22,7 @@ set
         and meter_id is not null
         and period is not null
     ),
-    -- The first and the last day of a meter's readings are seldom whole.
+    -- The first and the last day of a meter's readings are left out, because they are seldom whole.
     months as (
       select
         meter_id,

@@ -1,6 +1,6 @@
 -- Functions named *_to_check gather the data of one company for its checks. Their cost depends only
--- on the company, because each row is looked up by an index, with any statistics of the tables.
--- They join only tables, each by its key. Checks join the gathered rows, which are few.
+-- on the company, because each row is looked up by an index, whatever the statistics of the tables
+-- say. They join only tables, each by its key. Checks join the gathered rows, which are few.
 create or replace function metersync.usage_to_check (company uuid) returns table (
   company_id uuid,
   site_id uuid,

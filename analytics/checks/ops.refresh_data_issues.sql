@@ -1,10 +1,11 @@
 -- Processes one company after another, in the order of their ids. Two sessions that checked one
 -- company at the same time would open an issue twice, so the session that first notes the company
--- checks it first, and the other session after it. Sessions that check other companies never wait.
--- No plan depends on the statistics of the tables. The settings also hold in the functions that are
--- called from here; they only affect how rows are joined. An open issue that is looked up by its id
--- or company has no closed_reason. With closed_at instead, a plan that was made while few issues
--- were open would read all of them by the index of open issues, and be kept.
+-- checks it first, and the other session checks it afterwards. Sessions that check other companies
+-- never wait. No plan depends on the statistics of the tables. The settings also hold in the
+-- functions that are called from here; they only affect how rows are joined. Statements that look
+-- up open issues by id or company ask for rows without a closed_reason. If they asked for rows
+-- without a closed_at, a plan that was made while few issues were open would read all open issues
+-- from their index, and Postgres would keep this plan.
 create or replace function ops.refresh_data_issues (
   companies uuid[],
   kinds text[] default array['bills', 'connections', 'intervals'],
@@ -32,7 +33,8 @@ begin
   closed := 0;
   still_open := 0;
   if checks_off <> '{}' then
-    -- Locked in the order of their ids, as by every session; looked up by the name of the check.
+    -- Issues are looked up by the name of their check, and locked in the order of their ids, as
+    -- every session does.
     with ids as materialized (
       select i.id
       from unnest(checks_off) as off (check_name)
@@ -77,7 +79,8 @@ begin
       today = excluded.today,
       checks_off = excluded.checks_off;
 
-    -- A separate statement: it sees the changes of the session that went first.
+    -- This is a separate statement, so that it sees the changes of a session that checked the
+    -- company first.
     with checks as materialized (
       select check_name, entity_type, severity
       from ops.data_issue_checks
@@ -119,7 +122,8 @@ begin
           offset 0
         ) i on true
     ), changed as (
-      -- Most issues are as they were. When they were last seen is kept to the day.
+      -- Most issues have not changed, and are written once a day at most: when an issue was last
+      -- seen is only exact to the day.
       update ops.data_issues i
       set
         last_seen_at = clock_timestamp(),

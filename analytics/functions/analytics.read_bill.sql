@@ -1,4 +1,5 @@
--- Reads the fields of a document's record; each is NULL where the record has another type.
+-- Reads the fields of a document's record. A field is NULL if its value in the record has another
+-- type.
 create or replace function analytics.read_bill (raw jsonb) returns table (
   account_number text,
   provider text,
@@ -72,7 +73,7 @@ select
   nullif(r.job_id, ''),
   nullif(r.audit_trail_url, ''),
   jsonb_array_length(metersync.elements (r.usage_data)),
-  -- The first commodity that it bills.
+  -- The first commodity of the bill, in alphabetical order.
   (
     select
       min(u ->> 'datasourceType')
@@ -81,7 +82,7 @@ select
   )
 from
   (
-    -- The whole record, in one piece: else Postgres would decompress it for each field.
+    -- The whole record in one piece. Otherwise Postgres would decompress it for each field.
     select
       raw #> '{}' as record
     offset

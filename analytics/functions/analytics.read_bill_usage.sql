@@ -1,4 +1,4 @@
--- Sums the usage on a document; NULL where its records have several units.
+-- Sums the usage on a document; NULL if its records have several units.
 create or replace function analytics.read_bill_usage (raw jsonb) returns table (usage numeric, usage_units text) language sql stable parallel safe
 begin atomic
 select

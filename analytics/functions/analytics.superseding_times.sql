@@ -1,5 +1,6 @@
--- Returns the times at which documents changed to which this document leads, by its links of now or
--- earlier. Only such a change can decide whether this document counts.
+-- Follows the present and earlier links of a document, and returns the times at which the documents
+-- that it reaches changed. Of all changes of other documents, only these can decide whether the
+-- document counts.
 create or replace function analytics.superseding_times (document_id uuid) returns table (at timestamptz, ended_by_kind text, ended_by text) language sql stable parallel safe rows 4 security definer
 set
   search_path = pg_catalog,

@@ -1,5 +1,5 @@
--- The service tries again by itself for a week. Without a known beginning a status counts as older,
--- as in the check unhealthy_connection.
+-- The service tries again by itself for a week. If the beginning of a status is not known, the
+-- status counts as older, as in the check unhealthy_connection.
 create or replace function analytics.what_to_do (status text, since timestamptz) returns text language sql stable parallel safe as $$
   select
     case status

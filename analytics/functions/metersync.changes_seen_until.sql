@@ -1,7 +1,8 @@
 -- Every change that was written before the returned time is visible to the caller's next statement:
--- the time is before the start of each transaction that may still commit one. Sessions that may not
--- write are left out. Where the caller may not see what another role does, five minutes are the most
--- that a transaction is expected to last. A session shows its transaction a moment after its start.
+-- the time is before the start of each transaction that may still commit a change. Sessions that
+-- may not write are left out. If the caller may not see what another role does, the role's
+-- transactions are expected to last at most five minutes. A second is subtracted, because a session
+-- shows its transaction a moment after its start.
 create or replace function metersync.changes_seen_until () returns timestamptz language sql volatile as $$
   select
     greatest(

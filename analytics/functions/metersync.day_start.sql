@@ -1,8 +1,8 @@
--- Returns the first moment whose local date is the day, and after which no earlier date comes.
--- Where clocks skip midnight, "at time zone" gives that moment: the change itself.
--- Where clocks fall back into it, "at time zone" gives the second midnight.
--- Then the time that the clock showed just before is subtracted.
--- St. John's fell back from 00:01 to 23:01: its day began with the second midnight.
+-- Returns the first moment whose local date is the day, and after which no earlier date comes. If
+-- clocks skip midnight, "at time zone" gives this moment: the change of the clocks. If clocks fall
+-- back to midnight, "at time zone" gives the second midnight. Then the time that clocks showed just
+-- before the change is subtracted, which gives the first midnight. In St. John's, clocks fell back
+-- from 00:01 to 23:01, so the day began with the second midnight.
 create or replace function metersync.day_start (day date, zone text) returns timestamptz language sql stable parallel safe as $$
   select
     day::timestamp at time zone zone - greatest(

@@ -1,8 +1,8 @@
 -- Creates the partition of intervals for the UTC month of a time. The partition is created
--- separately and then attached, so that nobody waits to read or write other months. The lock is the
--- one that ATTACH takes, so sessions take turns, and only roles that may write to the table can
--- take it. Months outside the span share two partitions. The writer may call the function, which
--- runs with its owner's rights.
+-- separately and then attached, so that nobody waits to read or write other months. The function
+-- takes the same lock as ATTACH, so that sessions take turns. Only roles that may write to the
+-- table can take this lock. Months outside metersync.interval_months() share two partitions. The
+-- writer may call the function, which runs with its owner's rights.
 create or replace function metersync.ensure_interval_month (at timestamptz) returns void language plpgsql security definer
 set
   search_path = pg_catalog,

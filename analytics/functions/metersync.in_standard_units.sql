@@ -1,5 +1,5 @@
--- An amount in the standard unit. A factor such as that of a cubic foot has many digits, so the
--- result is rounded to a millionth of the smaller of the two units.
+-- Converts an amount to the standard unit. Some factors, such as the factor of a cubic foot, have
+-- many digits. Therefore the result is rounded to a millionth of the smaller of the two units.
 create or replace function metersync.in_standard_units (amount numeric, factor numeric) returns numeric language sql immutable parallel safe as $$
   select
     case

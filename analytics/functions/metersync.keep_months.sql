@@ -47,7 +47,8 @@ begin
   end if;
 
   loop
-    -- Some at a time, because a statement for each of many small companies takes longer than they do.
+    -- Several companies at a time, because for many small companies, separate statements would take
+    -- longer than the work on the companies.
     select array_agg(distinct company_id)
     into concerned
     from (
@@ -61,8 +62,8 @@ begin
     ) changed;
     exit when concerned is null;
     -- Months also depend on records of other companies if a company's records name them. All of
-    -- these companies are computed together, once. They are looked for after their notes are
-    -- deleted, because a change that was noted may have added more of them.
+    -- these companies are computed together, once. These companies are looked for after their notes
+    -- are deleted, because a noted change may have added further companies.
     loop
       delete from metersync.company_changes where company_id = any (concerned) and not is_kept;
       exit when not found;

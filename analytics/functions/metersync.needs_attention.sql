@@ -1,4 +1,4 @@
--- Whether a connection of a status needs somebody.
+-- Whether a connection with a status needs attention.
 create or replace function metersync.needs_attention (status text) returns boolean language sql immutable parallel safe as $$
   select
     status <> 'PENDING'

@@ -1,5 +1,5 @@
--- Refuses a time at which the warehouse had no bill yet if it has some now, because it is not known
--- that there were none. NULL means all companies.
+-- Refuses a time at which the warehouse had no bill yet although it has bills now, because it is
+-- not known that there were no bills then. NULL as the company means all companies.
 create or replace function metersync.require_known (at timestamptz, company uuid) returns void language plpgsql stable as $$
 declare
   since timestamptz;

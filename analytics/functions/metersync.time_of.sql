@@ -1,5 +1,5 @@
 -- Reads a time of the service; NULL if it is not a time, because one odd value must not break a
--- view. Without a zone it is in UTC, in any time zone of the session.
+-- view. A time without a zone is in UTC, whatever the time zone of the session.
 create or replace function metersync.time_of (value text) returns timestamptz language sql stable parallel safe
 begin atomic
 select
@@ -13,7 +13,8 @@ select
     )::timestamptz
   end;
 end;
--- Reads an ISO 8601 time; NULL if it is not one. Without a zone it is in the given time zone.
+-- Reads an ISO 8601 time; NULL if the text is not such a time. A time without a zone is in the
+-- given time zone.
 create or replace function metersync.time_of (value text, zone text) returns timestamptz language sql stable parallel safe
 begin atomic
 select

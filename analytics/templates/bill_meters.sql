@@ -1,10 +1,11 @@
--- Divides the cost of a bill among its meters. Demand is divided among meters with demand: by what
--- demand meters (v2.2) say about each, in one unit, or else equally, because billed_demand has no
--- unit. Lines with a quantity are divided by use in standard units: lines of a commodity among its
--- meters, and others among meters with usage in the line's unit. The rest is divided equally. The
--- parts are scaled to the cost of the bill, and add up to it exactly: each is the difference of two
--- rounded running sums. Lines are read only for bills with several meters, once for each bill.
--- Arguments: usage and bills, rows of metersync.counted_usage and of analytics.bills.
+-- Divides the cost of a bill among its meters. Demand is divided among the meters with demand: by
+-- what demand meters (v2.2) report for each meter, if that is in one unit, otherwise equally,
+-- because billed_demand has no unit. Lines with a quantity are divided by use in standard units:
+-- lines of a commodity among the meters of this commodity, and other lines among the meters with
+-- usage in the line's unit. Everything else is divided equally. The parts are scaled to the cost of
+-- the bill, and add up to it exactly, because each part is the difference of two rounded running
+-- sums. Lines are read only for bills with several meters, once for each bill. Arguments: usage and
+-- bills, rows of metersync.counted_usage and of analytics.bills.
 with
   usage_of_bills as (
     select
@@ -56,7 +57,8 @@ with
     from
       {{usage}}
       cross join lateral (
-        -- The start replaces an unknown end. The bill's days are a better estimate.
+        -- If the end is unknown, the service sends the start as the end. The bill's days are a
+        -- better estimate.
         select
           case
             when date_quality <> 'end_missing' then period
@@ -69,8 +71,8 @@ with
       bill_id,
       meter_id
   ),
-  -- A union instead of a join: if the planner expects few bills, it computes the other side of a
-  -- join again for each of them.
+  -- A union instead of a join: if the planner expects few bills, it would compute the other side of
+  -- a join again for each bill.
   bills_and_meters as (
     select
       company_id,
@@ -263,8 +265,8 @@ from
               d.id = b.bill_id
               and metersync.is_current_line (i.item ->> 'billingPeriod')
           ),
-          -- Demand is in the first unit in which each meter with demand has it: kW before kVA before
-          -- kVAR.
+          -- Demand is in the first unit in which every meter with demand has a value: kW before kVA
+          -- before kVAR.
           meters as (
             select
               w.*,

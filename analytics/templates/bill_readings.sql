@@ -1,6 +1,7 @@
--- Usage of bills beside the readings of the same local days. Records of one bill, meter, period and unit
--- are added: parts of the day have one sum of readings. Demand is no sum.
--- Arguments: usage and days, rows of analytics.usage and of analytics.interval_daily.
+-- Usage of bills next to the readings of the same local days. Records of one bill, meter, period
+-- and unit are added up, because records for parts of the day are compared with one sum of
+-- readings. Demand is left out, because it is not added up. Arguments: usage and days, rows of
+-- analytics.usage and of analytics.interval_daily.
 with
   billed as (
     select
@@ -47,7 +48,7 @@ with
       and d.local_date >= lower(b.period)
       and d.local_date < upper(b.period)
   ),
-  -- A meter may send one amount in two units: readings of one count.
+  -- A meter may send the same amount in two units. Only the readings in one unit count.
   days_of_one_unit as (
     select
       *

@@ -23,7 +23,7 @@ with
           case
             when d.revised_document_id is not null
             and d.deleted_at is null then coalesce(
-              -- Most links lead to a document that counts: then nothing has to follow the chain.
+              -- Most links lead to a document that counts. Then the chain need not be followed.
               (
                 select
                   n.id
@@ -56,8 +56,9 @@ with
   read_bills as (
     select
       j.*,
-      -- The planner expects half of all bills here. For "reason is null" it would expect a
-      -- two-hundredth, and compare each of them with everything that they are joined to.
+      -- The planner expects half of all bills for this condition. For "reason is null" it would
+      -- expect one bill in two hundred, and compare each of these with all rows that bills are
+      -- joined to.
       case
         when j.reason is null then true
         else false

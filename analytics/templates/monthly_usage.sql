@@ -70,7 +70,8 @@ with
         when is_power then greatest(standard_usage, billed_demand * factor)
         else billed_demand
       end as billed_demand,
-      -- After the rank of its unit (kW before kVA before kVAR), because units are not compared.
+      -- The rank of the unit comes first (kW before kVA before kVAR), because amounts in different
+      -- units cannot be compared.
       case
         when days = 0
         and month is not null then null
@@ -219,7 +220,7 @@ select
     when first_units = last_units then first_units
   end as original_units,
   generated_usage,
-  -- A demand with a unit takes precedence over one without.
+  -- A demand with a unit takes precedence over a demand without a unit.
   case
     when is_power
     or metered_demand is null then billed_demand

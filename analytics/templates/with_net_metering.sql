@@ -1,6 +1,6 @@
--- Rows with the net metering of their meter: that of its newest usage record, or else its own. It
--- is looked up once for each meter. Of records that were created at the same time, a record that is
--- added in sums takes precedence. Arguments: rows, the step to read.
+-- Rows with the net metering type of their meter: the type of its newest usage record, or else the
+-- meter's own type. The type is looked up once for each meter. Of records that were created at the
+-- same time, a record that is added in sums takes precedence. Arguments: rows, the step to read.
 with
   placed as (
     select

@@ -1,7 +1,8 @@
--- What a bill adds to sums before and after each moment that could change it: its own next state,
--- or the next state of a document that takes its place. Documents that never changed and name no
--- other document are not read. Each step is used once, so that a condition on the company reaches
--- the tables. A bill that is new, or was read in another version of the API, is not a correction.
+-- What a bill adds to sums before and after each moment that could change this. Such a moment is
+-- the beginning of the bill's own next state, or of the next state of a document that takes its
+-- place. Documents that never changed and name no other document are not read. Each step is used
+-- once, so that a condition on the company reaches the tables. A bill that is new, or was read in
+-- another version of the API, is not a correction.
 create or replace view analytics.bill_corrections as
 with
   ended as (
@@ -82,7 +83,7 @@ with
           t.ended_by
         from
           analytics.superseding_times (s.id) as t
-          -- A document that names no other document depends on none.
+          -- A document that names no other document depends on no other document.
         where
           s.revised_document_id is not null
           and s.deleted_at is null

@@ -1,5 +1,6 @@
--- Which meters a connection collects for: those of its accounts.
--- Postgres takes the meters of an account for a hundred, and would read all to join them.
+-- The meters for which a connection collects: the meters of its accounts. Meters are looked up by
+-- their ids, because Postgres expects a hundred meters in each account, and would read all meters
+-- to join them.
 create or replace view analytics.connection_meters as
 select distinct
   k.company_id,

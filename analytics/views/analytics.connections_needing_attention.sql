@@ -1,5 +1,5 @@
--- Company and connection are the columns of freshness, so that a query for one of them computes no
--- bills of others.
+-- Company and connection are the columns of freshness, so that a query for one company or
+-- connection does not compute the bills of others.
 create or replace view analytics.connections_needing_attention as
 select
   f.company_id,

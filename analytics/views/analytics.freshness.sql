@@ -1,6 +1,7 @@
 -- Three clocks: when the utility published, when the service collected, and when metersync applied.
 -- Bills are looked up for each meter of a connection, so that a query for one connection reads no
--- others. With = for the company, Postgres would read the index of all its usage for each meter.
+-- bills of others. The company is not compared with =, because Postgres would then read the index
+-- of all usage of the company for each meter.
 create or replace view analytics.freshness as
 with
   connection_bills as (

@@ -1,4 +1,4 @@
--- A month has as many seconds as the site's time zone gives it.
+-- The number of seconds of a month depends on the site's time zone.
 create or replace view analytics.interval_coverage as
 with
   days_of_months as (

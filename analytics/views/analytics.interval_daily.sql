@@ -1,12 +1,12 @@
 -- Resolutions of a day are never added. The shortest resolution that covers the day counts, or else
--- the one that covers most of it. Each resolution is computed separately. A reading that crosses
--- midnight is split there, in proportion to time. Time that several readings of one resolution
--- cover is counted once. A reading without an amount covers nothing, even where others do. Most
--- readings neither cross midnight nor overlap: their seconds are summed as integers. Units are
--- looked up once for each day instead of each reading. Readings with the same start count as one
--- reading with their sum. Few meters have such readings, so only days with several are read again;
--- grouping all readings by start would make all days a third more expensive. A day that a time zone
--- skipped, as Samoa did in 2011, has no row.
+-- the resolution that covers most of the day. Each resolution is computed separately. A reading
+-- that crosses midnight is split there, in proportion to time. Time that several readings of one
+-- resolution cover is counted once. A reading without an amount covers nothing, even where others
+-- do. Most readings neither cross midnight nor overlap: their seconds are summed as integers. Units
+-- are looked up once for each day instead of each reading. Readings with the same start count as
+-- one reading with their sum. Few meters have such readings, so only days with several readings of
+-- one start are read again; grouping all readings by start would make all days a third more
+-- expensive. A day that a time zone skipped, as Samoa did in 2011, has no row.
 create or replace view analytics.interval_daily as
 with
   followed_readings as (
@@ -54,7 +54,8 @@ with
     from
       followed_readings
   ),
-  -- How many midnights a reading crosses. Only long or late readings cross any.
+  -- How many midnights a reading crosses. Only long readings, and readings late in the day, cross
+  -- midnight.
   placed_readings as (
     select
       *,
@@ -81,8 +82,8 @@ with
     from
       placed_readings
   ),
-  -- The day of a part, and the seconds of the reading before it begins and until it ends. They are
-  -- computed once, and only for readings that cross midnight.
+  -- The day of a part, and the number of seconds from the start of the reading to the beginning and
+  -- to the end of this day. They are computed once, and only for readings that cross midnight.
   day_parts as (
     select
       r.*,
@@ -127,7 +128,7 @@ with
       r.parts = 0
       or s.day_end > s.day_start
   ),
-  -- Seconds covered are NULL if they are all seconds of the reading.
+  -- odd_covered is NULL if the reading covers all of its seconds.
   split_readings as (
     select
       company_id,
@@ -394,8 +395,8 @@ from
   left join utility.companies c on c.id = r.company_id
   left join utility.sites s on s.id = r.site_id
 where
-  -- Not "= 1", for which the planner would expect a two-hundredth of all days, and compare each of
-  -- them with everything that they are joined to.
+  -- Not "= 1": the planner would expect one day in two hundred, and compare each of these with all
+  -- rows that days are joined to.
   choice < 2
 order by
   hashtext (meter_id);

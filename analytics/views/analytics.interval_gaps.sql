@@ -1,4 +1,5 @@
--- How far the readings so far reach, next to the start of the next reading.
+-- Shows how far each reading and the readings before it reach, next to the start of the next
+-- reading.
 create or replace view analytics.interval_gaps as
 with
   followed_readings as (

@@ -1,6 +1,6 @@
--- Readings are summed by the hour first, because there are fewer hours, and hours have weekdays.
--- Units are looked up for the sums. Power is the sum of all readings with the same start. Only
--- hours with several readings are read again.
+-- Readings are summed by the hour first, because there are fewer hours than readings, and hours
+-- have weekdays. Units are looked up for the sums. Power is the sum of all readings with the same
+-- start. Only hours with several readings of one start are read again.
 create or replace view analytics.load_profile as
 with
   hours as (
@@ -114,7 +114,7 @@ with
       hour
   ),
   hours_with_unit as ({{in_standard_units rows="hours_of_week" commodity="datasource_type"}}),
-  -- Each unit next to the shortest readings of the unit, and their number.
+  -- Each hour with the shortest resolution of its unit, and the number of readings in this unit.
   hours_with_others as (
     select
       *,
@@ -127,8 +127,8 @@ with
     from
       hours_with_unit
     where
-      -- Here and below there are more than equations, for which the planner would expect a
-      -- hundredth of the rows or fewer, and compare each of them with everything that they are
+      -- The conditions here and below are not plain equations. For an equation the planner would
+      -- expect one row in a hundred or fewer, and compare each of these with all rows that they are
       -- joined to.
       case
         when dimension in ('energy', 'power') then true
@@ -142,7 +142,7 @@ with
           usage_units
       )
   ),
-  -- Only one unit of a meter counts: a unit of energy, if there is one, and the one with most
+  -- Only one unit of a meter counts: units of energy come first, and among them the unit with most
   -- readings.
   hours_with_choice as (
     select

@@ -1,5 +1,5 @@
--- The account of a meter is the account of a connection which collects for it, or else of its
--- newest bill. Bills and readings are looked up by the meter.
+-- The account of a meter is the account of a connection that collects for the meter, or else the
+-- account of its newest bill. Bills and readings are looked up by the meter.
 create or replace view analytics.meters as
 with
   collected as (

@@ -1,5 +1,5 @@
--- Stored by metersync.keep_months. Months without a billed day are stored up to the next bill.
--- Months that have not begun are left out here, so that no stored row depends on the date.
+-- metersync.keep_months stores the months. Months without a billed day are stored up to the next
+-- bill. Months that have not begun are left out here, so that no stored row depends on the date.
 create or replace view analytics.monthly_usage as
 select
   m.*,

@@ -1,4 +1,5 @@
--- Where days begin: the zone that you set for a site.
+-- The time zone in which the days of a site begin: the zone that was set for the site or for its
+-- company, or UTC.
 create or replace view analytics.site_time_zones as
 select
   s.id as site_id,

@@ -1,6 +1,6 @@
 -- Each month next to the same month a year before, if bills cover both; each day counts once. A
--- window finds the month before, because a join of months would depend on a guess of how many there
--- are.
+-- window finds the month before, because a join of months would depend on the planner's estimate of
+-- how many months there are.
 create or replace view analytics.year_on_year as
 with
   amounts as (

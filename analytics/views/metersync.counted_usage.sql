@@ -1,11 +1,12 @@
 -- Every usage record that counts, on whole days. Windows are over a company's meter, so that a
--- query for one company reads no others. Only records whose days touch are compared with one
--- another. A window function costs a pass for each frame, so functions share one where possible;
--- lead() needs none. Records without a meter count by account and commodity (unmetered), each as a
--- meter of its own. Documents and meters are looked up by their ids, each next to its record: if the
--- planner expects few records, a join would read the documents of a company again for each, or the
--- meters of all companies. A document is unpacked only if its demand is asked for, once for each
--- record. The account of the few records without a meter is looked up separately.
+-- query for one company reads no records of other companies. Only records whose days touch are
+-- compared with one another. A window function costs a pass for each frame, so functions share a
+-- frame where possible; lead() needs no frame. Records without a meter are grouped by account and
+-- commodity (unmetered), and each group counts as a meter of its own. Documents and meters are
+-- looked up by their ids, each next to its record: if the planner expects few records, a join would
+-- read the documents of a company again for each record, or the meters of all companies. A document
+-- is unpacked only if its demand is asked for, once for each record. The account of the few records
+-- without a meter is looked up separately.
 create or replace view metersync.counted_usage as
 with
   records as (
@@ -66,7 +67,7 @@ with
           case
             when deleted_at is not null then true
             when revised_document_id is null then false
-            -- Most links lead to a document that counts: then nothing has to follow the chain.
+            -- Most links lead to a document that counts. Then the chain need not be followed.
             else exists (
               select
               from
@@ -116,8 +117,9 @@ with
         when end_date - start_date >= 65 then 'too_long'
         else 'ok'
       end as date_quality,
-      -- The highest demand in kW, kVA and kVAR. A demand that names no usage counts for each record
-      -- of electricity. Contracted or allotted capacity was not measured, so it is not a peak.
+      -- The highest demand in kW, kVA and kVAR. A demand that names no usage records counts for
+      -- each record of electricity. Contracted or allotted capacity was not measured, so it is not
+      -- a peak.
       case
         when demand_meters -> 0 is not null then (
           select

@@ -1,5 +1,5 @@
--- Connections that collect nothing, with what analytics.connections_needing_attention says about
--- each except its bills, so that nothing computes bills to find them.
+-- Connections that collect nothing, with the columns of analytics.connections_needing_attention
+-- that do not depend on bills, so that no bills are computed to find these connections.
 create or replace view metersync.unwell_connections as
 select
   k.company_id,

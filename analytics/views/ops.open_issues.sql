@@ -1,5 +1,4 @@
--- Open issues with the names that a person knows.
--- Each issue looks its own record up by its key.
+-- Open issues with the names that people know. The record of each issue is looked up by its key.
 create or replace view ops.open_issues as
 with
   issues as (

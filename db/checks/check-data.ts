@@ -30,15 +30,15 @@ export interface Checking {
   readonly today?: string;
 }
 
-/** A company and the checks to make of it. */
+/** A company and the kinds of checks to run on it. */
 export interface CompanyToCheck {
   readonly id: string;
   readonly kinds: readonly CheckKind[];
 }
 
 /**
- * Opens and closes the issues of companies from their data now. Each company is locked until the
- * transaction ends: pass one per call to keep the lock short.
+ * Opens and closes the issues of companies according to their current data. Each company is locked
+ * until the transaction ends: pass one company per call to keep the lock short.
  */
 export async function refreshDataIssues(
   db: Executor,
@@ -63,9 +63,9 @@ export async function refreshDataIssues(
 }
 
 /**
- * Acknowledges an open issue with a note, or withdraws the acknowledgement. The issue stays open; if it is found
- * again after it was closed, it is a new one without acknowledgement. Returns false when no issue
- * of this id is open.
+ * Acknowledges an open issue with a note, or withdraws the acknowledgement. The issue stays open;
+ * if the checks find it again after it was closed, it is a new issue without acknowledgement.
+ * Returns false if there is no open issue with this id.
  */
 export async function acknowledgeIssue(
   db: Executor,

@@ -8,19 +8,24 @@ import { companyChanges, dataChecks, journal, runs } from '../schema/metersync.t
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 
-/** Checks whose result changes with the date: what is late, in the future, or lasts a week. */
+/**
+ * Kinds of checks whose result changes with the date: they find what is late, in the future, or has
+ * lasted for a week.
+ */
 const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 
 /** Rows that a part of a run changed. */
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
 
 /**
- * Deletes checks of companies that may find something else now, because their data changed since, the date
- * changed, or other checks are left out. Extends the other checks, because nothing has changed for them.
+ * Deletes the notes of checks that may have another result now, because the company's data changed
+ * since, the date changed, or other checks are left out. It extends all other notes up to now,
+ * because nothing has changed for them.
  */
 export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
-  // A separate statement: the next one sees all that was written before.
+  // This is a separate statement, so that the next statement sees everything that was written
+  // before.
   const [seen] = await db
     .select({
       since: sql<string | null>`min(${seenUntil})`,
@@ -99,8 +104,8 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
 }
 
 /**
- * Lists companies whose data changed since their last check, each with the checks to make. If companies
- * were chosen for the run, only they are listed.
+ * Lists companies whose data changed since their last check, each with the kinds of checks to run.
+ * If companies were chosen for the run, only these are listed.
  */
 export async function companiesToCheck(
   db: Executor,
@@ -126,8 +131,9 @@ export async function companiesToCheck(
 }
 
 /**
- * Companies whose records changed since a time, whoever wrote them, with the companies and meters of events. A
- * company counts again when its months are worked out, because that replaces the note of its change.
+ * Selects companies whose records changed since a time, whoever wrote the records, and the
+ * companies and meters of events that were applied since. A company counts again after its months
+ * were computed, because that replaces the note of its change.
  */
 const changesSince = (db: Executor, since: SQL) =>
   eventsAppliedSince(db, since).unionAll(
@@ -142,8 +148,9 @@ const changesSince = (db: Executor, since: SQL) =>
   );
 
 /**
- * Companies and meters of events that were applied since a time, by a read or at once with nothing to read.
- * Events that were received more than a day before are set aside as they are applied.
+ * Selects the companies and meters of events that were applied since a time, by a read, or at once
+ * if there was nothing to read. Events that were settled more than a day after their receipt are
+ * found by `aside`.
  */
 const eventsAppliedSince = (db: Executor, since: SQL) => {
   const columns = (appliedAt: SQLWrapper) => ({
@@ -174,5 +181,8 @@ const eventsAppliedSince = (db: Executor, since: SQL) => {
     );
 };
 
-/** Whether a time is since another. With one bound the planner expects a third of the table. */
+/**
+ * Whether a time is not before another. With only one bound the planner would expect a third of the
+ * table.
+ */
 const isSince = (time: SQLWrapper, since: SQL): SQL => sql`${time} between ${since} and 'infinity'`;

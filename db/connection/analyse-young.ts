@@ -4,15 +4,15 @@ import { utility } from '../schema/utility.ts';
 import type { Warehouse } from './connect.ts';
 
 /**
- * Rows that this process adds to a table, some pages, before it checks whether Postgres has
- * analysed it.
+ * Number of rows, a few pages of records, that this process adds to a table before it checks
+ * whether Postgres has analysed the table.
  */
 const rowsMin = 1_000;
 
 /**
- * Analyses a table that began empty once its first pages are there. Until then Postgres plans for a
- * table of a few rows, and autovacuum comes a minute or more later. Each process decides once per
- * table.
+ * Analyses a table that was never analysed, once it has its first pages of records. Until then
+ * Postgres plans for a table of a few rows, and autovacuum would analyse it only a minute or more
+ * later. Each process decides this once per table.
  */
 export async function analyseYoung(
   { db, rowsAdded }: Pick<Warehouse, 'db' | 'rowsAdded'>,

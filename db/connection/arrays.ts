@@ -8,7 +8,7 @@ export const printedUuids = (ids: readonly (string | null)[]): string[] =>
 
 type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'bigint' | 'numeric' | 'boolean';
 
-/** Binds a column of values as one parameter: the protocol counts parameters in 16 bits. */
+/** Binds a column of values as one parameter, because the protocol counts parameters in 16 bits. */
 export function array(
   values: readonly (string | number | boolean | null)[],
   type: ElementType,
@@ -42,12 +42,13 @@ export function unnested<Row>(
   return sql`unnest(${sql.join(arrays, comma)}) as ${sql.identifier(name)} (${sql.join(names, comma)})`;
 }
 
-/** What a select of values that no table has reads from: one row. */
+/** A source of one row, for a select whose values are in no table. */
 export const oneRow: SQL = sql`(select) one`;
 
 /**
- * A number of `limit` or `offset` as text of the statement, so that a plan for any parameters counts on it.
- * Drizzle leaves out a plain `offset 0`, with which Postgres plans a subquery by itself.
+ * Writes the number of a `limit` or `offset` into the text of the statement, so that a plan for any
+ * parameters can rely on it. Drizzle would leave out a plain `offset 0`, which makes Postgres plan
+ * a subquery separately.
  */
 export const literal = (count: number): number => sql.raw(String(count)) as unknown as number;
 
@@ -59,7 +60,7 @@ export function columnNames(columns: readonly PgColumn[]): SQL {
   );
 }
 
-/** The value of a column that an `insert` brings, for its `on conflict`. */
+/** The value that an `insert` has for a column, for its `on conflict`. */
 export const excludedOf = ({ name }: PgColumn): SQL => sql`excluded.${sql.identifier(name)}`;
 
 /** Sets columns to their excluded values, for `on conflict`. */
@@ -68,14 +69,15 @@ export function setToExcluded(columns: readonly PgColumn[]): SQL {
   return sql.join(set, sql.raw(',\n        '));
 }
 
-/** The same for `onConflictDoUpdate`. */
+/** Returns the excluded values of columns, for Drizzle's `onConflictDoUpdate`. */
 export const excluded = (columns: Readonly<Record<string, PgColumn>>): Record<string, SQL> =>
   Object.fromEntries(Object.entries(columns).map(([key, column]) => [key, excludedOf(column)]));
 
 const plain = /^[\w.:+-]+$/;
 
 /**
- * Formats an array as Postgres does. Quoting only where needed takes a fifth of the driver's time.
+ * Formats an array as Postgres does. Because it quotes only where that is needed, it takes a fifth
+ * of the driver's time.
  */
 export function arrayLiteral(values: readonly (string | number | boolean | null)[]): string {
   return `{${values.map(element).join(',')}}`;

@@ -15,14 +15,16 @@ export interface Warehouse {
   readonly pool: pg.Pool;
   /** Whether the service's timestamps without a zone are UTC. */
   readonly zoneIsUtc: boolean;
-  /** Months, as `2026-01`, whose partitions of intervals exist. */
+  /** Months, such as `2026-01`, for which a partition of intervals exists. */
   readonly intervalMonths: Set<string>;
   /** Rows that this process added to tables of records, by resource: see `analyseYoung`. */
   readonly rowsAdded: Map<string, number>;
   close(): Promise<void>;
 }
 
-/** Keeps times, dates and numerics as text: a Date has milliseconds, a float is not exact. */
+/**
+ * Keeps times, dates and numerics as text: a Date has only milliseconds, and a float is not exact.
+ */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text') => {
     const asText: number[] = [
@@ -35,12 +37,15 @@ const types: pg.CustomTypesConfig = {
   }) as pg.CustomTypesConfig['getTypeParser'],
 };
 
-/** Where sessions look names up, so that no function that somebody made in `public` replaces one of Postgres. */
+/**
+ * Where sessions look up names. `public` is not included, so that no function that somebody created
+ * there replaces a function of Postgres.
+ */
 export const searchPath = ['pg_catalog', 'pg_temp'];
 
 /**
- * Opens a pool on the warehouse. In `timeZone` its sessions read the service's timestamps, which
- * have no zone (service.md 2).
+ * Opens a pool of sessions on the warehouse. The sessions read the service's timestamps, which have
+ * no zone, in `timeZone` (service.md 2).
  */
 export function connectWarehouse(options: {
   url: string;
@@ -69,7 +74,7 @@ export function connectWarehouse(options: {
     types,
     application_name: 'metersync',
     connectionTimeoutMillis: options.connectMs ?? serverWaits.postgresConnectMs,
-    // A server that vanished says nothing more: without this its statements would wait for ever.
+    // A server that vanished does not say so: without keep-alive, statements would wait forever.
     keepAlive: true,
     keepAliveInitialDelayMillis: serverWaits.postgresSilentMs,
     // If both set an option, the last one counts.
@@ -91,11 +96,11 @@ export function connectWarehouse(options: {
   };
 }
 
-/** Where an address leads, and how the way there is protected. */
+/** The server to which an address leads, and how the connection is protected. */
 export interface Transport {
   /** A name, an address, or the folder of a Unix socket. */
   readonly host: string;
-  /** Verified: only a server with that name under a trusted CA gets to see the password. */
+  /** Verified: only a server that a trusted CA certifies for this name gets the password. */
   readonly tls: 'none' | 'unverified' | 'verified';
 }
 
@@ -114,8 +119,8 @@ export function transportOf(url: string): Transport {
 }
 
 /**
- * Separates server options from an address. They would replace metersync's own, and times would be read in
- * the server's zone.
+ * Separates server options from an address. Otherwise they would replace metersync's own options,
+ * and times would be read in the server's zone.
  */
 function withoutOptions(url: string): { readonly address: string; readonly given: string } {
   const parsed = new URL(url);
@@ -126,16 +131,17 @@ function withoutOptions(url: string): { readonly address: string; readonly given
 }
 
 /**
- * States after which a session is not used again. `0A000`: a migration changed the result of a
- * statement that it prepared. `25006`: its server takes no writes, as after a failover; a new session
- * may lead to one that does.
+ * SQLSTATEs after which a session is not used again. `0A000`: a migration changed the result of a
+ * statement that the session had prepared. `25006`: its server accepts no writes, for example after
+ * a failover; a new session may reach a server that does.
  */
 const lastStates: readonly (string | undefined)[] = ['0A000', '25006'];
 
 /**
- * Runs work in a transaction. Within a given transaction it is a part that can fail without failing the
- * whole. Drizzle's own function leaks the connection if `begin` fails, as it does on each pooled connection
- * after Postgres went down. It also hides the work's error behind the error of the rollback.
+ * Runs work in a transaction. If `db` is a transaction, the work is a part of it, which can fail
+ * without failing the whole. Drizzle's own function leaks the connection if `begin` fails, as it
+ * does on each pooled connection after Postgres went down. It also hides the work's error behind
+ * the error of the rollback.
  */
 export async function withTransaction<T>(
   db: Database | Transaction,

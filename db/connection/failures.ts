@@ -5,7 +5,10 @@ import { Failure } from '../../contract/failures.ts';
 const refusedClasses = ['22', '23'];
 const refusedCodes = ['54000', '54001', '54011', '42846'];
 
-/** An error as pg or Node may have it, with what it wraps, outermost first. */
+/**
+ * An error with the fields that errors of pg or Node may have; then a walk through an error and the
+ * errors that it wraps, outermost first.
+ */
 type ErrorWithDetails = Error & Record<'code' | 'constraint' | 'detail', unknown>;
 function* withCauses(error: unknown): Generator<ErrorWithDetails> {
   for (let at = error; at instanceof Error; at = at.cause) yield at as ErrorWithDetails;
@@ -31,8 +34,8 @@ export function hasNoPartition(error: unknown): boolean {
 }
 
 /**
- * Lists what depends on something that was to be dropped, as Postgres says it: `view mine depends on view
- * analytics.bills`. Undefined for any other error.
+ * Lists what depends on something that was to be dropped, in the words of Postgres: `view mine
+ * depends on view analytics.bills`. Undefined for any other error.
  */
 export function dependentsIn(error: unknown): string[] | undefined {
   for (const { code, detail } of withCauses(error))
@@ -54,9 +57,9 @@ export function sqlMessage(error: unknown): string {
 }
 
 /**
- * Returns an error that may be printed, logged and stored. Postgres's message and code replace the statement,
- * its parameters and whole rows, any of which may contain a secret. Errors that wrap such an error keep their
- * class, with a cause without it.
+ * Returns an error that may be printed, logged and stored. Postgres's message and code replace the
+ * statement, its parameters and whole rows, any of which may contain a secret. An error that wraps
+ * such an error keeps its class, and gets a cause without these texts.
  */
 export function withoutStatement(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

@@ -12,11 +12,15 @@ const notOurs: readonly unknown[] = ['26000', '42P05'];
 const dialect = new PgDialect();
 /** Pools behind a pooler that gives each transaction another session. */
 const pooled = new WeakSet<pg.Pool>();
-/** How often each text was sent: parts of a statement may depend on what it is asked for. */
+/**
+ * How often each text was sent. A statement may have several texts, because parts of it may depend
+ * on what it is asked for.
+ */
 const known = new Map<string, { readonly name: string; sends: number }>();
 /**
- * How often a process sends a statement before its connections prepare it. A command sends each statement
- * only a few times, and nobody retries a command behind a pooler.
+ * How often a process sends a statement before its connections prepare it. A command sends each
+ * statement less often, so it prepares nothing. Behind a pooler a prepared statement may fail, and
+ * nobody retries a command.
  */
 export const sendsMin = 20;
 
@@ -49,7 +53,7 @@ export const hot = (db: Executor, name: string) => ({
   },
 });
 
-/** What Drizzle wants to know of a result besides its type. */
+/** What Drizzle's type requires of a result in addition. */
 type Unused = { all: unknown; values: unknown };
 
 /** The name of a statement that was sent often enough; undefined for others. */

@@ -4,15 +4,16 @@ import { alerts, catchUps, companyChanges } from '../schema/metersync.ts';
 import type { Executor } from './connect.ts';
 
 /**
- * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock, but a lock on
- * a table that is stronger than for reading needs the right to write to it.
+ * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock, but
+ * only a login that may write to a table can take a lock on it that is stronger than the lock of a
+ * reader.
  */
 const tables = {
-  /** Looks of each minute. */
+  /** The looks of the watch, one each minute. */
   alerts: sql`${alerts}`,
-  /** Recording events, against a catch-up that wants to sleep. */
+  /** Recording events, which excludes a catch-up that is about to sleep. */
   catchUps: sql`${catchUps}`,
-  /** Keeping the months of companies. */
+  /** Computing and storing the months of companies. */
   companyChanges: sql`${companyChanges}`,
   /** Migrations, and making typed views. */
   migrations,

@@ -2,8 +2,8 @@ import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds } from '../../contract/times.ts';
 
 /**
- * Waits for what health asks of Postgres, within `ms`; by default `serverWaits.healthInAllMs`. A server that
- * hangs, or is behind a dead network, lets statements wait forever.
+ * Waits at most `ms` for what health asks of Postgres; the default is `serverWaits.healthInAllMs`.
+ * If a server hangs, or is behind a dead network, statements would wait forever.
  */
 export async function withTimeout<T>(
   asking: Promise<T>,
@@ -18,7 +18,7 @@ export async function withTimeout<T>(
     return await Promise.race([asking, late]);
   } finally {
     clearTimeout(timer);
-    // What comes later, as a connection that breaks, is of no interest.
+    // An error that comes later, such as a broken connection, is of no interest.
     asking.catch(() => {});
   }
 }

@@ -10,15 +10,15 @@ import type { FieldKind } from './kinds.ts';
 /** Records the fields of every record that is written. */
 export interface FieldCatalogue {
   /**
-   * Records the fields of records, as JSON.parse returned them. A new field or kind of value is in
-   * the warehouse when it returns; counts and values follow. Call it before the cursor moves on. It
-   * never keeps records from being written: errors go to `onError`, and what could not be written
-   * is written with the next note.
+   * Notes the fields of records, which are given as JSON.parse returned them. New fields and new
+   * kinds of values are in the warehouse when it returns; counts and values follow. Call it before
+   * the cursor moves on. It never keeps records from being written: errors go to `onError`, and
+   * fields that could not be written are written with the next note.
    */
   note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
-  /** Writes what is left; the catalogue stays in use. */
+  /** Writes everything that is not written yet. The catalogue stays in use. */
   flush(): Promise<void>;
-  /** Writes what is left; errors go to `onError`. */
+  /** Writes everything that is not written yet, and stops. Errors go to `onError`. */
   close(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ interface Kept {
   readonly resource: string;
   readonly apiVersion: string;
   readonly tree: FieldTree;
-  /** The tree's `news` that are in the warehouse. */
+  /** The value of the tree's `news` at the last write: what came before is in the warehouse. */
   written: number;
   /** Settles once the fields of earlier processes are loaded. */
   loaded: Promise<void> | undefined;
@@ -34,7 +34,7 @@ interface Kept {
 
 /**
  * Creates the catalogue of a process. It counts in memory and writes to
- * `metersync.field_catalogue`, where several processes add up.
+ * `metersync.field_catalogue`, where the counts of several processes add up.
  */
 export function createFieldCatalogue(options: {
   readonly db: Executor;
@@ -55,8 +55,8 @@ export function createFieldCatalogue(options: {
   };
 
   /**
-   * Loads the catalogue into a tree. A map of one process is one to all: its separate fields are
-   * removed.
+   * Loads the catalogue into a tree. If one process has made a field a map, it is a map for all
+   * processes, and its separate fields are removed.
    */
   const takeOver = async (kept: Kept, which?: SQL): Promise<void> => {
     const catalogued = await readCatalogued(db, kept, which);
@@ -163,7 +163,7 @@ async function readCatalogued(db: Executor, kept: Kept, which?: SQL): Promise<Kn
 const isOf = ({ resource, apiVersion }: Kept): SQL | undefined =>
   and(eq(fieldCatalogue.resource, resource), eq(fieldCatalogue.apiVersion, apiVersion));
 
-/** Whether a field is a map. A record itself never is: its own fields stay. */
+/** Whether a field is a map. A record itself is never a map: its own fields stay separate. */
 const isMap = and(eq(fieldCatalogue.collapsed, true), ne(fieldCatalogue.path, ''));
 
 /** Adds observed fields to the catalogue. */
@@ -211,7 +211,9 @@ async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): 
     });
 }
 
-/** Removes the separate fields of maps, which are only under the map's `*`. */
+/**
+ * Removes the separate fields of maps. The fields of a map are only catalogued under its step `*`.
+ */
 async function removeCollapsed(db: Executor, kept: Kept, maps: readonly string[]): Promise<void> {
   const { path } = fieldCatalogue;
   const isWithinMap = sql`exists (

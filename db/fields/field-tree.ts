@@ -3,15 +3,20 @@ import { isObject } from '../../contract/json.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 
-/** Distinct texts up to which a field is an enumeration, and the longest of them. */
+/**
+ * Maximum number of distinct texts in a field that is an enumeration, and maximum length of each.
+ */
 const valuesMax = 20;
 const valueLengthMax = 40;
 const exampleLengthMax = 80;
 /** Depth of nesting that is recorded: deeper values are data of the field that holds them. */
 const depthMax = 8;
-/** Number of fields of an object above which its keys are data, such as ids. */
+/** If an object has more fields than this, its keys are data, such as ids. */
 export const fieldsMax = 300;
-/** Fields of all records of a resource: with the longest paths and values a tree takes some 10 MB. */
+/**
+ * Maximum number of fields in all records of a resource. With the longest paths and values a tree
+ * takes some 10 MB.
+ */
 const nodesMax = 5_000;
 /** Longest path in bytes. */
 const pathLengthMax = 500;
@@ -27,7 +32,7 @@ export interface SeenField {
   readonly example: string | null;
   /** Distinct texts; null if the field is not an enumeration. */
   readonly values: readonly string[] | null;
-  /** Whether it is a map: it has too many fields of its own, or too deep ones, to be separate. */
+  /** Whether it is a map: its fields are too many, or too deep, to be catalogued separately. */
   readonly collapsed: boolean;
 }
 
@@ -47,7 +52,7 @@ interface FieldNode {
   fields: Map<string, FieldNode> | undefined;
   any: FieldNode | undefined;
   collapsed: boolean;
-  /** Whether more than counts changed since the last `take`. */
+  /** Whether anything other than counts changed since the last `take`. */
   fresh: boolean;
 }
 
@@ -71,9 +76,10 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
 }
 
 /**
- * The fields of a resource's records, discovered from the records because the service does not announce them:
- * the path of each field, and its kinds of values. Memory is limited for any records. An object with too many
- * fields, or with UUIDs as keys, becomes a map, whose fields are all one.
+ * The fields of a resource's records, discovered from the records because the service does not
+ * announce them: the path of each field, and its kinds of values. The memory of a tree is limited,
+ * whatever the records contain. An object with too many fields, or with UUIDs as keys, becomes a
+ * map, whose fields all count as one field.
  */
 export class FieldTree {
   readonly #root = fieldNode('', 0, false);
@@ -82,7 +88,8 @@ export class FieldTree {
   #news = 0;
 
   /**
-   * Counts new fields and new kinds of values; counts of records and new values do not add to it.
+   * The number of new fields and new kinds of values so far. Counts of records and new values do
+   * not add to it.
    */
   get news(): number {
     return this.#news;
@@ -96,8 +103,8 @@ export class FieldTree {
   }
 
   /**
-   * Takes what was observed since the last `take`: `all`, or only fields where more than counts
-   * changed. `restore` puts it back.
+   * Takes what was observed since the last `take`: all fields, or only fields where anything other
+   * than counts changed. `restore` puts it back.
    */
   take(all: boolean): SeenField[] {
     const taken: SeenField[] = [];
@@ -124,8 +131,8 @@ export class FieldTree {
   }
 
   /**
-   * Adds an already catalogued field: bounds apply to all processes together. Parents come before
-   * their fields.
+   * Adds a field that is already catalogued, so that bounds apply to all processes together.
+   * Parents have to be added before their fields.
    */
   add({ path, kinds, collapsed }: Pick<SeenField, 'path' | 'kinds' | 'collapsed'>): void {
     let node: FieldNode | undefined = this.#root;
@@ -161,7 +168,8 @@ export class FieldTree {
     if (values === null || kind !== 'text') return;
     const fits = values.size < valuesMax && text.length <= valueLengthMax;
     node.values = fits ? new Set([...values, copyOf(text)]) : null;
-    // A new value is written with the counts: a young process meets one on almost every page.
+    // A new value is no news, but is written with the counts: a young process meets a new value on
+    // almost every page.
     node.fresh = true;
   }
 
@@ -204,8 +212,8 @@ export class FieldTree {
   }
 
   /**
-   * The field of a name, or the map's one field. Undefined for a name that Postgres cannot hold:
-   * nor can it hold the record.
+   * Returns the field with a name, or the one field of a map. Undefined for a name that Postgres
+   * cannot hold, because it cannot hold the record either.
    */
   #fieldOf(node: FieldNode, name: string, fresh = true): FieldNode | undefined {
     const existing = node.fields?.get(name);
@@ -236,8 +244,8 @@ export class FieldTree {
   }
 
   /**
-   * Makes a node a map: its fields become one. A record keeps its existing fields, and only further ones
-   * become one.
+   * Makes a node a map: its fields become one field. A record itself keeps its existing fields, and
+   * only further fields become one.
    */
   #collapse(node: FieldNode): void {
     node.collapsed = true;
@@ -267,7 +275,7 @@ export class FieldTree {
     if (from.collapsed && !into.collapsed) this.#collapse(into);
   }
 
-  /** Parents before their fields. */
+  /** Yields parents before their fields. */
   *#everyNode(from: FieldNode = this.#root): Generator<FieldNode> {
     yield from;
     for (const field of from.fields?.values() ?? []) yield* this.#everyNode(field);

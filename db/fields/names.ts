@@ -1,4 +1,4 @@
-/** Bytes of a name that Postgres keeps; it cuts off the rest at any place. */
+/** Maximum number of bytes in a name. Postgres cuts off the rest. */
 export const nameBytesMax = 63;
 
 /**

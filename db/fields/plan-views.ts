@@ -14,8 +14,8 @@ export interface CataloguedField {
 }
 
 /**
- * A column of a typed view: the value of the field at `path`. Path `/*` of a record is every field
- * without a column.
+ * A column of a typed view: the value of the field at `path`. The path `/*` of a record stands for
+ * every field without a column.
  */
 export interface TypedColumn {
   readonly name: string;
@@ -44,11 +44,15 @@ const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
 );
 
 /**
- * Maximum number of columns of a view; further fields are in a column of their owner, or in `other_fields`.
- * Postgres has room for 1,600, of which an object's own fields may take `fieldsMax` more.
+ * Maximum number of columns of a view; further fields are in a column of their owner, or in
+ * `other_fields`. The own fields of an object that is not a record may exceed it by up to
+ * `fieldsMax`; Postgres has room for 1,600 columns.
  */
 const columnsMax = 1_000;
-/** Beyond it fields of objects within get no column, so that there is room for a record's own. */
+/**
+ * Above this number of columns, fields of nested objects get no column, so that there is room for
+ * the record's own fields.
+ */
 const flattenedMax = columnsMax - fieldsMax;
 /** Maximum number of views of a resource; further objects are in columns of their owner. */
 const viewsMax = 200;
@@ -59,17 +63,20 @@ interface Place {
   readonly nth: number;
   kinds: readonly FieldKind[];
   collapsed: boolean;
-  /** Whether it is an object that gets no view: its owner has a column for all of it. */
+  /**
+   * Whether it is an object without a view of its own: its owner has one column for the whole
+   * object.
+   */
   isWhole: boolean;
-  /** In the order in which they came. */
+  /** In the order in which they were first seen. */
   readonly fields: Map<string, Place>;
   any: Place | undefined;
 }
 
 /**
- * Plans the views of a catalogue, whose fields come in the order in which they were seen first: so
- * a later field takes no name from an earlier one. `isTaken` tests names of relations that are not
- * typed views.
+ * Plans the views of a catalogue. Its fields are in the order in which they were first seen, so
+ * that a later field takes no name from an earlier field. `isTaken` says whether a relation that is
+ * not a typed view has a name.
  */
 export function planViews(
   fields: readonly CataloguedField[],
@@ -101,7 +108,7 @@ export function planViews(
 
 interface Part {
   readonly place: Place;
-  /** The object or element in whose view it has no row of its own. */
+  /** The object or element that contains it. */
   readonly owner: Place;
   readonly suffix: string;
 }
@@ -132,14 +139,14 @@ function* elementsOf(at: Place, owner: Place, suffix: string, root: Place): Gene
   yield* elementsOf(any, any, 'elements', root);
 }
 
-/** A column that a view has besides the columns of fields. */
+/** A column that a view has in addition to the columns of fields. */
 interface FixedColumn {
   readonly name: string;
   readonly value: string;
   readonly comment: string;
 }
 
-/** Returns the columns that a view has besides the columns of fields. */
+/** Returns the columns that a view has in addition to the columns of fields. */
 export function fixedColumns(key: string, path: string): FixedColumn[] {
   const column = (name: string, comment: string, value = `r.${name}`) => ({ name, value, comment });
   const ofRecord = [
@@ -202,7 +209,9 @@ function placesOf(fields: readonly CataloguedField[]): Place {
   return root;
 }
 
-/** Makes maps of objects with too many fields over all processes and API versions together. */
+/**
+ * Turns objects into maps if they have too many fields in all processes and API versions together.
+ */
 function collapseMaps(at: Place): void {
   at.collapsed ||= at.fields.size > fieldsMax;
   for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])])
@@ -213,7 +222,10 @@ function collapseMaps(at: Place): void {
 const typeOf = ({ kinds, collapsed, isWhole }: Place): ColumnType | null =>
   collapsed || isWhole ? 'jsonb' : columnType(kinds);
 
-/** A field that wants a column. A field of a nested object needs none, because that object has a view, too. */
+/**
+ * A field that may get a column. A field of a nested object can do without it, because that object
+ * also has a view.
+ */
 interface Wanted {
   readonly place: Place;
   readonly name: string;

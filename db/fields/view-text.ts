@@ -11,7 +11,7 @@ const { escapeIdentifier: quoted, escapeLiteral: literal } = pg;
 
 export const qualified = (view: string): string => `fields.${quoted(view)}`;
 
-/** A comment that begins like this belongs to a typed view; only the owner of the warehouse writes it. */
+/** The comment of a typed view contains this text. Only the owner of the warehouse writes it. */
 export const madeFrom = 'Made from ops.field_catalogue by metersync views';
 
 /**
@@ -62,7 +62,7 @@ function rowsAt(path: string, resource: string): string {
     : `The objects at ${path} in records of ${resource}`;
 }
 
-/** Leads to the rows of a view: the arrays that it unpacks, and the value of each row. */
+/** Says where the rows of a view are: the arrays that it unpacks, and the value of each row. */
 function placeOf(path: string) {
   const arrays: string[] = [];
   let item = 'd.raw';

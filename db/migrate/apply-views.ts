@@ -56,7 +56,10 @@ export async function applyViews(tx: Transaction): Promise<AppliedViews> {
 const versionOf = (texts: readonly string[]): string =>
   createHash('sha256').update(texts.join('\0')).digest('hex');
 
-/** Creates them all, or none if an existing view has other columns: then it returns Postgres's error. */
+/**
+ * Creates all views and functions, or none if an existing view has other columns. In that case it
+ * returns Postgres's error.
+ */
 async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
   const [schema = '', ...others] = texts;
   const views = texts
@@ -106,7 +109,9 @@ async function dropAll(
   return { dependents, grants };
 }
 
-/** Lists the typed views, which call our functions. They are made again after the others. */
+/**
+ * Lists the typed views, which call our functions. They are created again after all other views.
+ */
 async function typedViews(tx: Transaction): Promise<Created[]> {
   const { rows } = await tx.execute<{ name: string }>(sql`
     select c.oid::regclass::text as name
@@ -131,7 +136,10 @@ async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> 
   }
 }
 
-/** Drops what is left of earlier versions. Returns the dependents, other than these, of what stays. */
+/**
+ * Drops what is left of earlier versions. Returns what keeps any of it from being dropped, unless
+ * that is itself left of an earlier version.
+ */
 async function dropGone(tx: Transaction): Promise<string[]> {
   const names = new Set(gone.map(nameOf));
   const dependents: string[] = [];
@@ -151,7 +159,8 @@ function inTheWay(
 ): Error | undefined {
   if (dependents.length === 0) return undefined;
   const why = `${refusal}${[...new Set(dependents)].join('; ')}`;
-  // Without a cause, whose message would be printed instead of this one.
+  // The error has no cause, because the message of a cause would be printed instead of this
+  // message.
   return new Error(
     `views of yours were built on views that ${change}: drop them, run metersync migrate, and make them again. ${why}`,
   );
@@ -177,8 +186,8 @@ export async function grantAgain(tx: Transaction, grants: readonly string[]): Pr
 }
 
 /**
- * Returns the signatures of a function: it is dropped by its arguments, and a name may have
- * several.
+ * Returns the signatures of a function. A function is dropped by its signature, and several
+ * functions may have the same name.
  */
 async function signatures(tx: Transaction, name: string): Promise<string[]> {
   const { rows } = await tx.execute<{ signature: string }>(sql`

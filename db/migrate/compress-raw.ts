@@ -6,7 +6,8 @@ type Method = 'lz4' | 'pglz';
 
 /**
  * Sets the compression method of records, if Postgres was built with it; returns the changed
- * columns. lz4 takes a fraction of the time of Postgres's own. Stored values do not change.
+ * columns. lz4 takes a fraction of the time of Postgres's own method. Values that are already
+ * stored do not change.
  */
 export async function compressRecords(tx: Executor, method: Method = 'lz4'): Promise<string[]> {
   const { rows } = await tx.execute<{ relation: string }>(sql`

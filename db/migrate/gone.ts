@@ -1,4 +1,7 @@
-/** What earlier versions had and this one does not, as `drop` names it; dependents come first. */
+/**
+ * What earlier versions had and this version does not have, in the words of a `drop` statement.
+ * Dependents come first.
+ */
 export const gone: readonly string[] = [
   'view analytics.monthly_usage_by_site',
   'view analytics.monthly_usage_by_company',

@@ -5,7 +5,7 @@ import { packagedFolder } from './packaged-folder.ts';
 export interface KnownMigration {
   /** Its place, from 1: the number of migrations that code has to know to have it. */
   readonly number: number;
-  /** When it was made, by which the migrator knows it. */
+  /** When it was made. The migrator identifies it by this time. */
   readonly madeAt: number;
   readonly statements: readonly string[];
   /** Code that knows fewer migrations than this may not write once it is applied. */
@@ -22,8 +22,8 @@ const floorLine = /^-- floor: (\d+)\s*$/m;
 const rewritesLine = /^-- rewrites: (\S+)\s*$/m;
 
 /**
- * Reads the migrations of a folder in their order. One that names no floor is for no older code:
- * who writes it has to say that older code may go on.
+ * Reads the migrations of a folder in their order. Once a migration without a floor is applied, no
+ * older code may write: the author of a migration has to state that older code may go on.
  */
 export const knownMigrations = (folder = migrationsFolder): readonly KnownMigration[] =>
   readMigrationFiles({ migrationsFolder: folder }).map(({ sql, folderMillis }, at) => {
@@ -39,6 +39,6 @@ export const knownMigrations = (folder = migrationsFolder): readonly KnownMigrat
     };
   });
 
-/** The oldest code that may write once all of them are applied. */
+/** The oldest code that may write once all of these migrations are applied. */
 export const floorOf = (known: readonly KnownMigration[]): number =>
   Math.max(0, ...known.map(({ floor }) => floor));

@@ -20,8 +20,9 @@ import { floors, migrations, migrationsSchema, migrationsTable } from './migrati
 import { ensureRoles, type Ungranted } from './roles.ts';
 
 /**
- * How long a migration waits for tables that others use, which also delays new users of the tables; and how
- * many times. Each wait is twice as long as the one before, because most locks last milliseconds.
+ * How long, and how many times, a migration waits for tables that other sessions use. A wait also
+ * delays new users of these tables. Each wait is twice as long as the wait before, because most
+ * locks last milliseconds.
  */
 export interface Patience {
   readonly lockTimeoutFirstMs: number;
@@ -57,7 +58,7 @@ export async function migrateWarehouse(
     });
     return missing;
   });
-  // The migrator commits the transaction that it is given: the rest needs one of its own.
+  // The migrator commits the transaction that it is given, so the rest needs a second transaction.
   const rest = await waitingShortly(db, waiting, async (tx) => {
     await takeTurn(tx, folder);
     await compressRecords(tx);
@@ -83,8 +84,8 @@ const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
 const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42710', '42P06', '42P07'];
 
 /**
- * Creates the migrator's table, which is locked before the migrator runs. Two processes that create it at the
- * same time meet here.
+ * Creates the migrator's table, which is locked before the migrator runs. If two processes create
+ * it at the same time, the slower one fails, tries again and finds it.
  */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
@@ -103,10 +104,10 @@ async function ensureMigrationsTable(db: Database): Promise<void> {
 }
 
 /**
- * Runs work with short waits for locks, several times. A waiting lock blocks all that come after
- * it, readers and writers. An analyst's open transaction must not stop the recording of events
- * through a migration that waits for it. Statements take as long as a large table needs, whatever
- * limit the role has.
+ * Runs work with short waits for locks, several times if necessary. A waiting lock blocks all
+ * readers and writers that come after it: if a migration waited for an analyst's open transaction,
+ * events could not be recorded. Statements may take as long as a large table needs, whatever limit
+ * the role has.
  */
 async function waitingShortly<T>(
   db: Database,
@@ -125,7 +126,8 @@ async function waitingShortly<T>(
       });
     } catch (error) {
       if (!waitedTooLong.includes(sqlState(error))) throw error;
-      // Without a cause, whose message would be printed instead of this one.
+      // The error has no cause, because the message of a cause would be printed instead of this
+      // message.
       if (attempt === tries) throw new Error(inUse(await sessionsAtWork(db), attempt));
     }
     await delay(pauseMs);
@@ -140,7 +142,10 @@ function inUse(sessions: Parameters<typeof describeSessions>[0], attempts: numbe
   return `other sessions use what has to be changed, and did so at each of ${attempts} tries. ${who}`;
 }
 
-/** Notes the oldest code that may write, in the transaction that brings the schema for which it holds. */
+/**
+ * Notes the oldest code that may write. The same transaction applies the migrations that require
+ * this.
+ */
 async function writeFloor(tx: Executor, floor: number): Promise<void> {
   await tx.execute(sql`create table if not exists ${floors} (floor integer not null)`);
   await tx.execute(sql`delete from ${floors}`);
@@ -148,8 +153,8 @@ async function writeFloor(tx: Executor, floor: number): Promise<void> {
 }
 
 /**
- * Reads how many migrations this code knows, how many the warehouse has, and its floor. A migration that was
- * merged into a later one before a release counts as a part of that.
+ * Reads how many migrations this code knows, how many the warehouse has, and its floor. A migration
+ * that was merged into a later one before a release counts as a part of the later migration.
  */
 export async function readSchemaVersions(
   db: Executor,
@@ -171,8 +176,9 @@ const unreleasedSchema =
   'the warehouse was migrated by a metersync that was not released: load a new warehouse, which is an empty database, with metersync migrate and metersync backfill all. If that metersync was newer than 0.1.0, you can run metersync migrate of commit d76b506c on this warehouse instead, and then migrate it again';
 
 /**
- * Reads the same of a warehouse that is to be migrated.
- * @throws Error when the warehouse is newer than the code, and when its last migration is in no release
+ * Reads the schema versions of a warehouse that is to be migrated.
+ * @throws Error when the warehouse is newer than the code, and when its last migration is in no
+ *   release
  */
 export async function readMigratable(db: Executor, folder: string): Promise<SchemaVersions> {
   const versions = await readSchemaVersions(db, folder);

@@ -23,7 +23,7 @@ export async function planMigration(db: Executor, folder: string = migrationsFol
     versions,
     /** The oldest code that may write afterwards. */
     floorAfter: floorOf(known),
-    /** Each with the number of its migration. */
+    /** Each statement with the number of its migration. */
     statements: missing.flatMap(({ number, statements }) =>
       statements.map((statement) => ({ migration: number, statement })),
     ),
@@ -34,7 +34,7 @@ export async function planMigration(db: Executor, folder: string = migrationsFol
   };
 }
 
-/** Reads about how many rows the tables have that exist. */
+/** Estimates the number of rows of each table that exists. */
 async function sizesOf(db: Executor, tables: readonly string[]) {
   const { rows } = await db.execute<{ table: string; rows: number }>(sql`
     select name as table, greatest(reltuples, 0)::float8 as rows

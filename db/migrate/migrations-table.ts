@@ -1,9 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 
-/**
- * The table in which Drizzle's migrator notes what it applied; it creates the table itself, in a
- * schema of its own.
- */
+/** The table in which Drizzle's migrator notes what it applied, in a schema of its own. */
 export const migrationsSchema = 'metersync_migrations';
 export const migrationsTable = 'schema_migrations';
 

@@ -29,14 +29,17 @@ const all = [...written, ...views];
 export interface Ungranted {
   /** Roles that do not exist. */
   readonly rolesMissing: readonly string[];
-  /** Relations in the schemas of analysts that they cannot read, as other users own them. */
+  /**
+   * Relations in the schemas of analysts that analysts cannot read, because other users own the
+   * relations.
+   */
   readonly unreadable: readonly string[];
 }
 
 /**
- * Creates the roles if the user may, and grants them what they lack in this database, on what the user owns.
- * Otherwise another user runs `create role metersync_writer; create role metersync_analyst`, and the
- * migration is run again.
+ * Creates the roles if the user may do so. In this database it grants them the privileges that they
+ * lack on everything that the user owns. Otherwise another user runs `create role metersync_writer;
+ * create role metersync_analyst`, and the migration is run again.
  */
 export async function ensureRoles(db: Executor): Promise<Ungranted> {
   const { writer, analyst } = roles;
@@ -59,7 +62,8 @@ export async function ensureRoles(db: Executor): Promise<Ungranted> {
   await grant(writer, 'execute', those('function', all));
   await grant(analyst, 'usage', `schema ${read.join(', ')}`);
   await grant(analyst, 'select', those('table', read));
-  // A view calls functions as its reader. Default privileges may keep new functions from everybody.
+  // A view calls functions with the privileges of its reader, and default privileges may deny new
+  // functions to everybody.
   const reading = owned.filter(({ isVolatile }) => !isVolatile);
   await grant(analyst, 'execute', those('function', all, reading));
   const unreadable = rolesMissing.includes(analyst) ? [] : await readUnreadable(db);
@@ -73,7 +77,10 @@ interface Owned extends Record<string, unknown> {
   readonly isVolatile: boolean;
 }
 
-/** Lists what this user owns of metersync's schemas. A grant on a whole schema fails for objects of other owners. */
+/**
+ * Lists what this user owns in metersync's schemas. A grant on a whole schema fails for objects of
+ * other owners.
+ */
 async function readOwned(db: Executor): Promise<Owned[]> {
   const { rows } = await db.execute<Owned>(sql`
     select

@@ -8,10 +8,13 @@ import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { consoleBounds } from './bounds.ts';
 
-/** What became of the events of an hour that are among the newest of the last day. */
+/** Outcomes and delays of the events that were received in one hour. */
 export type HourOfEvents = Awaited<ReturnType<typeof readArrivals>>[number];
 
-/** The newest events of the last day by hour, at most `consoleBounds.arrivalsMax` of them, the oldest first. */
+/**
+ * Groups the newest events of the last day by the hour of their receipt, oldest hour first. It
+ * reads at most `consoleBounds.arrivalsMax` events.
+ */
 export async function readArrivals(db: Executor) {
   const { outcome, receivedAt, recordedAt, settledAt } = journal;
   const newest = db.$with('newest').as(
@@ -28,8 +31,9 @@ export async function readArrivals(db: Executor) {
         ),
       })
       .from(journal)
-      // Not clock_timestamp(): an index cannot be asked for what changes while it is read. With both
-      // bounds and a limit that is no parameter the planner expects few, also without statistics.
+      // Not clock_timestamp(): an index cannot serve a condition whose value changes during the
+      // statement. With both bounds, and a limit that is not a parameter, the planner expects few
+      // rows even without statistics.
       .where(between(receivedAt, sql`now() - interval '1 day'`, sql`'infinity'`))
       .orderBy(desc(receivedAt))
       .limit(literal(consoleBounds.arrivalsMax)),
@@ -54,12 +58,18 @@ export async function readArrivals(db: Executor) {
       outcomes: sql<
         Partial<Record<EventOutcome, number>>
       >`jsonb_strip_nulls(jsonb_build_object(${sql.join(counts, sql`, `)}))`,
-      /** Events of these hours that still waited at the end of this one. */
+      /**
+       * Events of this hour and of the hours before it that were still pending at the end of this
+       * hour.
+       */
       waiting: sql<number>`(
         sum(count(*)) over (order by hour)
         - (select coalesce(sum(endings), 0) from ended where ended_at <= hour)
       )::int`,
-      /** Seconds from the receipt of an event to its row, and to the read of its record; null without any. */
+      /**
+       * Seconds from the receipt of an event to its row in the journal, and to the read of its
+       * record; null if there are no such events.
+       */
       rowP50: percentile(0.5, 'row_after'),
       rowP99: percentile(0.99, 'row_after'),
       recordP50: percentile(0.5, 'record_after'),
@@ -71,8 +81,8 @@ export async function readArrivals(db: Executor) {
 }
 
 /**
- * Reads how long the last events took from receipt to their row, and to the read of their record.
- * A read of a record counts once, for the first of its events.
+ * Reads how long the latest events took from their receipt to their row in the journal, and to the
+ * read of their record. A read that settles several events counts once, for the first of them.
  */
 export async function readDelays(db: Executor): Promise<WarehouseHealth['delays']> {
   const { receivedAt, recordedAt, settledAt, outcome, kind, id, recordId } = journal;

@@ -5,7 +5,10 @@ import { connections } from '../schema/utility.ts';
 import { consoleBounds } from './bounds.ts';
 import { connectionsNeedingAttention as needingAttention, unwellConnections } from './views.ts';
 
-/** Reads the statuses of live connections that need somebody: each is the next one of an index. */
+/**
+ * Lists the statuses of live connections that need attention. Each statement looks up the next
+ * status in an index, so that the connections themselves are not read.
+ */
 async function unwellStatuses(db: Executor) {
   const { status } = connections;
   const statuses: { status: string; needs: boolean; customer: boolean }[] = [];
@@ -27,9 +30,10 @@ async function unwellStatuses(db: Executor) {
 }
 
 /**
- * Lists connections that need somebody: those that stay so until a customer acts first, then the
- * oldest. It finds them by their status, and works out how far bills reach only for those it lists.
- * `looked` is how many were looked at.
+ * Lists connections that need attention: first the connections on which a customer must act, and
+ * within both groups the oldest status first. It finds connections by their status, and works out
+ * how far bills reach only for the connections that it lists. `looked` is the number of connections
+ * that it examined.
  */
 export async function connectionsNeedingAttention(
   db: Executor,

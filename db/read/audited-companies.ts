@@ -5,8 +5,8 @@ import type { Executor } from '../connection/connect.ts';
 import { companies } from '../schema/utility.ts';
 
 /**
- * Lists live companies that the service's list need not contain: settings name them, or it never
- * did and records of them were read.
+ * Lists live companies that the service's list need not contain: companies that the settings name,
+ * and companies that the list never contained although records of them were read.
  */
 export async function unlistedCompanies(db: Executor, configured: readonly string[]) {
   const { id, raw, deletedAt } = companies;
@@ -19,7 +19,7 @@ export async function unlistedCompanies(db: Executor, configured: readonly strin
   return unlisted.filter((company) => company.isNamed || company.wasRead);
 }
 
-/** Lists live companies, for a service without a list of them. */
+/** Lists live companies, for a service that does not list companies. */
 export async function liveCompanies(db: Executor): Promise<string[]> {
   const live = await db
     .select({ id: companies.id })

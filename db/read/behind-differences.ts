@@ -29,8 +29,8 @@ async function readBehind(db: Executor, recordIds: readonly string[]) {
 }
 
 /**
- * Reads the last events about each record; for readings, whose ids begin with their meter, about
- * the meter.
+ * Reads the latest events about each record. For readings the caller passes the id of their meter,
+ * because events of readings name only the meter.
  */
 export async function eventsBehind(
   db: Executor,
@@ -41,8 +41,8 @@ export async function eventsBehind(
 }
 
 /**
- * Reads why Postgres refused records that the warehouse lacks, by resource and id; readings by
- * meter and start.
+ * Reads why Postgres refused records that the warehouse lacks. Keys of the result are the resource
+ * and the id of a record; a reading has its meter and its start as its id.
  */
 export async function refusals(
   db: Executor,

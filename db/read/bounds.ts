@@ -2,12 +2,16 @@
 export const consoleBounds = {
   /** Rows of a list. Further rows are on further pages. */
   rows: 50,
-  /** Rows that a page shows of a run's deletions, for a person who decides. The command lists all. */
+  /**
+   * Deletions of a run that a page shows to the person who decides on them. The command lists all.
+   */
   deletedRows: 1_000,
-  /** Events, or records that wait, that a page of events examines; each takes some look-ups. */
+  /** Events or waiting records that a page of events examines. Each takes a few look-ups. */
   searchedMax: 4_000,
-  /** The newest events of a day whose outcomes the overview counts. */
+  /** Events of the last day, the newest ones, that the overview counts by outcome. */
   arrivalsMax: 20_000,
-  /** Connections that need attention, among which a page finds the oldest; each takes three look-ups. */
+  /**
+   * Connections that need attention among which a page finds the oldest. Each takes three look-ups.
+   */
   connectionsMax: 4_000,
 } as const;

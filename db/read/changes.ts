@@ -16,7 +16,7 @@ const tables = {
   meter: { now: meters, earlier: earlierMeters },
 } as const;
 
-/** Most changes that are returned, the latest. */
+/** Maximum number of changes that are returned: the latest changes. */
 const changesMax = 50;
 
 /** The compared parts of a state: the fields of the record as JSON, and whether it is deleted. */
@@ -28,9 +28,10 @@ const stateOf = sql<Readonly<Record<string, string>> | null>`(
 )`;
 
 /**
- * Reads the changes of a record, oldest first: each earlier state compared with the next. The first read is
- * not a change. A change has its cause, an event or a run; null if unknown, as when a catch-up read the record
- * again. Fields are JSON as text; null if absent.
+ * Reads the changes of a record, oldest first: it compares each earlier state with the next state.
+ * The first read is not a change. The cause of a change is an event or a run. It is null if it is
+ * unknown, for example if a catch-up read the record again. Values of fields are JSON as text, and
+ * null if the field is absent.
  */
 export async function readChanges(db: Executor, kind: TracedKind, id: string) {
   const { now, earlier } = tables[kind];

@@ -80,16 +80,20 @@ async function read(db: Executor, which: SQL | undefined, limit: number) {
       /** Events whose document or connection waits to be read, and since when the first of them waits. */
       waiting: waits.events,
       waitingSince: waits.since,
-      /** Resources whose last read did not end complete. */
+      /** Number of resources whose last read did not end as complete. */
       unwell: reads.unwell,
-      /** When all its resources were last read; null if one never was. */
+      /**
+       * The time until which all its resources were read: the end of the oldest last read. Null if
+       * a resource was never read.
+       */
       readUntil: reads.until,
       /** Open issues of its data that nobody acknowledged. */
       issues: db.$count(
         dataIssues,
         and(
           eq(dataIssues.companyId, page.id),
-          // With closed_at, which is null alike, Postgres may read the index of all open issues.
+          // Not closed_at, although it is null in the same rows: for that condition Postgres might
+          // read the index of all open issues.
           isNull(dataIssues.closedReason),
           isNull(dataIssues.acknowledgedAt),
         ),
@@ -140,7 +144,7 @@ export async function readResources(db: Executor, companyId: string) {
     .orderBy(sql`listing.place`);
 }
 
-/** Counts ranges of readings of a company that wait to be read. */
+/** Counts the ranges of readings of a company that wait to be read. */
 export async function rangesWaiting(db: Executor, companyId: string): Promise<number> {
   const waits = db
     .select({ ranges: sql<number>`count(*)`.as('ranges') })

@@ -29,13 +29,16 @@ export function monthsOf(
   return months;
 }
 
-/** Sums of a company by month, as the worker last kept them. Amounts are text, as Postgres has them. */
+/**
+ * Sums of a company by month, as the worker last stored them. Amounts are text, as Postgres prints
+ * them.
+ */
 export type CompanyMonths = Awaited<ReturnType<typeof readCompanyMonths>>;
 
 const ofMonths = (of: typeof monthlyCost | typeof monthlyUsage, companyId: string | undefined) =>
   and(isNotNull(of.month), companyId === undefined ? undefined : eq(of.companyId, companyId));
 
-/** Sums cost by month and currency, oldest month first: of a company, or of all. */
+/** Sums the cost of one company or of all by month and currency, oldest month first. */
 export async function costByMonth(db: Executor, companyId: string | undefined) {
   const { month, currency, cost } = monthlyCost;
   return await db
@@ -63,7 +66,10 @@ export async function usageByMonth(db: Executor, companyId: string | undefined) 
     .orderBy(month, commodity, units);
 }
 
-/** Counts the days of meters that each site of a company has in a month, and how many of them are billed. */
+/**
+ * For each site of a company and each month, counts the days of all meters of the site, and how
+ * many of these days are billed.
+ */
 async function billedDays(db: Executor, companyId: string) {
   const { month, siteId, site, daysInMonth, daysCovered } = monthlyUsage;
   return await db
@@ -80,7 +86,10 @@ async function billedDays(db: Executor, companyId: string) {
     .orderBy(site, siteId, month);
 }
 
-/** Finds months of sites in which bills were corrected, or meters have no bill that they should have. */
+/**
+ * Finds the months of sites in which bills were corrected, or in which meters lack an expected
+ * bill.
+ */
 async function unusualMonths(db: Executor, companyId: string) {
   const { month, siteId, superseded, corrected, metersExpected, metersBilled } =
     statementAvailability;
@@ -101,15 +110,16 @@ async function unusualMonths(db: Executor, companyId: string) {
     );
 }
 
-/** Units of demand, whose values are no amounts that a month adds up. */
+/** Units of demand. The demand of several bills cannot be added up to a monthly amount. */
 const demandUnits = ['kW', 'kVA', 'kVAR'];
 
-/** What the calendar of bills says of a month of a site. */
+/** How the calendar of bills marks a month of a site. */
 export type MonthMark = 'billed' | 'part' | 'missing' | 'late' | 'corrected';
 
 /**
- * Marks each month of each site: late after the last month with a billed day, corrected if a bill of the month
- * was, otherwise by its billed days.
+ * Marks each month of each site. A month that lacks bills is late if it comes after the last month
+ * with a billed day. A month with billed days is corrected if one of its bills was corrected. All
+ * other months are marked by the number of their billed days.
  */
 function markMonths(
   billed: Awaited<ReturnType<typeof billedDays>>,
@@ -132,9 +142,9 @@ function markMonths(
 }
 
 /**
- * Reads what the last months of a company cost and used, and a calendar of its bills.
- * @param now a time of the last month to read: later ones come from mistyped dates
- * @param monthsMax how many months at most
+ * Reads the cost and the usage of a company's latest months, and a calendar of its bills.
+ * @param now a time in the last month to read, because later months come from mistyped dates
+ * @param monthsMax maximum number of months
  */
 export async function readCompanyMonths(
   db: Executor,
@@ -150,7 +160,7 @@ export async function readCompanyMonths(
   ]);
   const withBills = [...cost, ...billed.filter(({ covered }) => covered > 0)];
   const months = monthsOf(withBills, monthOf(now), monthsMax);
-  // Late bills belong to months after those that have bills.
+  // Late bills belong to months after the last month that has bills.
   const calendar = monthsOf(
     [...withBills, ...unusual.filter(({ unbilled }) => unbilled)],
     monthOf(now),

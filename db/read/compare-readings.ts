@@ -10,8 +10,8 @@ import type { Difference } from './compare-records.ts';
 const fields = ['usage', 'quality'] as const;
 
 /**
- * Compares a pass over a range of a meter with the warehouse. Usage is compared as a number, as
- * writes compare it: 1.5 and 1.50 are equal.
+ * Compares the readings that a pass listed for a range of a meter with the warehouse. Usage is
+ * compared as a number, as it is when readings are written: 1.5 and 1.50 are equal.
  */
 export async function compareListed(
   tx: Executor,

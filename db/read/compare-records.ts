@@ -18,11 +18,20 @@ import { connectionSites } from '../schema/utility.ts';
  * A record that the warehouse lacks, has in excess, or holds with other values than the service.
  */
 export interface Difference {
-  /** That of its refusal for a record without one, or of its company's for a site: see `refusedAs`. */
+  /**
+   * The id of the record. A record without an id has the id of its refusal, see `refusedAs`. Sites
+   * that Postgres refuses with their company have the company's id.
+   */
   readonly id: string;
-  /** `kept`: somebody decided to keep what the service no longer has. That is no difference. */
+  /**
+   * `kept`: somebody decided to keep a record that the service no longer has, so it is not a
+   * difference.
+   */
   readonly state: 'missing' | 'extra' | 'different' | 'kept';
-  /** Differing fields of a record on both sides: JSON as text, null where a side has none. */
+  /**
+   * The fields that differ, if both sides have the record. Values are JSON as text, and null if a
+   * side lacks the field.
+   */
   readonly fields?: readonly DifferentField[];
 }
 
@@ -35,8 +44,9 @@ export interface DifferentField {
 const { siteId, accountIds, datasourceTypes } = connectionSites;
 
 /**
- * The sites of a connection as one value: those of its record, if it lists them, and those of the
- * warehouse.
+ * The sites of a connection as one value, on both sides: the sites that its record lists, and the
+ * sites in the warehouse. If the record does not list its sites, the sites in the warehouse count
+ * as listed.
  */
 const oneValue = sql`jsonb_agg(
         jsonb_build_array(${columnNames([siteId, accountIds, datasourceTypes])})
@@ -60,7 +70,10 @@ const listedSites = sql`case
       else ${heldSites}
     end`;
 
-/** The value of each column in the record and in the row. Events also write some columns. */
+/**
+ * The value of each column according to the record, and its value in the row. The two may differ
+ * although the record is the same, because events also write some columns.
+ */
 function columnsOf(resource: RecordResource): { name: string; reported: SQL; held: SQL }[] {
   const columns = resources[resource].columns.map(({ column, of, kept, isOwner }) => {
     const held = sql`${row}.${sql.identifier(column.name)}`;
@@ -83,13 +96,14 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
 /** A page of the service's records, compared with the warehouse. */
 export interface PageCompared {
   readonly differences: readonly Difference[];
-  /** Values of its records that no column can hold. */
+  /** Number of values of its records that no column can hold. */
   readonly unreadable: number;
 }
 
 /**
- * Compares a page of the service's records with the warehouse. Returns the differences among the
- * page's own records; one that Postgres cannot hold is missing. `ids` are as `writePage` has them.
+ * Compares a page of the service's records with the warehouse. Returns only differences of records
+ * that the page has. A record that Postgres cannot hold is missing. `ids` are the ids that
+ * `writePage` takes.
  */
 export async function comparePage(
   db: Executor,
@@ -133,7 +147,8 @@ async function compareRecords(
   const differs = sql<boolean>`(${or(isMissing, sql`${row.raw} is distinct from r`, ...differing)})`;
   const record = recordsOf(db, resource, companyId, records);
   const { table } = resources[resource];
-  // With offset 0 each row is looked up by its id; otherwise the whole table is read for a few.
+  // Because of `offset 0` each row is looked up by its id. Otherwise Postgres would read the whole
+  // table for a few rows.
   const held = db
     .select()
     .from(table)
@@ -169,7 +184,7 @@ async function compareRecords(
   const compared = await db
     .select({
       id: sql<string | null>`r ->> 'id'`,
-      /** The place of the record in its page, of a site that of its company; from 1. */
+      /** The place of the record in its page, from 1. A site has the place of its company. */
       place: sql<number>`place::int`,
       missing: isMissing,
       differs,
@@ -189,7 +204,7 @@ async function compareRecords(
     if (!one.differs) return [];
     const id = one.id ?? refusedAs({ id: null, text: records[one.place - 1]?.text ?? '' });
     if (one.missing) return [{ id, state: 'missing' }];
-    // Columns only differ from an equal record if something else than a read wrote them.
+    // If the record is equal, columns differ only if something other than a read wrote them.
     const ofColumns = columns.map(({ name }, at) => ({
       field: `column ${name}`,
       service: one.reported[at] ?? null,
@@ -204,7 +219,7 @@ async function compareRecords(
   return { differences, unreadable: compared.reduce((sum, one) => sum + one.unreadable, 0) };
 }
 
-/** Records `(r, place, owner)` of a page, or the sites in its companies. */
+/** Selects the records `(r, place, owner)` of a page, or the sites in its companies. */
 function recordsOf(
   db: Executor,
   resource: RecordResource,

@@ -4,17 +4,19 @@ import { limits } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { estimateRows } from '../connection/estimate.ts';
 
-/** How many rows a count reads: one more than a report can say. */
+/**
+ * Maximum number of rows that a count reads: one more than the highest number that reports show.
+ */
 export const mostCounted = limits.countMax + 1;
 
-/** The same for exact counts: no table has so many rows that somebody counts. */
+/** The maximum for exact counts: no counted table has so many rows. */
 export const allCounted = 2_000_000_000;
 
-/** Cuts a sum off at the most that is counted. */
+/** Limits a sum to `most`. */
 export const cut = (sum: SQLWrapper, most: number): SQL<number> =>
   sql<number>`least(${sum}, ${most}::bigint)::int`;
 
-/** Rows of a table, which an index has to serve in this order; an order that nobody needs keeps the planner on the index. */
+/** Selects the rows of a table. */
 const rowsOf = (db: Executor, table: PgTable, where?: SQL): PgSelect =>
   db
     .select({ one: sql`1`.as('one') })
@@ -22,7 +24,10 @@ const rowsOf = (db: Executor, table: PgTable, where?: SQL): PgSelect =>
     .where(where)
     .$dynamic();
 
-/** Counts the rows of a table up to `most`. */
+/**
+ * Counts the rows of a table up to `most`. An order for which there is an index keeps the planner
+ * on this index, although a count needs no order.
+ */
 export const countUpTo = async (
   db: Executor,
   table: PgTable,
@@ -38,7 +43,10 @@ export const countUpTo = async (
 export const secondsSince = (time: SQLWrapper): SQL<number> =>
   sql<number>`extract(epoch from clock_timestamp() - ${time})::float8`;
 
-/** Counts the rows of a table below `most`; of more, the planner estimates how many there are. */
+/**
+ * Counts the rows of a table if there are fewer than `most`. Otherwise the planner estimates how
+ * many there are.
+ */
 export async function aboutCount(
   db: Executor,
   table: PgTable,

@@ -3,7 +3,7 @@ import type { EventOutcome } from '../../contract/names.ts';
 import { isAmong } from '../connection/arrays.ts';
 
 /**
- * Selects events of the journal; an absent bound does not restrict. Times are ISO 8601, of the
+ * Selects events of the journal. An absent bound does not restrict. Times are ISO 8601, by the
  * receiver's clock.
  */
 export interface EventFilter {
@@ -13,7 +13,10 @@ export interface EventFilter {
   readonly recordId?: string | undefined;
   /** Company that the event names. */
   readonly companyId?: string | undefined;
-  /** Company whose connections and documents wait to be read, only for pending events. */
+  /**
+   * Company whose connections and documents wait to be read. Selects only the pending events of
+   * these records.
+   */
   readonly queueOf?: string | undefined;
   readonly code?: string | undefined;
   readonly since?: string | undefined;
@@ -34,7 +37,7 @@ type Columns =
   | 'receivedAt'
   | 'recordedAt';
 
-/** Whether an event matches; the statement leaves out absent bounds. */
+/** The condition that an event matches a filter. Absent bounds are not part of it. */
 export function matching(
   event: Readonly<Record<Columns, SQLWrapper>>,
   filter: EventFilter,
@@ -55,6 +58,6 @@ export function matching(
   );
 }
 
-/** Bounds by a value if it is given; an empty text counts as given. */
+/** Returns the bound for a value if the value is given. An empty text counts as given. */
 const given = (value: string | undefined, bound: (value: string) => SQL): SQL | undefined =>
   value === undefined ? undefined : bound(value);

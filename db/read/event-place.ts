@@ -1,4 +1,7 @@
-/** A place in the order of a list of events: after the event `id`, of the candidate at `at` and `key`. */
+/**
+ * A place in the order of a list of events: after the event `id`, which was found by the candidate
+ * with `at` and `key`.
+ */
 export interface Place {
   /** A time as Postgres prints it, with microseconds. */
   readonly at: string;
@@ -6,13 +9,13 @@ export interface Place {
   readonly id: string;
 }
 
-/** Spells a place for addresses and commands. */
+/** Encodes a place for URLs and commands. */
 export const placeText = ({ at, key, id }: Place): string =>
   Buffer.from(JSON.stringify([at, key, id])).toString('base64url');
 
 const time = /^(-?infinity|\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d){0,2})$/;
 
-/** Reads a place as `placeText` spells it; undefined for any other text. */
+/** Decodes a place that `placeText` encoded; undefined for any other text. */
 export function readPlace(text: string): Place | undefined {
   let parts: unknown;
   try {

@@ -4,10 +4,13 @@ import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents, intervals } from '../schema/utility.ts';
 
-/** The newest events among which the types that come are looked for. */
+/** Number of the newest events in which `typesSeen` looks for types. */
 export const typesAmong = 10_000;
 
-/** Counts the newest events received by type. Probes are not events of the service. */
+/**
+ * Counts the events that were received last by type. Probes are left out, because they are not
+ * events of the service.
+ */
 export async function typesSeen(db: Executor): Promise<ReadonlyMap<string, number>> {
   const newest = db
     .select({ type: journal.type })

@@ -15,27 +15,29 @@ const readEvents = async (db: Executor, which: SQL | undefined) =>
   await db.select(columns).from(events).where(which).orderBy(events.receivedAt, events.id);
 
 /**
- * An event of the journal without its payload. Times are text with microseconds; `settledAt` is when
- * a read of its record settled it, or it was given up.
+ * An event of the journal without its payload. Times are text with microseconds. `settledAt` is
+ * when a read of its record settled the event, or when the event was given up.
  */
 export type JournalledEvent = Awaited<ReturnType<typeof readEvents>>[number];
 
 /**
- * An event with its signed payload: JSON as Postgres prints it, or bytes if it cannot hold them;
- * neither once dropped.
+ * An event with its signed payload: JSON as Postgres prints it, or bytes if they are not JSON that
+ * Postgres can hold. Both are null once the payload was dropped.
  */
 export type EventDetails = NonNullable<Awaited<ReturnType<typeof readEvent>>>;
 
-/** A page of events, and where the next one begins; null after the last. */
+/** A page of events, and the place where the next page begins; null on the last page. */
 export interface EventPage {
   readonly events: readonly JournalledEvent[];
   readonly next: Place | null;
 }
 
 /**
- * Lists a page of events. Those received last come first; among pending ones those due last, among
- * dead, missing, superseded and ignored ones those that became so last. It looks at
- * `consoleBounds.searchedMax` candidates: a page may have fewer events, or none, and a next one.
+ * Lists a page of events. The events that were received last come first. Pending events are ordered
+ * by when they are due, and dead, missing, superseded and ignored events by when they became so, in
+ * both cases the last first. The number of candidates that it examines is limited by
+ * `consoleBounds.searchedMax`. Therefore a page may have fewer events than `limit`, or none,
+ * although there is a next page.
  */
 export async function listEvents(
   db: Executor,
@@ -44,7 +46,8 @@ export async function listEvents(
 ): Promise<EventPage> {
   const page: JournalledEvent[] = [];
   let place = after;
-  // Most pages are full after a few candidates. Others take more, in larger portions.
+  // Most pages are full after a few candidates. The others examine more candidates, in larger
+  // portions.
   for (const candidates of [2 * limit, ...portions]) {
     const part = await findEvents(db, filter, {
       candidates,
@@ -59,12 +62,12 @@ export async function listEvents(
   return { events: page, next: place ?? null };
 }
 
-/** Candidates of the second and later portions. */
+/** Numbers of candidates in the second and the third portion. */
 const portions = [consoleBounds.searchedMax / 10, consoleBounds.searchedMax];
 
 /**
- * The payload with indentation, unless that may take more than some megabytes: nested lines are
- * indented by their depth.
+ * The payload with indentation, unless that could take more than a few megabytes: each line is
+ * indented by its depth, so the size grows with the nesting.
  */
 const laidOut = sql<string | null>`(
         select case
@@ -75,7 +78,7 @@ const laidOut = sql<string | null>`(
         from (select ${payload}::text as text offset 0) printed
       )`;
 
-/** Reads an event with its signed payload, unless that was dropped. */
+/** Reads an event with its signed payload, unless the payload was dropped. */
 export async function readEvent(db: Executor, id: string) {
   const [event] = await db
     .select({ ...columns, payload: laidOut, body })
@@ -84,12 +87,10 @@ export async function readEvent(db: Executor, id: string) {
   return event;
 }
 
-/** How many events match, and whether these are all. */
+/** How many matching events were counted, and whether these are all. */
 export type CountedEvents = Awaited<ReturnType<typeof countEvents>>;
 
-/**
- * Counts matching events, up to `most` + 1, among those that as many candidates lead to.
- */
+/** Counts matching events up to `most` + 1, among the events that `most` + 1 candidates lead to. */
 export async function countEvents(db: Executor, filter: EventFilter, most: number) {
   const { ids, end } = await findEvents(db, filter, { candidates: most + 1, limit: most + 1 });
   return { events: ids.length, isAll: end === null };

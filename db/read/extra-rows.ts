@@ -19,12 +19,13 @@ import { intervals } from '../schema/utility.ts';
 
 const id = sql<string>`${sql`${row.id}`}::text`;
 
-/** A row that a listing should contain and did not. */
+/** A row that a listing should contain but did not. */
 export type UnlistedRow = Awaited<ReturnType<typeof unlistedRows>>[number];
 
 /**
- * Whether somebody decided to keep a `row`, or the company that it belongs to. Its column is written out, as
- * Drizzle leaves out the names of tables, and notes have a column of that name, too.
+ * Whether somebody decided to keep a `row`, or the company that it belongs to. `row.company_id` is
+ * written out because Drizzle leaves out the names of tables, and notes have a column of the same
+ * name.
  */
 const keptRow = (resource: RecordResource) =>
   resource === 'companies'
@@ -38,7 +39,10 @@ const keptRow = (resource: RecordResource) =>
         offset 0
       ))`;
 
-/** The companies whose listings should contain a `row`: its owner, and others that also list it. */
+/**
+ * The companies whose listings should contain a `row`: its owner, and other companies that also
+ * list it.
+ */
 const listingCompanies = (resource: RecordResource) =>
   resource === 'companies'
     ? sql<string[]>`array[]::text[]`
@@ -50,9 +54,10 @@ const listingCompanies = (resource: RecordResource) =>
       )`;
 
 /**
- * Reads live rows of the warehouse that the service did not list: of one company, including rows of
- * others that it is noted as listing, or of all (null). No list contains sites of a company whose
- * record has none.
+ * Reads live rows of the warehouse that the service did not list: rows of all companies (null), or
+ * of one company, including rows of other companies that this company is noted as listing. Sites
+ * are left out if the record of their company has no list of sites, because then no list could
+ * contain them.
  */
 export async function unlistedRows(
   db: Executor,
@@ -122,7 +127,7 @@ export async function unlistedRows(
   return [...(await own), ...(await others)];
 }
 
-/** Whether a meter's `row` lives and has readings: readings of a deleted meter do not count. */
+/** Whether a meter's `row` is live and has readings. Readings of a deleted meter do not count. */
 export const hasReadings = sql`${row.deletedAt} is null
       and exists (
         select
@@ -132,8 +137,8 @@ export const hasReadings = sql`${row.deletedAt} is null
       )`;
 
 /**
- * Lists meters with readings that the service did not list: live ones of a company, including
- * meters of others that it is noted as listing.
+ * Lists the live meters of a company that have readings and that the service did not list,
+ * including meters of other companies that this company is noted as listing.
  */
 export const unlistedMeters = async (
   db: Executor,
@@ -148,13 +153,17 @@ export type StrayRow = Awaited<ReturnType<typeof strayRows>>[number];
 /** Readings are represented by the rows of their meters. */
 const rowsOf = (resource: CompanyResource) => (resource === 'intervals' ? 'meters' : resource);
 
-/** Whether a row is live. Rows that only events wrote are claims, which the catch-up decides. */
+/**
+ * Whether a row is live. A row that only events wrote does not count: the catch-up finds out
+ * whether its record exists.
+ */
 const lives = (resource: CompanyResource): SQL | undefined =>
   resource === 'intervals' ? hasReadings : and(isNotNull(row.raw), isNull(row.deletedAt));
 
 /**
- * Reads live rows of companies that are not among the audited companies, unless one of these also lists them;
- * for readings, the meters that have any. The owners are read from the index, because most have many rows.
+ * Reads live rows of companies that are not audited, unless an audited company also lists them. For
+ * readings, it reads the meters that have readings. The owners are read from the index, because
+ * most owners have many rows.
  */
 export async function strayRows(
   db: Executor,
@@ -192,7 +201,9 @@ export async function strayRows(
     .orderBy(theirs.id);
 }
 
-/** Reads the ids of live rows without a company; for readings, of meters that have any. */
+/**
+ * Reads the ids of live rows without a company; for readings, the ids of meters that have readings.
+ */
 export async function ownerlessRows(db: Executor, resource: CompanyResource): Promise<string[]> {
   const rows = await db
     .select({ id })

@@ -18,7 +18,7 @@ export const foundKinds = ['event', 'run', 'company', 'document', 'connection', 
 /** A site has no page: it is found with the id of its company. */
 export type FoundKind = (typeof foundKinds)[number] | 'site';
 
-/** A thing with the given id; `name` is what a person calls it, if it has one. */
+/** What was found. `name` is what people call it, if it has a name. */
 export type Found = Awaited<ReturnType<typeof findById>>[number];
 
 const found = (kind: FoundKind, id: AnyColumn, name: AnyColumn | SQL = sql`null`) => ({
@@ -27,7 +27,7 @@ const found = (kind: FoundKind, id: AnyColumn, name: AnyColumn | SQL = sql`null`
   name: sql<string | null>`${sql`${name}`}::text`,
 });
 
-/** Finds what has an id, or the id that a customer gave it. */
+/** Finds everything with the given id, and companies to which the customer gave this id. */
 export async function findById(db: Executor, given: string) {
   const id = canonicalUuid(given) ?? null;
   const hasId = (column: AnyColumn) => sql`${column} = ${id}::uuid`;
@@ -52,13 +52,14 @@ export async function findById(db: Executor, given: string) {
   );
 }
 
-/** Rows of a kind that a search shows. */
+/** Maximum number of rows of each kind that a search shows. */
 const foundMax = 20;
 
 /**
- * Finds bills by the number of their invoice or account, meters by one of their numbers, and companies, sites
- * and connections by a part of their names. It reads whole tables other than that of bills, for a person, with
- * a statement time-out.
+ * Finds bills by the number of their invoice or account, meters by one of their numbers, and
+ * companies, sites and connections by a part of their names. Only bills are found with an index.
+ * The other tables are read as a whole, which is acceptable for the search of a person, with a
+ * statement time-out.
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;

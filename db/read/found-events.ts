@@ -17,7 +17,10 @@ import { events, journal, staleRecords } from '../schema/metersync.ts';
 import { type EventFilter, matching } from './event-filter.ts';
 import type { Place } from './event-place.ts';
 
-/** How many candidates are looked at from a place on, and how many events are taken; null for all. */
+/**
+ * How many candidates are examined, starting at a place, and how many events are taken; null for
+ * all.
+ */
 interface Portion {
   readonly candidates: number;
   readonly limit: number | null;
@@ -25,9 +28,10 @@ interface Portion {
 }
 
 /**
- * Rows that lead to the events that a filter may select: the events themselves, or records that wait. An
- * index has their order, so that a statement reads as many as it asks for, whatever the planner guesses.
- * `waits` is the kind of a record that waits, and null for an event.
+ * Rows that lead to the events that a filter may select: the events themselves, or records that
+ * wait. An index has these rows in order, so that a statement reads only as many rows as it asks
+ * for, whatever the planner estimates. `waits` is the kind of a record that waits, and null for an
+ * event.
  */
 interface Source {
   readonly table: SQLWrapper;
@@ -47,20 +51,23 @@ const received = {
   since: sql`null::timestamptz`,
 };
 
-/** Events that were neither applied nor wait, by when they became so. No parameter, for a partial index. */
+/**
+ * Events that are neither applied nor pending, by when they got their outcome. The outcome is not a
+ * parameter, so that a partial index can be used.
+ */
 const aside = (outcome: EventOutcome): Source => ({
   ...received,
   at: journal.asideAt,
   which: sql`${journal.aside} = ${sql.raw(`'${outcome}'`)}`,
 });
 
-/** Few events that are looked up, and then sorted. */
+/** A few events, which are looked up and then sorted. */
 function chosen(db: Executor, which: SQL): Source {
   const few = db.select().from(journal).where(which).offset(literal(0)).as('chosen');
   return { ...received, table: few, at: few.receivedAt, key: few.id };
 }
 
-/** Records that wait, by when they are due. A range of readings is named by its event. */
+/** Records that wait, by when they are due. A range of readings has the id of its event. */
 const waiting = (which: SQL): Source => ({
   table: staleRecords,
   which,
@@ -71,9 +78,10 @@ const waiting = (which: SQL): Source => ({
 });
 
 /**
- * Chooses what leads to the selected events, in the order in which they are listed: pending ones by when
- * their record is due, others that were not applied by when they became so, and all else by receipt. It
- * uses only one bound of the filter.
+ * Chooses the sources that lead to the selected events, in the order in which the events are
+ * listed: pending events by when their record is due, other events that were not applied by when
+ * they got their outcome, and all other events by receipt. A source uses only a part of the filter;
+ * `placesOf` applies all of it.
  */
 function sourcesOf(db: Executor, filter: EventFilter): readonly Source[] {
   const { ids, recordId, queueOf, companyId, outcome, code, since, until } = filter;
@@ -94,7 +102,7 @@ function sourcesOf(db: Executor, filter: EventFilter): readonly Source[] {
   return [{ ...received, which: matching(journal, { companyId, since, until }) }];
 }
 
-/** Selects the last rows `(at, key, waits, since)` of a source from a place on. */
+/** Selects the last rows `(at, key, waits, since)` of a source, starting at a place. */
 function rowsOf(db: Executor, { table, which, at, key, waits, since }: Source, portion: Portion) {
   const { candidates, after } = portion;
   // The candidate at the place may have further events.
@@ -115,9 +123,9 @@ function rowsOf(db: Executor, { table, which, at, key, waits, since }: Source, p
 const { payload: _payload, body: _body, ...columns } = getViewSelectedFields(events);
 
 /**
- * Finds the last events that a filter selects among those to which so many candidates lead, after a place.
- * Each candidate takes some look-ups by an index, and nothing else does. `end` is the place where the next
- * events begin; null if nothing is left.
+ * Finds the last events after a place that a filter selects, among the events to which `candidates`
+ * candidates lead. Each candidate takes a few index look-ups; there is no other cost. `end` is the
+ * place where the next events begin, or null if nothing is left.
  */
 export async function findEvents(
   db: Executor,
@@ -143,7 +151,7 @@ export async function findEvents(
   return { ids, end: isOfLast ? last : { at: candidate.at, key: candidate.key, id: '' } };
 }
 
-/** Finds the events of candidates that a filter selects, in order. */
+/** Finds the events of candidates that a filter selects, in the order of the list. */
 async function placesOf(
   db: Executor,
   filter: EventFilter,

@@ -21,7 +21,7 @@ const lastOf = (db: Executor, outcome: GivenUpOutcome, most: number) =>
 export async function countGivenUp(db: Executor, most: number) {
   const dead = lastOf(db, 'dead', most);
   const missing = lastOf(db, 'missing', most);
-  // After the event came: then the warehouse has its change.
+  // If the record was read or deleted after the event was recorded, the warehouse has its change.
   const notWrittenSince = (kind: string, table: typeof documents | typeof connections) =>
     notExists(
       db
@@ -47,7 +47,7 @@ export async function countGivenUp(db: Executor, most: number) {
     notWrittenSince('connection', connections),
   );
   return {
-    /** Events whose record was neither written nor deleted since. */
+    /** Dead events whose record was neither written nor deleted since. */
     dead: await db.$count(dead, isLost),
     /** Events that became missing within the last day. */
     missingLately: await db.$count(missing, sql`${missing.asideAt} > now() - interval '1 day'`),

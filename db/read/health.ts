@@ -40,7 +40,7 @@ export async function readHealth(
   return await withinTime(db, (tx) => measure(tx, silenceHours, countMax + 1));
 }
 
-/** Reads with a time-out of each statement; 0 is none. */
+/** Reads in a transaction with a time-out for each statement; 0 means no time-out. */
 export async function withinTime<T>(
   db: Database,
   read: (tx: Transaction) => Promise<T>,
@@ -56,7 +56,7 @@ export async function withinTime<T>(
   );
 }
 
-/** Measures the warehouse. Of each kind at most `most` rows are counted. */
+/** Measures the warehouse. At most `most` rows of each kind are counted. */
 export async function measure(
   db: Executor,
   silenceHours: number,
@@ -120,7 +120,10 @@ async function countKept(db: Executor, most: number): Promise<number> {
   return kept?.rows ?? 0;
 }
 
-/** Reads how many readings are lacking that events reported; `most` rows of events are counted. */
+/**
+ * Counts the readings that events reported and that reads did not find. At most `most` events are
+ * counted.
+ */
 async function readShortfall(db: Executor, most: number) {
   const short = db
     .select({ lacking: journal.lacking })

@@ -36,13 +36,16 @@ export interface IssueFilter {
 /** An issue that a check found. */
 export type DataIssue = Awaited<ReturnType<typeof listDataIssues>>[number];
 
-/** Whether an issue is open, as the indexes say from which open ones are listed. */
+/** Whether an issue is open, in the words of the indexes that serve lists of open issues. */
 const isOpen = ({ id, closedAt }: Readonly<Record<'id' | 'closedAt', SQLWrapper>>) =>
   sql`${closedAt} is null and ${id} > 0`;
 
 type OrderColumns = 'id' | 'severity' | 'mayCost' | 'openedAt' | 'acknowledgedAt';
 
-/** The order of a list of issues: each value descending. Closed issues have no priority. */
+/**
+ * The order of a list of issues: each value descending. Closed issues are ordered by severity
+ * instead of priority.
+ */
 const orderOf = (
   of: Readonly<Record<OrderColumns, SQLWrapper>>,
   { closed }: Pick<IssueFilter, 'closed'>,
@@ -53,7 +56,10 @@ const orderOf = (
   id: sql<number>`${of.id}`,
 });
 
-/** Whether an issue has the severity that is asked for, and nobody acknowledged it: by the priority of open ones. */
+/**
+ * Whether an issue has the severity that is asked for and, if that is asked for, nobody
+ * acknowledged it. For open issues both are conditions on the priority, which the indexes have.
+ */
 function isAsked(
   of: Readonly<Record<OrderColumns, SQLWrapper>>,
   { severity, unacknowledged, closed }: IssueFilter,
@@ -69,9 +75,9 @@ function isAsked(
 }
 
 /**
- * Lists issues, the gravest first, of these the gaps that may cost most, then the latest. Acknowledged open ones
- * come after all others. An index has this order.
- * `after` is the last issue of the previous page.
+ * Lists issues, the gravest first. Issues of equal gravity are ordered by what they may cost, most
+ * first, and then by when they were opened, latest first. Acknowledged open issues come after all
+ * others. An index has this order. `after` is the id of the last issue of the previous page.
  */
 export async function listDataIssues(
   db: Executor,
@@ -130,7 +136,10 @@ export async function listDataIssues(
   return issues.map((issue) => ({ ...issue, names: names.get(issue.id) ?? null }));
 }
 
-/** The issues that are read before other conditions apply: one, those of a company, or closed ones. */
+/**
+ * The issues that are read before the other conditions apply: one issue, the issues of a company,
+ * or closed issues. Undefined if an index serves the list.
+ */
 function sourceOf(db: Executor, { id, companyId, closed }: IssueFilter) {
   const those = (which: SQL) =>
     db.select().from(dataIssues).where(which).offset(literal(0)).as('issue');
@@ -139,7 +148,10 @@ function sourceOf(db: Executor, { id, companyId, closed }: IssueFilter) {
   return closed ? those(isNotNull(dataIssues.closedAt)) : undefined;
 }
 
-/** Counts open issues of each check, and acknowledged ones, up to `most` of each. */
+/**
+ * Counts the open issues of each check that nobody acknowledged, up to `most` per check, and all
+ * acknowledged open issues, up to `most`.
+ */
 export async function countIssuesByCheck(
   db: Executor,
   most: number,
@@ -165,7 +177,10 @@ export async function countIssuesByCheck(
   };
 }
 
-/** Open issues by check and by the week in which they were opened; `week` is its Monday, null if it is earlier. */
+/**
+ * Counts open issues by check and by the week in which they were opened. `week` is the Monday of
+ * that week, or null for all weeks before the last `weeks` weeks.
+ */
 export async function countOpenByWeek(
   db: Executor,
   weeks: number,

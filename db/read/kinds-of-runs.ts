@@ -25,9 +25,9 @@ import { secondsSince } from './counted.ts';
 const part = alias(runs, 'part');
 
 /**
- * Reads the runs of a kind. A run that is suspect only because of deletions has read everything, so it counts
- * as complete once somebody has decided on them.
- * @param undecided deletions that wait for a decision
+ * Reads the runs of a kind. A run that is suspect only because of deletions has read everything, so
+ * it counts as complete once somebody has decided on them.
+ * @param undecided number of deletions that wait for a decision
  */
 export async function readKindOfRuns(
   db: Executor,
@@ -52,7 +52,7 @@ export async function readKindOfRuns(
   };
 }
 
-/** Whether any full run of all companies ever ended with data. */
+/** Whether any full run of all companies has ended with data. */
 export async function isLoaded(db: Executor): Promise<boolean> {
   const withData = sql`${runs.state} in ('complete', 'partial', 'suspect')`;
   const [ended] = await db
@@ -72,7 +72,10 @@ const hasChosen = (company: SQL | undefined): SQL => sql`exists (
     )`;
 
 const isOfChosen = hasChosen(undefined);
-/** A company's first backfill has its id, and is started by its first event. */
+/**
+ * The first backfill of a company has the company's id as its run id. The company's first event
+ * starts it.
+ */
 const isFirstBackfill = hasChosen(eq(runCompanies.companyId, runs.runId));
 
 async function readUnderWay(db: Executor, kind: RunKind) {

@@ -4,7 +4,7 @@ import type { Executor } from '../connection/connect.ts';
 import { idOf, type RecordResource, resources } from '../resources.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
 
-/** A record, by the name of its resource. */
+/** The key of a record: the name of its resource, and its id. */
 export interface RecordKey {
   readonly resource: string;
   readonly id: string;
@@ -21,7 +21,8 @@ const names: Readonly<Record<Exclude<RecordResource, 'usageData'>, SQL>> = {
 
 /**
  * Reads what people call records: the name of a company or site, the provider of a connection, the
- * identifier of a meter, the invoice of a document. Returns a function that finds one; null without.
+ * identifier of a meter, the invoice of a document. Returns a function that finds the name of a
+ * record; null if it has none.
  */
 export async function namesOfRecords(
   db: Executor,
@@ -33,7 +34,8 @@ export async function namesOfRecords(
     const ids = records.flatMap((record) => (record.resource === resource ? record.id : []));
     if (ids.length === 0) continue;
     const { table } = resources[resource];
-    // Looked up one by one: for all together, Postgres before 17 would rather read a small table.
+    // Names are looked up one by one. If all ids were given together, Postgres before 17 would read
+    // the whole of a small table instead.
     const named = db
       .select({
         id: sql<string>`${sql`${table.id}`}::text`.as('record_id'),

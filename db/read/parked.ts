@@ -21,8 +21,9 @@ import type { Executor } from '../connection/connect.ts';
 import { parked, runs } from '../schema/metersync.ts';
 
 /**
- * Reads work that the service refused, by failure, longest parked first: events among those that wait, the
- * service's own state, and at most so many parts.
+ * Reads parked work by failure, longest parked first. It consists of waiting events with a parking
+ * failure, the parked state of the whole service, and parts of backfills among the latest `most`
+ * failed parts.
  */
 export async function readParked(
   db: Executor,
@@ -61,8 +62,9 @@ const together = (a: ParkedWork, b: ParkedWork): ParkedWork => ({
 });
 
 /**
- * Parts of backfills that failed for a parking failure and that no later run read to any end, among the latest
- * that failed. A tombstoned company's failures need no retry.
+ * Counts the parts of backfills that ended with a parking failure, among the latest `most` failed
+ * parts. Parts that a later run has ended, with whatever state, are left out. So are parts of a
+ * tombstoned company, because they need no retry.
  */
 async function parkedParts(db: Executor, most: number) {
   const failed = db

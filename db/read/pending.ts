@@ -7,16 +7,20 @@ import type { Executor } from '../connection/connect.ts';
 import { staleRecords } from '../schema/metersync.ts';
 import { countUpTo, cut, secondsSince } from './counted.ts';
 
-/** Due records that are read where there are too many to count their events. */
+/** Number of due records that are read if there are too many to count all of their events. */
 const dueRead = 1_000;
 
-/** A limit that the planner does not see: without statistics it would expect fewer rows, and sort all. */
+/**
+ * A limit that the planner does not see. If it saw the limit and had no statistics, it would expect
+ * fewer rows than the limit, and sort all rows.
+ */
 const unseen = (limit: number): number => sql`(select ${limit}::bigint)` as unknown as number;
 
 /**
- * Counts pending events of a kind. Due records are counted first, using only the index: as many records as the
- * limit have at least as many events. Of the other records only so many are read that either their two states
- * are exact, or one of them is above the limit.
+ * Counts pending events of a kind. Due records are counted first, using only the index: if there
+ * are `most` of them, they have at least `most` events. Of the records that are due later at most
+ * twice `most` are read. Then either both of their counts, waiting and parked, are exact, or one of
+ * them has reached `most`.
  */
 async function readKind(db: Executor, kind: RecordEventKind, most: number): Promise<PendingEvents> {
   const { dueAt, since, events, errorCode } = staleRecords;

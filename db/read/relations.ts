@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 
-/** Schemas that can be read; those made for questions come first. */
+/** Schemas that people may read. The schemas that were made for analysis come first. */
 export const readSchemas = ['analytics', 'fields', 'utility', 'ops', 'history'] as const;
 
 export interface RelationColumn {
@@ -20,7 +20,10 @@ export interface Relation {
   readonly columns: readonly RelationColumn[];
 }
 
-/** Lists tables and views of the schemas for reading, by schema; partitions belong to their table. */
+/**
+ * Lists the tables and views of `readSchemas`, by schema. Partitions are left out, because they
+ * belong to their table.
+ */
 export async function listRelations(db: Executor): Promise<Omit<Relation, 'columns'>[]> {
   const schemas = array(readSchemas, 'text');
   return await db

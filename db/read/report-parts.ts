@@ -4,11 +4,14 @@ import type { Executor } from '../connection/connect.ts';
 import { monthsOf } from './company-months.ts';
 import { billCorrections, freshness } from './views.ts';
 
-/** Most months of a chart. */
+/** Maximum number of months in a chart. */
 export const monthsMax = 24;
 const listedMax = 25;
 
-/** Whether a row is of the company of the report; no condition for all. */
+/**
+ * The condition that a row belongs to the company of the report; undefined for a report of all
+ * companies.
+ */
 export const isOf = (column: PgColumn, companyId: string | undefined): SQL | undefined =>
   companyId === undefined ? undefined : eq(column, companyId);
 
@@ -44,7 +47,7 @@ export async function readCorrections(tx: Executor, companyId: string | undefine
         invoiceId,
         changedAt: utc<string>(sql`${changedAt}`),
         what: change,
-        /** Fields of the bill that changed; none if another document changed. */
+        /** Fields of the bill that changed; empty if another document changed. */
         fields,
         currency,
         change: costChange,
@@ -99,7 +102,7 @@ export async function readFreshness(tx: Executor, companyId: string | undefined)
   };
 }
 
-/** Fills the latest months: one without a row has no corrections. */
+/** Lists the latest months, including months without corrections, which have no row. */
 function everyMonth(
   rows: readonly { month: string; bills: number }[],
 ): { month: string; bills: number }[] {

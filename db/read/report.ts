@@ -25,13 +25,13 @@ import {
   siteTimeZones,
 } from './views.ts';
 
-/** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
+/** Amounts are text, as Postgres prints them. A month is its first day (YYYY-MM-DD). */
 export type Report = Awaited<ReturnType<typeof readReport>>;
 
 /**
  * Reads a report in one transaction. Load profile and coverage read every reading: for all
  * companies together, with millions of readings, that takes a minute.
- * @param onProgress receives the part that is read next
+ * @param onProgress receives the name of the part that is read next
  */
 export async function readReport(
   db: Database,
@@ -63,7 +63,10 @@ async function readWithin(
     counts: await readCounts(tx, companyId),
     cost: await part('cost by month', () => costByMonth(tx, companyId)),
     usage: await part('usage by month', () => usageByMonth(tx, companyId)),
-    /** What no month has, as it has no dates: by currency, and by commodity and unit. */
+    /**
+     * Cost and usage that belong to no month because they have no dates: by currency, and by
+     * commodity and unit.
+     */
     undated: await part('bills without dates', () => readUndated(tx, companyId)),
     coverage: await part('coverage of bills and readings', () => readCoverage(tx, companyId)),
     timeZones: await readTimeZones(tx, companyId),
@@ -80,7 +83,10 @@ async function readWithin(
     all.filter(({ month }) => months.includes(month));
   return {
     ...parts,
-    /** Every month of the charts, also those without data; the last is not later than that of `madeAt`. */
+    /**
+     * Every month of the charts, including months without data. None is later than the month of
+     * `madeAt`.
+     */
     months,
     cost: inMonths(parts.cost),
     usage: inMonths(parts.usage),
@@ -137,8 +143,9 @@ async function readUndated(tx: Executor, companyId: string | undefined) {
 }
 
 /**
- * Reads the covered parts of all days of all meters, by bills and by readings, rounded down: 1 is all. A month
- * without readings between two of its meter counts, too.
+ * Reads by month which part of all days of all meters is covered by bills, and which part by
+ * readings, rounded down: 1 is all. A month without readings also counts if the meter has readings
+ * before and after it.
  */
 async function readCoverage(tx: Executor, companyId: string | undefined) {
   const { month, daysCovered, daysInMonth } = monthlyUsage;
@@ -166,7 +173,8 @@ async function readCoverage(tx: Executor, companyId: string | undefined) {
     .groupBy(meterId, monthRead)
     .as('followed');
   const isRead = sql`filled.month = ${followed.month}`;
-  // Filled in next to the month before: the planner cannot guess how many there are to join.
+  // Each month with readings generates the months without readings that follow it. They are not
+  // joined to a calendar, because the planner cannot estimate how many there are.
   const read = await tx
     .select({
       month: sql<string>`filled.month::date`,
@@ -198,10 +206,10 @@ async function readCoverage(tx: Executor, companyId: string | undefined) {
 }
 
 /**
- * Reads the mean kW of the meters together by hour and weekday, of how many meters that is, and how
- * many have readings of power. A meter with few readings would raise the hours that it has and no
- * others, so only meters with readings of 95 % of the hours of the week count, or of as many as the
- * meter with most of them.
+ * Reads the mean kW of the meters together by hour and weekday, the number of meters in this sum,
+ * and the number of meters with readings of power. A meter with few readings would raise only the
+ * hours for which it has readings. Therefore a meter counts only if the hours of the week for which
+ * it has readings are at least 95 % as many as the hours of the meter that has most.
  */
 async function readLoad(tx: Executor, companyId: string | undefined) {
   const { meterId, weekday, hour, averageKw, hoursWithPower, netMeteringType } = loadProfile;
@@ -252,7 +260,10 @@ async function readLoad(tx: Executor, companyId: string | undefined) {
   };
 }
 
-/** Counts sites by the time zone of their days and hours; `default` is UTC, for those without a known zone. */
+/**
+ * Counts sites by the time zone of their days and hours; `default` is UTC, for sites without a
+ * known zone.
+ */
 async function readTimeZones(tx: Executor, companyId: string | undefined) {
   const { timeZone, source } = siteTimeZones;
   return await tx

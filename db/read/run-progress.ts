@@ -9,15 +9,15 @@ import { companies, meters } from '../schema/utility.ts';
 /** A company that a run is reading. */
 export type CompanyProgress = Awaited<ReturnType<typeof readRunning>>[number];
 
-/** A part of a run that ended, and not as complete. */
+/** A part of a run that ended in another state than complete. */
 export type FailedPart = Awaited<ReturnType<typeof readFailed>>[number];
 
 /** The progress of a run, from its rows in `metersync.runs` and the pages of its listings. */
 export type RunProgress = Awaited<ReturnType<typeof readRunProgress>>;
 
 /**
- * Reads the progress of a run. A meter counts as read once any run has read its readings since this
- * run came to them.
+ * Reads the progress of a run. A meter counts as read if any run has read its readings since this
+ * run began with the readings of its company.
  */
 export async function readRunProgress(db: Executor, runId: string) {
   return {
@@ -81,9 +81,12 @@ async function readSummary(db: Executor, runId: string) {
       state: sql<RunState | null>`${run.state}`,
       error: sql<string | null>`${run.error}`,
       workflowId: sql<string | null>`${run.workflowId}`,
-      /** Seconds from its begin to its end, or to now. */
+      /** Seconds from its start to its end, or to now. */
       seconds: sql<number>`coalesce(${run.seconds}, 0)`,
-      /** Companies that it reads: those chosen for it that the service has, else all live ones. */
+      /**
+       * Number of companies that it reads: the chosen companies that the service has, or all live
+       * companies if none were chosen.
+       */
       companies: sql<number>`(
         case when ${chosen.companies} > 0 then ${chosen.taken} else ${live} end
       )::int`,
@@ -103,7 +106,7 @@ async function readSummary(db: Executor, runId: string) {
   return summary;
 }
 
-/** Parts of a run that are read when some of them failed. */
+/** Maximum number of failed parts of a run that are listed. */
 const failedMax = 100;
 
 async function readFailed(db: Executor, runId: string) {
@@ -127,7 +130,7 @@ async function readFailed(db: Executor, runId: string) {
 async function readRunning(db: Executor, runId: string) {
   const { companyId, resource, startedAt, distinctIds, reportedTotal, state } = runs;
   const isOfIntervals = eq(resource, 'intervals');
-  /** What the latest pass listed. */
+  /** The number of records that the latest pass listed. */
   const listed = db
     .select({
       done: sql`sum(cardinality(${pages.ids}))`.as('listed_done'),
@@ -158,12 +161,15 @@ async function readRunning(db: Executor, runId: string) {
       name: sql<string>`coalesce(${companies.name}, ${companyId}::text)`,
       resource: sql<CompanyResource>`${resource}`,
       unit: sql<'records' | 'meters'>`case when ${isOfIntervals} then 'meters' else 'records' end`,
-      /** How many of `unit` are read. The meter being read counts by the written part of its readings. */
+      /**
+       * How many of `unit` are read. The meter that is being read counts as a fraction: the part of
+       * its readings that is written.
+       */
       done: sql<number>`coalesce(
         case when ${isOfIntervals} then least(${read.done} + ${ofMeter}, ${read.total}) else ${listed.done} end,
         0
       )::float8`,
-      /** Of how many; unknown before the first page. */
+      /** How many there are in all; unknown before the first page. */
       of: sql<number | null>`(
         case when ${isOfIntervals} then ${read.total} else ${listed.total} end
       )::float8`,

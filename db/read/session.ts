@@ -23,8 +23,9 @@ export async function readSetting(
 }
 
 /**
- * Reads whether Postgres takes no writes: it is a standby, or somebody set it to only read, as managed
- * servers do whose disk is full. What the session itself asked for does not count.
+ * Reads whether Postgres accepts no writes, because it is a standby or because it was set to read
+ * only. Managed servers do that when their disk is full. A read-only mode that this session asked
+ * for does not count.
  */
 export async function readsOnly(db: Executor): Promise<boolean> {
   const [row] = await db

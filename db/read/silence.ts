@@ -32,14 +32,17 @@ export async function readSilence(db: Executor, most: number = mostCounted): Pro
   };
 }
 
-/** Counts changes that runs found since the last event, and at least in the last day. */
+/**
+ * Counts changes that runs found since the last event, or in the last day if the last event is more
+ * recent.
+ */
 async function readMissed(db: Executor, lastEventAt: string | null, most: number) {
   const { rowsMissed, companyId, finishedAt } = runs;
   const since = sql`least(now() - interval '1 day', ${lastEventAt ?? '-infinity'}::timestamptz)`;
   const missed = db
     .select({ rowsMissed, companyId, finishedAt })
     .from(runs)
-    // Not a parameter, so that a partial index serves it.
+    // The 0 is not a parameter, so that a partial index can be used.
     .where(and(isNotNull(companyId), sql`${rowsMissed} > 0`, gte(finishedAt, since)))
     .orderBy(desc(finishedAt))
     .limit(most)

@@ -27,7 +27,10 @@ export async function readStatus(db: Database): Promise<WarehouseStatus> {
   );
 }
 
-/** Adds to the health of a warehouse what `metersync status` shows besides: numbers above 10,000 are about. */
+/**
+ * Adds to the health of a warehouse the other values that `metersync status` shows. Numbers above
+ * 10,000 are approximate.
+ */
 export async function readStatusAbout(
   db: Database,
   health: WarehouseHealth,
@@ -49,7 +52,10 @@ async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
     reconciles: statusOfRuns(health.runs.reconcile),
     /** Why events wait for their next attempt, by failure, most events first. */
     waiting: health.waiting.map(({ since: _, ...row }) => row),
-    /** Work that the service refused, by failure, what the operator does, and parts that no later run read. */
+    /**
+     * Parked work by failure, with what the operator has to do, and the parts of backfills that no
+     * later run read.
+     */
     parked: health.parked.map(({ parts, ...row }) => ({
       ...row,
       operator: failureTypes[row.code].operator,
@@ -60,9 +66,9 @@ async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
     rejectedRecords: health.rejectedRecords,
     /** Values of live records that no column holds. */
     unreadableValues: await countUnreadable(db, most),
-    /** Quarantined rows, and readings of ranges, that wait for `metersync deletes`. */
+    /** Quarantined rows and readings that wait for a decision through `metersync deletes`. */
     quarantinedDeletes: health.undecidedDeletes,
-    /** Rows that somebody decided to keep, and that the service has no more. */
+    /** Rows that somebody decided to keep and that the service no longer has. */
     keptDeletes: health.keptDeletes,
     /** Fields that no typed view shows with all of their values yet. */
     fieldsWithoutColumn: await fieldsWithoutColumn(db),
@@ -71,7 +77,9 @@ async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
   };
 }
 
-/** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
+/**
+ * Describes the runs of a kind. `error` says why the last run is not complete, or what it left out.
+ */
 function statusOfRuns({ running, last }: KindOfRuns) {
   if (last === null) return { running, last };
   const { runId, state, finishedAt, error } = last;
@@ -103,13 +111,14 @@ export async function countOutcomes(db: Executor) {
 }
 
 /**
- * Counts events by outcome, exactly while the journal is shorter than `most`. Else the applied ones
- * are an estimate: what the others leave of the journal.
+ * Counts events by outcome. The counts are exact if the journal has fewer than `most` events.
+ * Otherwise the number of applied events is an estimate: the estimated length of the journal
+ * without all other events.
  */
 async function aboutOutcomes(db: Executor, pending: WarehouseHealth['pending'], most: number) {
   const all = await aboutCount(db, journal, most);
   if (all < most) return await countOutcomes(db);
-  // No parameter, so that a partial index serves it.
+  // The outcome is not a parameter, so that a partial index can be used.
   const aside = (outcome: EventOutcome) =>
     countUpTo(db, journal, most, sql`${journal.aside} = ${sql.raw(`'${outcome}'`)}`);
   const superseded = await aside('superseded');
@@ -124,7 +133,7 @@ async function aboutOutcomes(db: Executor, pending: WarehouseHealth['pending'], 
   return { pending: waits, applied, superseded, ignored, dead, missing };
 }
 
-/** Counts live rows of every resource; of those with `most` and more about. */
+/** Counts the live rows of every resource. Counts of `most` and more are estimates. */
 async function countRows(db: Executor, most: number) {
   const counts: Record<string, number> = {};
   for (const resource of recordResources) {

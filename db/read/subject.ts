@@ -55,7 +55,7 @@ const subjects: Readonly<Record<TracedKind, (db: Executor, id: string) => Promis
       .where(eq(meters.id, id)),
 };
 
-/** Reads what a record is; null if the warehouse has none. */
+/** Reads what a record is; null if the warehouse does not have the record. */
 export const readSubject = async (
   db: Executor,
   kind: TracedKind,

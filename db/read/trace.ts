@@ -37,7 +37,7 @@ const runsMax = 20;
 
 /**
  * Reads the history of a record from the journal, the runs and its row. An id of another kind gives
- * an empty one.
+ * an empty history.
  */
 export async function traceRecord(db: Executor, kind: TracedKind, givenId: string) {
   const { resources } = tables[kind];
@@ -67,7 +67,7 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   return {
     kind,
     id,
-    /** What it is, and its row; null if the warehouse has none. */
+    /** What the record is, and its row; null if the warehouse has no row. */
     subject,
     record,
     events,
@@ -77,7 +77,7 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
     runs: readBy,
     /** Its refusals by Postgres. */
     rejected,
-    /** Runs that found it absent, or listed as deleted. */
+    /** Notes of runs that found it absent, or listed as deleted. */
     deletes: gone,
     /** What somebody did to it, its events or its runs, oldest first. */
     operations,
@@ -103,8 +103,8 @@ async function deletesOf(db: Executor, id: string, resources: readonly string[])
 }
 
 /**
- * Reads the versions and times of a row. `updated` is the newest state reported, `rawUpdated` that of
- * the state in raw.
+ * Reads the versions and times of a row. `updated` is the time of the newest reported state,
+ * `rawUpdated` the time of the state in `raw`.
  */
 async function readRecord(db: Executor, kind: TracedKind, id: string) {
   if (kind !== 'meter' && !uuid.test(id)) return null;
@@ -125,7 +125,10 @@ async function readRecord(db: Executor, kind: TracedKind, id: string) {
   return record ?? null;
 }
 
-/** A large company has a workflow of its own, which that of the run started. */
+/**
+ * Lists the latest runs that read listings of a company. `workflowId` is the workflow of the run,
+ * also if it started a workflow of its own for a large company.
+ */
 async function runsOf(db: Executor, companyId: string | null, resources: readonly string[]) {
   if (companyId === null) return [];
   const { runId, kind, resource, state, startedAt, finishedAt, error, errorCode } = runs;

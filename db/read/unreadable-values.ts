@@ -4,7 +4,9 @@ import type { Executor } from '../connection/connect.ts';
 import { type RecordResource, recordResources, resources } from '../resources.ts';
 import { dataIssues } from '../schema/ops.ts';
 
-/** Values of live records that no column holds, of a company or of all (null), as a number. */
+/**
+ * The number of values of live records that no column can hold, in one company or in all (null).
+ */
 export const unreadableIn = (
   resource: RecordResource,
   companyId: string | null,
@@ -27,7 +29,10 @@ export const unreadableIn = (
       )`;
 };
 
-/** Readings with such values, as the checks of the data found them: their table has no index for it. */
+/**
+ * The number of readings with such values, according to the open issues of the checks. The table of
+ * readings has no index to count them.
+ */
 const unreadableReadings = sql`(
         select coalesce(sum((${dataIssues.evidence} ->> 'readings')::bigint), 0)
         from ${dataIssues}
@@ -36,8 +41,8 @@ const unreadableReadings = sql`(
       )`;
 
 /**
- * Counts the values of live records that no column holds, in at most so many of each resource, and
- * the readings with such values.
+ * Counts the values of live records that no column can hold, in at most `most` records of each
+ * resource, and the readings with such values.
  */
 export async function countUnreadable(db: Executor, most: number): Promise<number> {
   const ofRecords = recordResources.map((resource) => unreadableIn(resource, null, most));

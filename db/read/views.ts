@@ -2,7 +2,7 @@ import { bigint, boolean, date, integer, numeric, pgSchema, text, uuid } from 'd
 import { time } from '../schema/columns.ts';
 import { metersync } from '../schema/metersync.ts';
 
-/** The columns that code reads of the views for analysts: see analytics/views. */
+/** The views for analysts, with the columns that code reads: see analytics/views. */
 const analytics = pgSchema('analytics');
 
 const ofMonths = () => ({
@@ -87,7 +87,7 @@ export const connectionsNeedingAttention = analytics
   })
   .existing();
 
-/** The same without what depends on bills, for finding them. */
+/** The same connections without the columns that depend on bills, to find and sort them. */
 export const unwellConnections = metersync
   .view('unwell_connections', {
     connectionId: uuid('connection_id').notNull(),

@@ -10,8 +10,9 @@ import { journal, staleRecords } from '../schema/metersync.ts';
 import { cut, secondsSince } from './counted.ts';
 
 /**
- * Adds up pending events that failed, by failure, most first, in at most so many records of each. They are
- * added up by owner first: that can be hashed, where a count of distinct owners sorts all.
+ * Adds up pending events that failed, by failure, most events first. It reads at most `most`
+ * records of each failure. Events are added up by owner first, because Postgres can hash that,
+ * while a count of distinct owners would sort all records.
  */
 export async function readWaiting(db: Executor, most: number): Promise<WaitingEvents[]> {
   const { error, errorCode, events, owner, since, dueAt } = staleRecords;
@@ -48,9 +49,10 @@ export async function readWaiting(db: Executor, most: number): Promise<WaitingEv
 }
 
 /**
- * Reads whether reads still settle events, and why most of the pending ones wait. An event that was
- * settled recently is looked for among the events received last, those received before the longest due record
- * of each kind, as that is where catch-ups work, and those that had waited for over a day.
+ * Reads whether reads still settle events, and why most of the pending events wait. A recently
+ * settled event is searched in three places: among the events that were received last, among the
+ * events that were received before the longest due record of each kind, because catch-ups work
+ * there, and among events that had waited for more than a day.
  */
 export async function readLateWork(
   db: Executor,

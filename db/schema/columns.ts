@@ -11,7 +11,7 @@ export const now: SQL = sql`now()`;
 
 const deletedReasons = ['event', 'absent', 'not_found', 'document', 'listed'] as const;
 
-/** Columns that every record table has besides the service's own fields. */
+/** Columns that every record table has in addition to the service's own fields. */
 export const synced = () => ({
   raw: jsonb('raw'),
   apiVersion: text('api_version'),
@@ -21,5 +21,8 @@ export const synced = () => ({
   deletedReason: text('deleted_reason', { enum: deletedReasons }),
 });
 
-/** The fields of a record that no column could be filled from, each with its text; NULL if there are none. */
+/**
+ * The fields of a record whose values no column could hold, each with its text; NULL if there are
+ * none.
+ */
 export const unreadable = () => jsonb('unreadable');

@@ -37,13 +37,14 @@ const endedOtherwise = sql.raw(`outcome in ('superseded', 'ignored', 'dead', 'mi
 const wasLate = sql.raw(`settled_at - received_at > interval '1 day'`);
 
 /**
- * The journal of events, which makes recording idempotent, with the outcome of each event. Rows are narrow:
- * their bytes are in `eventPayloads`. A pending event becomes applied by an update that changes no indexed
- * column, so that Postgres need not touch the indexes (HOT). Therefore no index uses `outcome` or
- * `settledAt`, and the table's fill factor of 60 % leaves room for the new version of a row on its page.
- * Events that end otherwise, and events that were applied after more than a day (`late`), are found by
- * columns of their own, which Postgres computes: `aside` and `asideAt`. `lacking` is the number of readings
- * that an event reported and a read did not find.
+ * The journal of events, which makes recording idempotent, with the outcome of each event. Rows are
+ * narrow: their bytes are in `eventPayloads`. A pending event becomes applied by an update that
+ * changes no indexed column, so that Postgres need not touch the indexes (HOT). Therefore no index
+ * uses `outcome` or `settledAt`, and the table's fill factor of 60 % leaves room for the new
+ * version of a row on its page. Events that end with another outcome, and events that were settled
+ * more than a day after their receipt (`late`), are found by two columns that Postgres computes:
+ * `aside` and `asideAt`. `lacking` is the number of readings that an event reported and a read did
+ * not find.
  */
 export const journal = metersync.table(
   'journal',
@@ -96,8 +97,9 @@ export const journal = metersync.table(
 );
 
 /**
- * The payload of each event of the journal, or its bytes where jsonb cannot hold it. A row is written
- * once, unless its event is recorded again, and goes when the payload is dropped for its age.
+ * The payload of each event of the journal, or its bytes if jsonb cannot hold the payload. A row is
+ * written once, unless its event is recorded again. It is deleted when the payload is dropped for
+ * its age.
  */
 export const eventPayloads = metersync.table(
   'event_payloads',
@@ -111,10 +113,10 @@ export const eventPayloads = metersync.table(
 
 /**
  * Records to read again: the journal's pending events, by record. A document or connection has one
- * row. Each range of readings has one: its `recordId` is the event's id, its `owner` the meter.
- * A record is looked up by its `key`, an owner's records by its `queue`; no other index can serve
- * either. With statistics of an empty table the planner rates all indexes alike, and would read all
- * rows for one record.
+ * row. Each range of readings has a row of its own: its `recordId` is the id of the event, and its
+ * `owner` is the meter. A record is looked up by its `key`, and the records of an owner by their
+ * `queue`, so that no other index can serve these look-ups. With statistics of an empty table the
+ * planner considers all indexes equally good, and would read all rows to find one record.
  */
 export const staleRecords = metersync.table(
   'stale_records',
@@ -135,7 +137,8 @@ export const staleRecords = metersync.table(
     errorCode: text('error_code'),
   },
   (t) => [
-    // As what is due is read, so that nothing is sorted, whatever the planner guesses.
+    // In the order in which due records are read, so that nothing is sorted, whatever the planner
+    // estimates.
     index('stale_records_queue').on(t.queue, t.dueAt, t.recordId),
     index('stale_records_due').on(t.kind, t.dueAt, t.recordId),
     index('stale_records_failed')
@@ -144,7 +147,10 @@ export const staleRecords = metersync.table(
   ],
 );
 
-/** The journal with payloads and why events wait: a view, see analytics/views/metersync.events.sql. */
+/**
+ * A view of the journal with the payloads and the reasons why events wait: see
+ * analytics/views/metersync.events.sql.
+ */
 export const events = metersync
   .view('events', {
     id: text('id').notNull(),
@@ -174,7 +180,7 @@ export const events = metersync
   })
   .existing();
 
-/** Why work is parked, and until when: a row for each such failure. */
+/** Why the service's work is parked, and until when: one row for each failure that parks it. */
 export const parked = metersync.table('parked', {
   code: text('code').primaryKey(),
   message: text('message').notNull(),
@@ -183,15 +189,17 @@ export const parked = metersync.table('parked', {
   nextAttemptAt: time('next_attempt_at').notNull(),
 });
 
-/** Whether the catch-up workflow of a kind is awake. Whoever decides locks the table. */
+/**
+ * Whether the catch-up workflow of a kind is awake. A session that changes this locks the table.
+ */
 export const catchUps = metersync.table('catch_ups', {
   kind: text('kind').primaryKey(),
   awake: boolean('awake').notNull().default(false),
 });
 
 /**
- * Companies whose data was checked, one row per kind of checks. A row means that nothing changed
- * since that the checks would find. Whoever checks the company locks it.
+ * Companies whose data was checked, one row per kind of checks. A row means that since the check
+ * nothing has changed that the checks could find. The session that checks a company locks its row.
  */
 export const dataChecks = metersync.table(
   'data_checks',
@@ -206,8 +214,9 @@ export const dataChecks = metersync.table(
 );
 
 /**
- * Companies whose records changed since their months were worked out; NULL for all. A log, so that
- * no writer waits for another. Working out the months of a company replaces its rows by one that is kept.
+ * Companies whose records changed since their months were computed; NULL stands for all companies.
+ * The table is a log, so that no writer waits for another. Computing the months of a company
+ * replaces its rows by one row with `isKept`.
  */
 export const companyChanges = metersync.table(
   'company_changes',
@@ -229,7 +238,10 @@ const meterColumns = () => ({
   datasourceType: text('datasource_type'),
 });
 
-/** The months of companies, as `metersync.monthly_usage_now` and `monthly_cost_now` have them. */
+/**
+ * The stored months of companies, as `metersync.monthly_usage_now` and `monthly_cost_now` computed
+ * them.
+ */
 export const monthlyUsage = metersync.table(
   'monthly_usage',
   {
@@ -307,7 +319,7 @@ export const runs = metersync.table(
     unique('runs_key').on(t.runId, t.companyId, t.resource).nullsNotDistinct(),
     index('runs_company').on(t.companyId, t.resource, t.finishedAt),
     index('runs_under_way').on(t.runId).where(sql`finished_at is null`),
-    // What history names a run by, for each changed row.
+    // The triggers of the history look up the running run of a company here for each changed row.
     index('runs_running').on(t.companyId, t.startedAt).where(sql`state = 'running'`),
     index('runs_failed')
       .on(t.finishedAt)
@@ -348,8 +360,8 @@ export const pages = metersync.table(
 );
 
 /**
- * Records that a company lists, and that another company owned when it did. A note of the owner itself has no
- * meaning, and is deleted when the owner no longer lists the record.
+ * Records that a company listed while another company owned them. If the company itself becomes the
+ * owner, its note has no meaning. Such a note is deleted when the owner no longer lists the record.
  */
 export const alsoListed = metersync.table(
   'also_listed',
@@ -398,7 +410,10 @@ export const deletes = metersync.table(
     absentSince: time('absent_since').notNull(),
     notedAt: time('noted_at').notNull().default(now),
     decidedAt: time('decided_at'),
-    /** Of a note about readings: their meter and unit, the span of their time, and how many they are. */
+    /**
+     * Only in a note about readings: their meter and unit, the span of their starts, and their
+     * number.
+     */
     meterId: text('meter_id'),
     usageUnits: text('usage_units'),
     startsFrom: time('starts_from'),
@@ -436,8 +451,8 @@ export const removedReadings = metersync.table(
 );
 
 /**
- * What people did, and what they were refused: a log. A row is written before the action and finished once; a
- * trigger refuses every other change.
+ * A log of the actions of people, including actions that were refused. A row is written before the
+ * action and finished once. A trigger refuses every other change.
  */
 export const operations = metersync.table(
   'operations',
@@ -464,7 +479,7 @@ export const operations = metersync.table(
 
 /**
  * The ranges of each meter's readings that were fetched. The events hold the other side of the
- * ledger.
+ * ledger: the ranges that they announced.
  */
 export const intervalFetches = metersync.table('interval_fetches', {
   meterId: text('meter_id').primaryKey(),
@@ -474,8 +489,10 @@ export const intervalFetches = metersync.table('interval_fetches', {
 });
 
 /**
- * Alarms, each from when its condition began: it waits for its minutes, is open, and is closed.
- * `notifiedAt`: when NOTIFY_URL last took a change of it; `error`: why it has not since.
+ * Alarms. A row is written when the condition of an alarm begins. The alarm opens when the
+ * condition has lasted for the minutes that the alarm waits, and closes when the condition is over.
+ * `notifiedAt` is when NOTIFY_URL last accepted a change of the alarm. `error` says why it has not
+ * accepted one since.
  */
 export const alerts = metersync.table(
   'alerts',
@@ -489,7 +506,7 @@ export const alerts = metersync.table(
     notifiedAt: time('notified_at'),
     error: text('error'),
     closedAt: time('closed_at'),
-    /** Who acknowledged it, and what it counted then. */
+    /** Who acknowledged the finding, and what it counted at that time. */
     acknowledgedAt: time('acknowledged_at'),
     acknowledgedBy: text('acknowledged_by'),
     acknowledgedNote: text('acknowledged_note'),
@@ -503,8 +520,8 @@ export const alerts = metersync.table(
 );
 
 /**
- * When the watch last ran, one row; and what receivers refused since when, until when: they report it
- * through Temporal.
+ * One row: when the watch last ran, and what receivers refused, with the first and the last time.
+ * Receivers report this through Temporal.
  */
 export const heartbeat = metersync.table(
   'heartbeat',

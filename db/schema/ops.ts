@@ -91,12 +91,18 @@ export const emissionFactors = ops.table(
 export const rankOf = (severity: SQLWrapper): SQL<number> =>
   sql`case ${severity} when 'error' then 3 when 'warning' then 2 else 1 end`;
 
-/** By what open issues are listed first: up to 3 somebody acknowledged them, and otherwise they are new. */
+/**
+ * The priority by which open issues are listed: 1 to 3 if somebody acknowledged them, otherwise 4
+ * to 6.
+ */
 export const priorityOf = (severity: SQLWrapper, acknowledgedAt: SQLWrapper): SQL<number> =>
   sql`(${rankOf(severity)} + case when ${acknowledgedAt} is null then 3 else 0 end)`;
 const priority = priorityOf(sql.raw('severity'), sql.raw('acknowledged_at'));
 
-/** Issues that the checks found. One that is found again stays open; one that is not is closed. */
+/**
+ * Issues that the checks found. An issue that is found again stays open; an issue that is no longer
+ * found is closed.
+ */
 export const dataIssues = ops.table(
   'data_issues',
   {
@@ -123,11 +129,12 @@ export const dataIssues = ops.table(
       .on(t.checkName, t.entityType, t.entityId, t.subject)
       .where(sql`closed_at is null`),
     index('data_issues_company').on(t.companyId, t.checkName),
-    // As new issues are counted, and open ones are listed, of all checks and of one.
+    // One index to count new issues, and two to list open issues, of all checks and of one check.
     index('data_issues_new')
       .on(t.checkName, t.severity, t.mayCost, t.openedAt, t.id)
       .where(sql`closed_at is null and acknowledged_at is null`),
-    // Look-ups of one issue do not say `id > 0`, or a plan that is kept could read all issues of a check for it.
+    // Look-ups of one issue leave out `id > 0`, so that they cannot use the lists' indexes: a plan
+    // that is kept could read all issues of a check to find one.
     index('data_issues_listed')
       .on(priority, t.mayCost, t.openedAt, t.id)
       .where(sql`closed_at is null and id > 0`),
@@ -148,9 +155,7 @@ export const dataIssues = ops.table(
 
 export const contractChangeKinds = ['resource', 'path', 'type', 'value'] as const;
 
-/**
- * The first time that the service sent something new: a trigger writes it from the field catalogue.
- */
+/** When the service first sent something new. A trigger on the field catalogue writes the rows. */
 export const contractChanges = ops.table(
   'contract_changes',
   {

@@ -32,7 +32,7 @@ const state = () => ({
   endedBy: text('ended_by'),
 });
 
-/** Rows with a field that could not be read are few, if any. */
+/** The condition of small indexes: few rows, if any, have a field that could not be read. */
 const hasUnreadable = sql`unreadable is not null`;
 
 /** Columns that both tables of a resource have. */
@@ -103,8 +103,9 @@ export const connections = utility.table(
   (t) => [
     index('connections_unreadable').on(t.companyId).where(hasUnreadable),
     index('connections_company').on(t.companyId),
-    // Not only for live connections: without statistics, the planner would read all of such an index if a
-    // statement asks for live connections of a company.
+    // The index also contains deleted connections. Without statistics, the planner would read the
+    // whole of an index of live connections if a statement asks for the live connections of a
+    // company.
     index('connections_status').on(t.status, t.id),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
@@ -169,7 +170,8 @@ export const documents = utility.table(
     index('documents_successor')
       .on(t.revisedDocumentId)
       .where(sql`revised_document_id is not null`),
-    // Without a list of pending entries, which now and then a single write would have to work off.
+    // Without the list of pending entries of GIN indexes: now and then a single write would have to
+    // process the whole list.
     index('documents_numbers').using('gin', documentNumbers).with({ fastupdate: false }),
     check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
@@ -185,7 +187,8 @@ export const earlierDocuments = history.table(
 );
 
 /**
- * Postgres accepts NaN, its largest number, and infinities as amounts: one would ruin every sum.
+ * Postgres accepts NaN, which it considers the largest number, and infinities as amounts. A single
+ * such amount would ruin every sum.
  */
 const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
 

@@ -38,7 +38,7 @@ export async function acknowledgeFinding(
     });
 }
 
-/** Takes it back. */
+/** Withdraws the acknowledgement of a finding. */
 export async function unacknowledgeFinding(
   db: Executor,
   finding: Pick<Known, 'alarm' | 'key'>,

@@ -22,7 +22,7 @@ export interface Carried {
   readonly id: string;
   readonly name: AlarmName;
   readonly detail: string;
-  /** RFC 3339: when it began, and when its minutes were over. */
+  /** RFC 3339: when its condition began, and when the alarm's minutes were over. */
   readonly since: string;
   readonly openedAt: string;
   /** Whether it was sent. */
@@ -36,17 +36,20 @@ export interface Look {
   readonly carried?: Carried | undefined;
 }
 
-/** What a look left. */
+/** The result of a look. */
 export interface Looked {
   /** The open alarms. */
   readonly open: readonly AlarmName[];
-  /** What it changed. */
+  /** The openings and closings of this look. */
   readonly changes: readonly AlarmNotice[];
-  /** What has to be sent, in order. */
+  /** The notices that have to be sent, in order. */
   readonly toSend: readonly AlarmNotice[];
 }
 
-/** Notes that the watch has looked: beats, opens and closes alarms, and reads which of them have to be sent. */
+/**
+ * Notes that the watch has looked: it updates the heartbeat, opens and closes alarms, and reads
+ * which changes have to be sent.
+ */
 export async function noteLook(db: Database, look: Look): Promise<Looked> {
   return await withTransaction(db, async (tx) => {
     await lock(tx, 'alerts', 'inTurn');
@@ -64,7 +67,7 @@ export async function noteLook(db: Database, look: Look): Promise<Looked> {
   });
 }
 
-/** Notes as open what could not be noted while the warehouse was away. */
+/** Stores an alarm that opened while the warehouse was away, and that could not be stored then. */
 async function adopt(tx: Executor, carried: Carried): Promise<void> {
   const { id, name, detail, since, openedAt, notified } = carried;
   const notifiedAt = notified ? openedAt : null;

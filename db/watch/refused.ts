@@ -4,13 +4,15 @@ import type { Refused } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { heartbeat } from '../schema/metersync.ts';
 
-/** Whether what was refused before is over: nothing was for some minutes. */
+/** Whether the earlier refusals are over, because receivers refused nothing for some minutes. */
 const isOver = sql`coalesce(
   ${heartbeat.refusedUntil} < clock_timestamp() - make_interval(secs => ${notifyPolicy.refusedSeconds}),
   true
 )`;
 
-/** Adds what a receiver refused to what receivers refused recently. */
+/**
+ * Adds the deliveries that a receiver refused to the deliveries that receivers refused recently.
+ */
 export async function noteRefused(
   db: Executor,
   reasons: Readonly<Record<string, number>>,

@@ -5,8 +5,8 @@ import type { Executor } from '../connection/connect.ts';
 import { alerts } from '../schema/metersync.ts';
 
 /**
- * Chooses alarms whose last change was not sent: they are open and it was never sent, or they closed after it
- * was. What closed long ago is not sent any more.
+ * Selects alarms whose last change was not sent: open alarms of which nothing was sent, and closed
+ * alarms whose end was not sent. The end of an alarm that closed long ago is not sent any more.
  */
 export const isToSend = (at: SQL): SQL | undefined =>
   and(
@@ -40,7 +40,7 @@ export async function noteSent(
   const notifiedAt =
     change === 'opened'
       ? sql`case when ${closedAt} is null then ${at}::timestamptz else ${openedAt} end`
-      : // Not before it closed, however clocks differ: it would be sent again.
+      : // Not before the alarm closed, even if clocks differ: otherwise the end would be sent again.
         sql`greatest(${at}::timestamptz, ${closedAt})`;
   // An error may quote an answer, and Postgres's text cannot hold NUL.
   const message = error?.replaceAll('\0', '\\0').toWellFormed() ?? null;
