@@ -4,7 +4,7 @@ import { counted } from './words.ts';
 export interface SchemaVersions {
   readonly known: number;
   readonly applied: number;
-  /** Code that knows fewer migrations may not write. */
+  /** Code that knows fewer migrations than this may not write. */
   readonly floor: number;
 }
 
