@@ -15,9 +15,9 @@ export interface ListedIntervals {
   readonly updated: (string | null)[];
   /** The id of the record; null if it has none that is a text or a safe number. */
   readonly id: (string | null)[];
-  /** Null if the record names none: then the reading belongs to the requested meter. */
+  /** Null if the record names no meter. The reading then belongs to the requested meter. */
   readonly meterId: (string | null)[];
-  /** Null if the record has none: then it is end − start. */
+  /** Null if the record has no granularity. It is then end − start. */
   readonly granularitySeconds: (number | null)[];
   /** Positions of the records without a place in time; they are in no column. */
   readonly unplaced: number[];
@@ -118,13 +118,15 @@ function idOf(id: unknown): string | null {
   return typeof id === 'string' && id.isWellFormed() && !id.includes('\0') ? id : null;
 }
 
-/** Returns null for anything but a whole number of seconds: then start and end decide. */
+/** Returns null for anything that is not a whole number of seconds. Start and end then decide. */
 function wholeSeconds(value: unknown): number | null {
   const seconds = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
   return typeof seconds === 'number' && Number.isSafeInteger(seconds) && seconds > 0 ? seconds : null;
 }
 
-/** Returns undefined for a number: a float may have rounded it, and does not have its text. */
+/**
+ * Returns undefined for a number, because the float may be rounded and no longer has the text of the number.
+ */
 function textOf(value: unknown): string | null | undefined {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) return null;

@@ -32,7 +32,8 @@ export interface Page {
 
 /**
  * Reads a page. Its envelope may lack everything except the array of records, which is under the key of the
- * catalogue, or else is the only array. `hasNext` is the service's; a short page means nothing.
+ * catalogue, or else is the only array. `hasNext` is what the service says; a short page does not mean that
+ * the listing ends.
  * @throws Failure SERVICE_ANSWER_UNREADABLE if there is no such array
  */
 export function readPage(answer: Received, endpoint: Endpoint, asked: number): Page {
@@ -82,7 +83,10 @@ function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: End
   return arrays.length === 1 ? arrays[0] : undefined;
 }
 
-/** Names the arrays that an answer has instead. Names only words: a field's name, not a key of a map. */
+/**
+ * Names the arrays that an answer has instead of the expected array. Names only keys that look like the name
+ * of a field, because the key of a map may be data.
+ */
 function arraysOf(value: unknown): string {
   if (!isObject(value)) return 'it is not an object';
   const keys = Object.keys(value).filter((key) => Array.isArray(value[key]) && /^[A-Za-z_]{1,40}$/.test(key));

@@ -12,7 +12,7 @@ import { type Answer, type Method, send } from './send.ts';
 import { parse } from './unreadable.ts';
 import { openWire } from './wire.ts';
 
-/** An answer is a switch or an address, so far smaller. */
+/** An answer only contains a switch or an address, so it is far smaller. */
 const answerBytesMax = 1024 * 1024;
 const path = '/external/configure_webhook';
 
