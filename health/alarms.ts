@@ -84,12 +84,12 @@ export interface AlarmNotice {
   readonly counts: Readonly<Record<string, number>>;
   readonly todo: readonly string[];
   readonly runbook: string;
-  /** When it opened, and ended: RFC 3339. */
+  /** When it opened and when it ended, in RFC 3339. */
   readonly since: string;
   readonly until: string | null;
 }
 
-/** Describes an alarm that opened, or is over. */
+/** Describes an alarm that opened or is over. */
 export function noticeOf(
   { id, name, key, detail }: { id: string; name: AlarmName; key: string; detail: string },
   times: { since: string; until: string | null },
