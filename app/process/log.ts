@@ -40,8 +40,8 @@ const printableLine = (line: string): string => `${printable(line.trimEnd())}\n`
 const readableLine = (line: string): string => `${JSON.stringify(printableValue(JSON.parse(line)))}\n`;
 
 /**
- * Drops lines when the disk is full, as the work goes on without a log. Pino's own stream would throw, and
- * then keep the process from ending until there is room.
+ * Drops lines when the disk is full, because the work has to go on without a log. Pino's own stream would
+ * throw, and then keep the process from ending until there is room.
  */
 function standardOutput(): { write(line: string): void } {
   process.stdout.on('error', () => {});

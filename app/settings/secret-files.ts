@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 
-/** Variables that hold secrets. A file of one line may hold each instead. */
+/** Variables that hold secrets. A file of one line may hold the secret instead. */
 export const secretVariables = [
   'SERVICE_API_KEY',
   'DATABASE_URL',

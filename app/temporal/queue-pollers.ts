@@ -7,7 +7,7 @@ const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 export interface QueuePollers {
   /** Whether a worker of the queue is running, even if its slots are all in use. */
   readonly polled: boolean;
-  /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
+  /** The workers that Temporal gives its tasks to, if none of them polls; otherwise null. */
   readonly absent: string | null;
 }
 
