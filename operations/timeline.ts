@@ -23,7 +23,7 @@ export interface Moment {
   readonly more?: readonly string[];
 }
 
-/** Lists what happened, in order of time. What was done to runs that are left out is left out, too. */
+/** Lists what happened, in order of time. Operations on runs that are left out are left out, too. */
 export function timelineOf(story: Omit<Trace, 'kind' | 'subject'>): Moment[] {
   const moments = [
     ...eventMoments(story),
@@ -112,7 +112,7 @@ function operationMoments({
 const inWords: Readonly<Record<string, string>> = { quarantined: 'deletion on hold', applied: 'deleted' };
 const decided: Readonly<Record<string, string>> = { applied: 'approved' };
 
-/** The facts of a row that tell people something, by label. */
+/** The facts of a row that are useful to people, by name. */
 export const factsOf = ({ subject, record }: Pick<Trace, 'subject' | 'record'>): [string, string][] =>
   Object.entries({
     ...subject,

@@ -47,14 +47,15 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
     );
     const write = format === 'csv' ? writeCsv : writeParquet;
     const to = options.open(qualifiedName(relation));
-    // Without it Excel reads a file in the encoding of its own machine.
+    // Without this mark, Excel reads a file in the default encoding of its machine.
     if (spreadsheet) to.write('\ufeff');
     const rows = await write(client, relation, source, to);
     await client.query('commit');
     failed = false;
     return rows;
   } finally {
-    // A reader that stops early leaves the connection in the middle of an answer.
+    // A reader that stops early leaves the connection in the middle of an answer, so the connection is
+    // closed.
     client.release(failed);
   }
 }
