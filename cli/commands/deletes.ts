@@ -16,7 +16,10 @@ export interface DeletesOptions {
   readonly json?: boolean;
 }
 
-/** `metersync deletes list`: lists the rows that runs found gone from the service; of one run each of them. */
+/**
+ * `metersync deletes list`: lists the rows that runs found gone from the service. For one run, lists each
+ * row.
+ */
 export async function deletesList(run: string | undefined, options: DeletesOptions): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) =>
     print(...(run === undefined ? await list(db, options) : await listOf(db, run, options))),
