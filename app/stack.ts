@@ -11,7 +11,7 @@ import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 import { WarehouseAway } from './warehouse/absence.ts';
 
-/** Postgres and Temporal, either those that the environment names or embedded ones. */
+/** Postgres and Temporal, either the servers that the environment names or embedded servers. */
 export interface Stack {
   readonly databaseUrl: string;
   readonly temporal: TemporalPlace;

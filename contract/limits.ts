@@ -142,8 +142,8 @@ export const batches = {
   companiesChecked: 1,
   /**
    * Connections that the catch-ups share. With more, their statements would wait for one another in Postgres,
-   * and events would wait for all of them. Fewer cost less: each connection keeps its plans, and waiting
-   * records are read together.
+   * and events would wait for all of them. Fewer connections cost less, because each connection keeps plans
+   * of its own, and because waiting records are read together.
    */
   catchUpConnections: 4,
   /**

@@ -84,7 +84,7 @@ export type TracedKind = (typeof tracedKinds)[number];
 export const runKinds = ['full', 'reconcile'] as const;
 export type RunKind = (typeof runKinds)[number];
 
-/** The resources that a reconcile reads: those that can be filtered by `updated`. */
+/** The resources that a reconcile reads, because they can be filtered by `updated`. */
 export const reconciledResources = ['documents', 'usageData'] as const;
 export type ReconciledResource = (typeof reconciledResources)[number];
 

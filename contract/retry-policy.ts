@@ -349,11 +349,14 @@ export const consolePolicy = {
    * `serverWaits.answerMs`.
    */
   askAfterMs: 500,
-  /** How often a page that is looked at renews its live parts. */
+  /** How often an open page renews its live parts. */
   renewMs: 5 * seconds,
   /** For how long the health that one page read is used for other pages. */
   healthForMs: 4 * seconds,
-  /** An action that takes longer goes on, and its page follows it. */
+  /**
+   * How long a request waits for the end of its action. An action that takes longer goes on, and its page
+   * follows it.
+   */
   actionShownMs: 3 * seconds,
 } as const;
 

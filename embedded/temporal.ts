@@ -35,8 +35,8 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         databaseName,
         // The HTTP port cannot be switched off, and would accept posts from web pages of any site.
         '--dynamic-config-value=frontend.httpAllowedHosts=[]',
-        // Partitions of a queue spread it over servers. One server would pass tasks between its own, ten times
-        // a second for each task that no worker takes.
+        // Partitions spread a queue over servers. A single server would pass tasks between its own
+        // partitions, ten times a second for each task that no worker takes.
         '--dynamic-config-value=matching.numTaskqueueReadPartitions=1',
         '--dynamic-config-value=matching.numTaskqueueWritePartitions=1',
         // As safe as SQLite's default journal (a commit is on disk when it returns), and 1.5 times as fast.

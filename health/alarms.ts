@@ -77,7 +77,7 @@ export interface AlarmNotice {
   readonly alert: AlarmName;
   readonly severity: 'page' | 'ticket';
   readonly labels: Readonly<Record<string, string>>;
-  /** The failure (docs/reference/failures.md), if the alarm is about one. */
+  /** The failure (docs/reference/failures.md), if the alarm is about a failure. */
   readonly code: string | null;
   readonly means: string;
   readonly detail: string;

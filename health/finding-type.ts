@@ -1,8 +1,8 @@
 import type { Health, TemporalHealth, WarehouseHealth } from './measured.ts';
 
 /**
- * The words for the health of a deployment, the worst last. A state that cannot be judged is worse than one
- * that waits for a person, because it may hide anything.
+ * The words for the health of a deployment, the worst last. A state that cannot be judged is worse than a
+ * state that waits for a person, because it may hide anything.
  */
 export const verdictWords = ['In sync', 'Catching up', 'Needs you', 'Unknown', 'Broken'] as const;
 export type VerdictWord = (typeof verdictWords)[number];

@@ -55,7 +55,7 @@ export interface PendingEvents extends Readonly<Record<PendingState, number>> {
 /** Pending events that were postponed for the same failure. */
 export interface WaitingEvents {
   readonly code: FailureCode;
-  /** One of its error messages. */
+  /** The alphabetically first error message of these events. */
   readonly reason: string;
   readonly events: number;
   /** Number of companies of the events; for intervals, of meters. */
@@ -68,7 +68,7 @@ export interface WaitingEvents {
 /** Work parked for one failure: events, and parts of backfills that no later run has read. */
 export interface ParkedWork {
   readonly code: FailureCode;
-  /** The first of its error messages. */
+  /** The alphabetically first error message of this work. */
   readonly reason: string;
   readonly events: number;
   /** Number of companies whose events wait; for intervals, of meters. */
@@ -183,7 +183,7 @@ export interface WatchHealth {
     readonly name: string;
     readonly key: string;
     readonly openedAt: string;
-    /** Null: it was not sent. */
+    /** When it was sent; null if it was not sent. */
     readonly notifiedAt: string | null;
   }[];
   /** Who acknowledged open findings, or findings that are about to open an alarm. */

@@ -47,7 +47,7 @@ function order(at: string): string {
   return `${formatTime(at).slice(0, -1)}${fraction.padEnd(7, '0')}`;
 }
 
-/** Describes a changed field; where the shortened values are equal, it says only that the field changed. */
+/** Describes a changed field. If the shortened values are equal, it only says that the field changed. */
 function describeField({ field, before, after }: Trace['changes'][number]['fields'][number]): string {
   const [was, is] = [cut(before), cut(after)];
   return was === is ? `${field}: changed` : `${field}: ${was} → ${is}`;

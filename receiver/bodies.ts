@@ -13,7 +13,7 @@ export interface Incoming {
 
 /** Memory that unverified bodies share. */
 export interface SharedMemory {
-  /** Accounts for bytes that were read of a body. This may crowd out this body or another one. */
+  /** Accounts for bytes that were read of a body. This may crowd out this body or another body. */
   take(body: Incoming, bytes: number): void;
   /** Gives back all that a body holds, once it is complete or ended. */
   release(body: Incoming): void;

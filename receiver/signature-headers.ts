@@ -36,8 +36,8 @@ export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
 
 /**
  * Finds the one complete family of signature headers. It reads the raw headers (name, value, name, value, …),
- * because Node joins a repeated header with a comma. An id of one family with a signature of another is not a
- * delivery.
+ * because Node joins a repeated header with a comma. An id of one family with a signature of another family
+ * is not a delivery.
  */
 export function readSignatureHeaders(
   rawHeaders: readonly string[],

@@ -25,8 +25,8 @@ export interface ListedIntervals {
 
 /**
  * Reads the interval records of a page. Accepts `start`/`end` or `startDate`/`endDate`; the meter as
- * `meterId`, or as `meter`, an id or an object with one; `granularitySeconds` or `granularity`. A value of
- * the wrong type becomes its JSON text, which the warehouse refuses by name.
+ * `meterId`, or as `meter`, which is an id or an object with an id; `granularitySeconds` or `granularity`. A
+ * value of the wrong type becomes its JSON text, which the warehouse refuses by name.
  * @param body the page as received
  * @param itemsKey key of the records; null for a bare array
  * @param items the records as JSON.parse reads them, if the caller has them: saves parsing again

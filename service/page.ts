@@ -12,12 +12,12 @@ export interface Page {
   /** The records as JSON.parse reads them: never for writing, as their numbers are floats. */
   readonly items: readonly unknown[];
   /**
-   * The id of each record, in order, with all digits, and UUIDs in one spelling; null for a record without
-   * one.
+   * The id of each record, in order, with all digits, and UUIDs in one spelling; null for a record without an
+   * id.
    */
   readonly ids: readonly (string | null)[];
   readonly count: number;
-  /** The page number in the answer; the requested one if the answer has none. */
+  /** The page number in the answer; the requested number if the answer has none. */
   readonly currentPage: number;
   readonly totalPages: number | null;
   /** Records across all pages; null if the answer has no total. */
@@ -51,7 +51,7 @@ export function readPage(answer: Received, endpoint: Endpoint, asked: number): P
   return { ...page, ...envelope(parsed, endpoint, asked, page.count) };
 }
 
-/** A bare array is one page, whichever was requested. */
+/** A bare array is one page, whatever page was requested. */
 const onlyPage = { currentPage: 1, totalPages: 1, hasNext: false, hasExplicitEnd: true } as const;
 
 const idKey: ReadonlySet<string> = new Set(['id']);

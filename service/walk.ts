@@ -16,7 +16,7 @@ export interface WalkOptions {
   readonly from?: number;
   readonly lane: Lane;
   readonly signal?: AbortSignal | undefined;
-  /** False for a walk that is not judged: it keeps no ids in memory. */
+  /** False for a walk that is not judged. Such a walk keeps no ids in memory. */
   readonly judged?: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface WalkReport {
   readonly rows: number;
   /**
    * Every page as the service answered it, for `judgePass`. Includes a page that was not yielded, because it
-   * was not the requested page or repeated the one before. Empty if the walk is not judged.
+   * was not the requested page or repeated the page before. Empty if the walk is not judged.
    */
   readonly manifest: readonly PageManifest[];
 }

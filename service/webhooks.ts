@@ -31,7 +31,7 @@ export interface WebhookConfiguration {
 export interface WebhookOptions {
   /** Versioned base address. */
   readonly baseUrl: string;
-  /** No error contains it. */
+  /** No error contains the key. */
   readonly apiKey: string;
   readonly clock: WallClock;
   readonly proxies?: Proxies | undefined;

@@ -51,8 +51,8 @@ function unreadable(error: unknown): Problem {
 }
 
 /**
- * Reads a file of secrets. A pipe is refused, because opening one waits until somebody writes to it, perhaps
- * forever.
+ * Reads a file of secrets. A pipe is refused, because opening a pipe waits until somebody writes to it,
+ * perhaps forever.
  */
 function readSecretFile(path: string): string {
   // A system without the flag has undefined here, which counts as 0.

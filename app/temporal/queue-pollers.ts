@@ -47,6 +47,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
   };
 }
 
-/** Whether a worker polls a queue. Without one, work would wait forever. */
+/** Whether a worker polls a queue. Without a worker, work would wait forever. */
 export const workerIsPolling = async (client: Client, queue: keyof typeof taskQueues): Promise<boolean> =>
   (await readPollers(client, queue)).polled;

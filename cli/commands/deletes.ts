@@ -68,7 +68,10 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
   ];
 }
 
-/** Lists deletions that wait for a decision, by run, company and resource; with `--all` decided ones too. */
+/**
+ * Lists deletions that wait for a decision, by run, company and resource; with `--all`, also lists decided
+ * deletions.
+ */
 async function list(db: Database, { all = false, json }: DeletesOptions): Promise<string[]> {
   const found = await readDeletes(db, { all });
   if (json) return [asJson({ deletes: found })];

@@ -6,9 +6,9 @@ import { type AuditReport, addReport, addTo, emptyReport, type Found } from './r
 
 /** One reading of a listing. */
 export interface Pass {
-  /** Why it does not show what the service has; undefined if it does. */
+  /** Why the reading does not show what the service has; undefined if it does. */
   readonly doubt: string | undefined;
-  /** Rows of the warehouse that it does not show. */
+  /** Rows of the warehouse that the reading does not show. */
   readonly unlisted?: readonly UnlistedRow[];
 }
 

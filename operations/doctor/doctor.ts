@@ -50,16 +50,16 @@ export interface DoctorOptions {
   readonly probeArrivesWithinMs: number;
 }
 
-/** What the doctor found: checks of what a sync rests on, the pipeline's health, and one word for both. */
+/** What the doctor found: checks of what a sync needs, the pipeline's health, and one word for both. */
 export interface Examination {
   readonly checks: readonly Check[];
   readonly verdict: Verdict;
 }
 
 /**
- * Checks everything that a sync rests on, from the key to the silence of events. It changes nothing, except
- * that it sends one ignored event if the receiver's public address is known. Never rejects: a check that
- * cannot run is a result too.
+ * Checks everything that a sync needs, from the key to the silence of events. It changes nothing, except that
+ * it sends one ignored event if the receiver's public address is known. Never rejects: a check that cannot
+ * run is a result, too.
  */
 export async function examine(options: DoctorOptions): Promise<Examination> {
   const { settings, databaseUrl, log } = options;

@@ -32,7 +32,8 @@ export interface ExportOptions {
 /**
  * Streams a table or view as one transaction sees it, with times in UTC; returns the number of rows. Memory
  * does not grow with the rows: it holds what COPY has in flight, or one group of rows.
- * @throws UnknownRelation if there is no such relation, or it has no companies although one is requested
+ * @throws UnknownRelation if there is no such relation, or its rows do not name a company although a company
+ *   is requested
  */
 export async function exportRelation(options: ExportOptions): Promise<number> {
   const { warehouse, companyId, format, spreadsheet = false } = options;

@@ -1,7 +1,9 @@
 import type { Executor } from '../../db/connection/connect.ts';
 import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
 
-/** A name matches no table or view, or several, or one without companies; the message says what there is. */
+/**
+ * A name matches no table or view, or several, or a table without companies; the message says what there is.
+ */
 export class UnknownRelation extends Error {}
 
 /**
