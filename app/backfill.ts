@@ -13,7 +13,7 @@ import type { Database } from '../db/connection/connect.ts';
 /**
  * Priority of the runs of companies that somebody chose: their reads take the next free slot. With Temporal's
  * default, 3, they would wait behind all reads of two runs of everything. Many new companies may arrive at
- * the same time, so their runs wait.
+ * the same time, so the first backfills of new companies keep the default and wait.
  */
 const chosenFirst: Priority = { priorityKey: 1 };
 
@@ -29,8 +29,8 @@ export async function startBackfill(
 }
 
 /**
- * Makes the function that starts a company's first backfill. The run has the company's id, so one runs at a
- * time.
+ * Makes the function that starts a company's first backfill. The id of the run is the company's id, so only
+ * one such run exists at a time.
  */
 export function firstBackfillOf(client: Client, db: Database): (companyId: string) => Promise<void> {
   return async (companyId) => {
@@ -52,7 +52,7 @@ async function startRun(client: Client, runId: string, priority: Priority = {}):
   });
 }
 
-/** Whether Temporal knows the run, which has no row before a worker begins it. */
+/** Whether Temporal knows the run. The run has no row in the warehouse before a worker begins it. */
 export async function runIsStarted(client: Client, runId: string): Promise<boolean> {
   try {
     await client.workflow.getHandle(workflowIds.backfillAll(runId)).describe();

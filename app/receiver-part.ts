@@ -24,7 +24,7 @@ const never = new Promise<void>(() => {});
 
 /**
  * Reads the signing secrets from the settings or their file.
- * @throws Error that names what is wrong, and no secret
+ * @throws Error that names what is wrong, without quoting a secret
  */
 export function secretsOf(settings: Settings['webhooks'], log: Logger): ConfiguredSecrets {
   if (settings.secretsFile !== undefined) {

@@ -14,8 +14,8 @@ export interface ServiceAccess {
 }
 
 /**
- * Never goes backwards: a backing-off request would otherwise wait longer by as much as the date was set
- * back.
+ * This clock never goes backwards. Otherwise a request that backs off would wait longer by as much as the
+ * date was set back.
  */
 const serviceClock: WallClock = {
   now: () => performance.timeOrigin + performance.now(),

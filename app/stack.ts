@@ -11,7 +11,7 @@ import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 import { WarehouseAway } from './warehouse/absence.ts';
 
-/** Postgres and Temporal, either those that the environment names or embedded ones. */
+/** Postgres and Temporal, either the servers that the environment names or embedded servers. */
 export interface Stack {
   readonly databaseUrl: string;
   readonly temporal: TemporalPlace;
@@ -46,7 +46,10 @@ const warehouseDatabase = 'metersync';
 /** Search path of psql: the schemas that people query come first. */
 const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
 
-/** Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder, whose key it then needs. */
+/**
+ * Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder. A client then needs the key of the
+ * folder.
+ */
 async function namesTemporalOf(dir: string): Promise<boolean> {
   const { address } = readRunning(dir)?.addresses.temporal ?? {};
   if (address === undefined) return false;
@@ -101,7 +104,8 @@ export async function openStack(
     if (embedded.postgres === undefined) throw new Error('the embedded Postgres was not asked for');
     return await embedded.postgres.ensureDatabase(name, rights);
   };
-  // Migrations make the roles of writers and analysts; the owner makes logins that have them.
+  // The owner can create roles, because migrations create the roles of writers and analysts, and logins with
+  // these roles are created later.
   const ofEmbedded = async () => {
     const url = embedded.postgres?.databaseUrl(warehouseDatabase) ?? '';
     if (need.existing && !embedded.owned) return url;
@@ -116,7 +120,7 @@ export async function openStack(
   const standIns: string[] = [];
   if (standInPostgres)
     standIns.push(`DATABASE_URL is not set: an embedded Postgres, ${psqlCommand(databaseUrl)}`);
-  // A running stack that was joined for its Postgres has a Temporal too, which the settings may not name.
+  // A running stack that was joined for its Postgres also has a Temporal, which this process may not want.
   const ownTemporal = embeddedTemporal ? embedded.temporal : undefined;
   if (ownTemporal !== undefined) {
     const { address, uiUrl } = ownTemporal;
@@ -131,20 +135,17 @@ export async function openStack(
   return {
     databaseUrl,
     temporal,
-    /** Whether the settings name a Temporal, or an embedded one runs. */
     hasTemporal: settings.temporalConfigured || ownTemporal !== undefined,
     temporalUi: ownTemporal?.uiUrl,
-    /** Lines for people that name each embedded server and the variable that is not set. */
     standIns,
-    /** Makes a database in the embedded Postgres if it is absent, and returns its URL. */
     databaseFor,
     stop: () => embedded.stop(),
   };
 }
 
 /**
- * Writes the command that opens psql on a database. The password is in the environment, as other users of the
- * machine can read a program's arguments.
+ * Writes the command that opens psql on a database. The password is in the environment, because other users
+ * of the machine can read a program's arguments.
  */
 export function psqlCommand(databaseUrl: string): string {
   const url = new URL(databaseUrl);

@@ -28,9 +28,9 @@ const noCore: Pick<CoreMetrics, 'text'> = { text: async () => undefined };
 export interface RunningWorker extends Running {
   /**
    * Starts groups over the workers' connection: Temporal's answer then carries the first task, and no worker
-   * has to poll for it. So a lone event becomes a row sooner. Undefined from the moment of `stop`, and with a
-   * version: Temporal would give that task to a build that was not promoted. A worker without one gets it,
-   * whatever build was promoted.
+   * has to poll for it. So a lone event becomes a row sooner. Undefined from the moment of `stop`, and if the
+   * workers have a version: Temporal would give that task to them even if their build was not promoted. A
+   * worker without a version gets the task, whatever build was promoted.
    */
   readonly startHere: Start | undefined;
 }
@@ -44,7 +44,10 @@ export interface WorkerOverrides {
   readonly pollWithinMs?: number;
 }
 
-/** Opens the pools of a worker: each kind of work has its own, and waits for no other's connections. */
+/**
+ * Opens the pools of a worker: each kind of work has a pool of its own, so that it does not wait for
+ * connections of another kind.
+ */
 function openPools(settings: Settings, url: string, log: Logger) {
   const open = (connections: number) => openToWork(settings, url, log, connections);
   return {
@@ -75,7 +78,10 @@ export async function startWorker(
     temporal: TemporalPlace;
     /** Reads the deployment's health; never rejects. */
     readHealth: ActivityDependencies['readHealth'];
-    /** Temporal's own metrics of this process; without them only the workers' states say whether they live. */
+    /**
+     * Temporal's own metrics of this process; without them only the states of the workers say whether they
+     * are alive.
+     */
     core?: CoreMetrics | undefined;
     observer?: WorkerObserver | undefined;
     log: Logger;
@@ -88,7 +94,7 @@ export async function startWorker(
     connectNative(temporal),
     workflowBundle ?? bundleOf(log),
   ]);
-  // Before any work is taken: Temporal may not accept the times.
+  // Applied before any work is taken, because Temporal may not accept the times.
   await applySchedules(client, settings.schedules);
   const pools = openPools(settings, databaseUrl, log);
   const { db } = pools.warehouse;

@@ -5,14 +5,17 @@ import { batches } from '../contract/limits.ts';
 import { taskQueues } from '../contract/names.ts';
 import { attemptPolicy, serverWaits } from '../contract/retry-policy.ts';
 
-/** Runs go on with the newest build: one that was pinned to an older would write a newer schema. */
+/**
+ * Workflows continue on the newest build. A workflow that was pinned to an older build would write to a newer
+ * schema.
+ */
 const versioned = (version: WorkerDeploymentVersion) =>
   ({ version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' }) as const;
 
 export interface Workers {
-  /** Settles when all have stopped; rejects when one failed. */
+  /** Settles when all workers have stopped; rejects when a worker failed. */
   readonly finished: Promise<void>;
-  /** Of their workflows, as Temporal shows it. */
+  /** The build id of the workflows, as Temporal shows it. */
   readonly buildId: string;
   readonly queues: readonly { readonly queue: string; runs(): boolean }[];
   stop(): Promise<void>;
@@ -29,7 +32,7 @@ export async function runWorkers(options: {
   dataConverter: DataConverter;
   workflowBundle: WorkflowBundleOption;
   activities: Activities;
-  /** Undefined where Temporal does not distinguish versions of the workers. */
+  /** Undefined if Temporal does not distinguish versions of the workers. */
   version: WorkerDeploymentVersion | undefined;
 }): Promise<Workers> {
   const { connection, namespace, dataConverter, workflowBundle, activities, version } = options;
@@ -49,7 +52,8 @@ export async function runWorkers(options: {
       taskQueue: taskQueues.events,
       maxCachedWorkflows: 200,
       maxConcurrentWorkflowTaskExecutions: 20,
-      // Groups of events, of which more at once mostly wait for each other's rows.
+      // These activities record groups of events. More of them at once would mostly wait for each other's
+      // rows.
       maxConcurrentLocalActivityExecutions: 3,
       maxConcurrentActivityTaskExecutions: 20,
     }),

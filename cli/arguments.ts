@@ -2,7 +2,10 @@ import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../app/temporal/schedule-times.ts';
 import { uuid as uuidPattern } from '../contract/ids.ts';
 
-/** Parsers of typed values. Each throws what is wrong; commander adds the value and its option. */
+/**
+ * Parsers of values that a user types. Each throws an error that says what is wrong; commander adds the value
+ * and its option.
+ */
 
 export function count(text: string): number {
   if (!/^\d{1,9}$/.test(text))
@@ -39,7 +42,7 @@ export function atLeastOne(text: string): number {
   return number;
 }
 
-/** A day or a time that Postgres reads, too. */
+/** Matches a day or a time that Postgres can read, too. */
 const isoTime = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?)?)?$/i;
 
 /** Parses a time, or how long ago it was: `90m`, `24h`, `7d`. */

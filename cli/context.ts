@@ -12,27 +12,28 @@ export type Context = Readonly<Awaited<ReturnType<typeof openContext>>>;
 
 export interface Need {
   /**
-   * Whether it needs a warehouse: only the receiver alone does not. `if there`: that of the settings or of
-   * the data folder. None is made: without one its address is empty.
+   * Whether the command needs a warehouse. A receiver without a worker does not. `if there`: the warehouse of
+   * the settings or of the data folder. None is made; if there is none, its address is empty.
    */
   readonly postgres?: boolean | 'if there';
-  /** `if running`: the one of the settings or a running embedded one; none is started. */
+  /** `if running`: the Temporal of the settings or a running embedded Temporal; none is started. */
   readonly temporal: boolean | 'if running';
   /** Whether an embedded Temporal that is started serves its web page. */
   readonly temporalUi?: boolean;
   /**
-   * `if known`: the one of the settings or a running sandbox; none is started. Without one its URL is empty.
+   * `if known`: the service of the settings or a running sandbox; none is started. If there is none, its URL
+   * is empty.
    */
   readonly service: boolean | 'if known';
   /** Opens only existing data: makes no data folder and no database. */
   readonly existing?: boolean;
-  /** Logs go to a file, as a progress display has the terminal. */
+  /** Logs go to a file, because a progress display has the terminal. */
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
-  /** Runs beside the start of the sandbox. */
+  /** Runs while the sandbox starts. */
   readonly meanwhile?: (begun: { settings: Settings; stack: Stack; log: Logger }) => Promise<void>;
   readonly dataDir?: string;
-  /** Ignores the servers of the environment: the demo touches nothing of the user's. */
+  /** Ignores the servers of the environment, so that the demo touches none of the user's servers. */
   readonly standalone?: boolean;
   readonly onLine?: (line: string) => void;
 }
@@ -58,7 +59,7 @@ export async function openContext(need: Need) {
   const onLine = need.onLine ?? say;
   const standsIn = calls && settings.service.url === undefined;
   const looking = standsIn ? runningSandbox(dir) : Promise.resolve(undefined);
-  // A command that starts no servers looks for the sandbox meanwhile.
+  // A command that starts no servers looks for the sandbox while the stack is opened.
   const running = need.existing ? undefined : await looking;
   const wantsSandbox = standsIn && need.service === true;
   const stack = await openStack(settings, {
@@ -76,7 +77,7 @@ export async function openContext(need: Need) {
     prepared?.catch(() => {});
     if (need.existing) {
       if (wantsSandbox && stack.databaseUrl !== '') {
-        // A sandbox that runs and does not answer may wait for Postgres, as another one would.
+        // A running sandbox that does not answer may be waiting for Postgres, as a second sandbox would.
         const { requireAnswer } = await import('../app/warehouse/prepare.ts');
         await requireAnswer(settings, stack.databaseUrl, log);
       }
@@ -87,7 +88,7 @@ export async function openContext(need: Need) {
         databaseUrl: await stack.databaseFor('sandbox'),
         dataDir: dir,
         size: { ...standInSize, ...need.sandbox },
-        // History ends today, so that reports have no months without bills before the live ones.
+        // History ends today, so that reports have no months without bills before the live bills.
         more: { until: 'today' },
         onLine: (line) => log.debug({ sandbox: line }, 'sandbox'),
       });
@@ -138,7 +139,7 @@ function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings,
   try {
     return createLog({ level, file: join(dir, 'metersync.log') });
   } catch (error) {
-    // Users with servers of their own need nothing of this folder.
+    // Users with servers of their own need nothing in this folder.
     say(`METERSYNC_DIR: the log cannot be written in ${dir} (${(error as NodeJS.ErrnoException).code})`);
     return createLog({ level: 'silent' });
   }

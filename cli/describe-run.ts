@@ -3,12 +3,14 @@ import { formatSeconds } from '../contract/times.ts';
 import { counted, nameInWords } from '../contract/words.ts';
 import type { CompanyProgress, FailedPart, RunProgress } from '../db/read/run-progress.ts';
 
-/** Companies in progress that are listed; only several workers read more at once. */
+/**
+ * Maximum number of companies in progress that are listed. Only several workers together read more at once.
+ */
 const runningMax = 10;
 const failedMax = 5;
 const nameWidth = 28;
 
-/** Describes a run's progress, speed and remaining time: of the whole run, then what each company is at. */
+/** Describes the progress, speed and remaining time of a run, and then what is being read of each company. */
 export function describeRun(run: RunProgress): string[] {
   if (run.state === null) return ['backfill: no worker has started it yet'];
   const head = [

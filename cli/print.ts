@@ -4,8 +4,8 @@ import { printable } from '../app/process/printable.ts';
 import { rfc3339 } from '../contract/times.ts';
 
 /**
- * Prints lines on standard output, escaped: text of others stays on one line and steers no terminal.
- * Commands print only through this.
+ * Prints lines on standard output, escaped, so that text from outside stays on one line and cannot control
+ * the terminal. Commands print only through this.
  */
 export function print(...lines: readonly string[]): void {
   process.stdout.write(`${lines.map(printable).join('\n')}\n`);

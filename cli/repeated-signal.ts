@@ -8,7 +8,8 @@ export const interruptedStatus = 130;
 const sameSignalMs = 1_000;
 
 /**
- * Makes the function to call at each signal: it returns whether that is the first, a repetition, or a second.
+ * Makes the function to call at each signal: it returns whether the signal is the first, a repetition of the
+ * first, or a second signal.
  */
 export function signalsCounted(
   now: () => number = () => performance.now(),

@@ -46,8 +46,8 @@ const written = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((done) => stream.write('', () => done()));
 
 /**
- * Notes why output was lost, unless the reader closed the pipe, as in `metersync events list | head`. Of
- * standard error nothing is noted: work goes on without its progress.
+ * Notes why output was lost, unless the reader closed the pipe, as in `metersync events list | head`. Losses
+ * of standard error are not noted, because work goes on without its progress.
  */
 function lostOutput(): { readonly reason?: string } {
   const lost: { reason?: string } = {};
@@ -69,7 +69,10 @@ function exitStatus(error: unknown): number {
   return isWrongUsage(error) ? wrongUsage : failed;
 }
 
-/** Recognized by name: loading the modules that throw them would slow down every command. */
+/**
+ * These errors are recognized by name, because loading the modules that throw them would slow down every
+ * command.
+ */
 const wrongSettings = ['SettingsError', 'SecretsError'];
 
 const isWrongUsage = (error: unknown): boolean =>

@@ -52,9 +52,10 @@ export async function startSandboxProcess(options: {
   ];
   const child = spawn(process.execPath, ['--import', quickStart, main, ...args], {
     stdio: 'pipe',
-    // In the environment, as every user of the machine can read arguments.
+    // In the environment, because every user of the machine can read arguments.
     env: childEnvironment({ SANDBOX_DATABASE_URL: options.databaseUrl }),
-    // In a group of its own: Ctrl-C in the terminal reaches only us, and we stop it after draining.
+    // In a group of its own: Ctrl-C in the terminal reaches only this process, which stops the sandbox after
+    // draining.
     detached: true,
   });
   const lastLines: string[] = [];
@@ -92,7 +93,7 @@ export async function runningSandbox(dataDir: string): Promise<SandboxProcess | 
   if (text === undefined) return undefined;
   try {
     const sandbox = JSON.parse(text) as SandboxProcess;
-    // It answers this without Postgres, which may hang.
+    // The sandbox answers this request without Postgres, which may hang.
     const answer = await fetch(`${sandbox.url}/sandbox/organizations`, {
       headers: { authorization: `Bearer ${sandbox.controlToken}` },
       signal: AbortSignal.timeout(2_000),

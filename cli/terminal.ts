@@ -38,8 +38,8 @@ export async function createProgress(stream: NodeJS.WriteStream = process.stderr
 }
 
 /**
- * Draws a table of short cells without inner borders, with numbers to the right. What may be longer than a
- * terminal is wide is printed by `paragraph`.
+ * Draws a table of short cells without inner borders, with numbers to the right. Text that may be wider than
+ * a terminal is printed by `paragraph`.
  */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
   const isNumeric = (column: number) => rows.every((row) => isNumber(row[column] ?? ''));
@@ -52,7 +52,10 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
   return built.toString().split('\n');
 }
 
-/** Whether a cell is a number, a count beyond what is counted, or empty. An account's digits are a text. */
+/**
+ * Whether a cell is a number, a count that stopped at its maximum (`10,000+`), or empty. The digits of an
+ * account are a text.
+ */
 const isNumber = (cell: string | number): boolean => typeof cell === 'number' || /^(|[\d,]+\+)$/.test(cell);
 
 const textOf = (cell: string | number): string =>
@@ -69,11 +72,11 @@ export function paragraph(lead: string, text: string, columns = width()): string
 }
 
 /**
- * Number of the terminal's columns; undefined where output goes to a file or a program, which take any width.
+ * Number of the terminal's columns; undefined if output goes to a file or a program, which take any width.
  */
 const width = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined);
 
-/** Breaks a line between words, and a word that is too long anywhere. */
+/** Breaks a line between words, and breaks a word that is too long anywhere. */
 function wrap(line: string, most: number): string[] {
   const wrapped: string[] = [];
   let rest = line;

@@ -6,8 +6,8 @@ const drainWithinMs = 9_500;
 
 /**
  * Runs until SIGTERM or SIGINT, or until a part fails, and then drains. It listens for signals before
- * anything begins, so that whatever runs can be stopped. A second signal ends the process at once, and so
- * does draining that takes too long.
+ * anything begins, so that whatever runs can be stopped. A second signal, or draining that takes too long,
+ * ends the process at once.
  */
 export async function untilAsked(
   process: Pick<EventEmitter, 'on'> & { exit(status: number): void },

@@ -36,8 +36,8 @@ export async function withWarehouse<T>(
 }
 
 /**
- * Acts, and notes it in the log of operations, if the warehouse is there: some actions come before it is made, or
- * need no Postgres. Says so where what was done is not in the log.
+ * Acts, and notes the action in the log of operations if the warehouse is there. Some actions happen before
+ * the warehouse is made, or need no Postgres. Says so if the action is not in the log.
  */
 export async function notedWherePossible<T>(
   { settings, stack, log }: Pick<Context, 'settings' | 'stack' | 'log'>,

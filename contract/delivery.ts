@@ -1,6 +1,6 @@
 /**
  * One verified delivery, as it travels from the receiver through Temporal to the journal. The body is the
- * signed one without its secrets: as text, or as base64 where the text would exceed Temporal's payload limit.
+ * signed body without its secrets. It is text, or base64 if the text would exceed Temporal's payload limit.
  */
 export interface DeliveredEvent {
   /** Message id: the same on every attempt to deliver the event (service.md 5.3). */

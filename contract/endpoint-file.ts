@@ -11,5 +11,5 @@ const endpoint: z.ZodType<Endpoint> = z.strictObject({
   updatedSince: parameters.optional(),
   withDeleted: parameters.optional(),
 });
-/** Value of SERVICE_ENDPOINTS: any of the entries, each complete or null. */
+/** The value of SERVICE_ENDPOINTS: some or all entries of the catalogue, each of them complete or null. */
 export const endpointOverrides = z.partialRecord(z.enum(endpointNames), endpoint.nullable());

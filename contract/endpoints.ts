@@ -32,10 +32,12 @@ export const endpointNames = ['companies', ...companyResources, 'document', 'doc
 export type EndpointName = (typeof endpointNames)[number];
 export type EndpointCatalogue = Readonly<Record<EndpointName, Endpoint | null>>;
 
-/** Days are UTC days and stand for their start. An end date would exclude its day, so there is none. */
+/** Days are UTC days and stand for their start. No end date is sent, because it would exclude its own day. */
 const updatedSince = { dateType: 'UPDATED_DATE', startDate: '{since}' };
 
-/** The defaults: paths of service.md 4, the rest from the service's public documentation. */
+/**
+ * The defaults. The paths are from service.md 4, everything else is from the service's public documentation.
+ */
 export const defaultEndpoints: EndpointCatalogue = {
   companies: { path: '/company', items: 'companies', total: 'totalCompanies' },
   connections: {

@@ -7,22 +7,22 @@ import { isDateText, isTimeText } from './value-texts.ts';
 
 /** What events of a kind are about. */
 interface EventKindFacts {
-  /** The resource of their records, which is also the name of the catch-up that reads these. */
+  /** The resource of the records, which is also the name of the catch-up that reads them. */
   readonly plural: CatchUpKind;
 }
 
-/** The kinds of events: the words that the journal has for them. */
+/** The kinds of events, by the names that the journal uses. */
 export const eventKinds = {
   connection: { plural: 'connections' },
   document: { plural: 'documents' },
   interval: { plural: 'intervals' },
 } as const satisfies Readonly<Record<string, EventKindFacts>>;
 
-/** A kind of events that is about records. */
+/** A kind of events that are about records. */
 export type RecordEventKind = keyof typeof eventKinds;
 export const recordEventKinds = Object.keys(eventKinds) as RecordEventKind[];
 
-/** The kinds whose events name a company, which lists their records. */
+/** The kinds whose events name the company whose listings contain the record. */
 export const companyEventKinds = ['connection', 'document'] as const satisfies readonly RecordEventKind[];
 
 /** Event types of the service (service.md 6.2), each with its kind, and whether it deletes its record. */
@@ -48,15 +48,15 @@ export const kindOfType = (type: string): EventKind =>
 const isEventType = (type: string): type is EventType => Object.hasOwn(typesOfEvents, type);
 
 /**
- * Sent by `metersync doctor` through the public address of the receiver: signed, journalled as ignored,
- * changes nothing.
+ * The type of the event that `metersync doctor` sends through the public address of the receiver. The event
+ * is signed. It is journalled as ignored, and changes nothing.
  */
 export const probeEventType = 'metersync.probe';
 
 export type EventKind = RecordEventKind | 'ignored';
 
 /**
- * The parts of an event that the pipeline needs to journal it. The rest stays in its payload, which Postgres
+ * The parts of an event that the pipeline needs to journal it. The rest stays in the payload, which Postgres
  * reads as it was signed. Times are the service's own text.
  */
 export interface DecodedEvent {
@@ -76,7 +76,7 @@ const uuid = z
   .refine((id) => canonicalUuid(id) !== undefined, 'a UUID')
   .transform(canonicalId);
 const company = z.union([z.object({ id: uuid }), uuid.transform((id) => ({ id }))]);
-/** Without a time, nothing says how an event compares with its record's state. */
+/** The time is required, because otherwise an event could not be compared with the state of its record. */
 const time = z.string().refine(isDateText, 'an ISO 8601 time');
 const boundText = z.string().refine(isTimeText, 'an ISO 8601 time or Unix seconds');
 const bound = z.union([boundText, z.int().transform(String).pipe(boundText)]);
@@ -88,7 +88,7 @@ const intervals = z.object({
   end: bound,
 });
 
-/** An event from which nothing is read. */
+/** The decoded form of an ignored event: nothing else is read from it. */
 export const ignoredEvent = (type: string): DecodedEvent => ({
   type,
   kind: 'ignored',

@@ -136,7 +136,8 @@ const failureCodes = Object.keys(failureTypes) as FailureCode[];
 export const parkingCodes = failureCodes.filter((code) => failureTypes[code].action === 'park');
 
 /**
- * Returns the code at the start of a reason (`CODE: words`, or `3 meters: CODE: words`); null without one.
+ * Returns the code at the start of a reason (`CODE: words`, or `3 meters: CODE: words`); null if it has no
+ * code.
  */
 export function codeOfReason(reason: string): FailureCode | null {
   const [, code = ''] = /^(?:\d+ meters: )?([A-Z_]+): /.exec(reason) ?? [];

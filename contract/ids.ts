@@ -1,7 +1,10 @@
 /** Matches a UUID with its hyphens, in any case. */
 export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Match a UUID in any spelling that Postgres accepts: in capitals, without hyphens, in braces. */
+/**
+ * `anySpelling` matches a UUID in any spelling that Postgres accepts: in capitals, without hyphens, in
+ * braces.
+ */
 const digits = '[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}';
 const anySpelling = new RegExp(`^(?:${digits}|\\{${digits}\\})$`, 'i');
 const printed = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -6,8 +6,9 @@
 export type JsonToken = 'name' | 'text' | 'number' | 'word' | 'open' | 'close' | 'comma';
 
 /**
- * Maximum nesting of objects and arrays, at 8 bytes of memory each. A deeper text is read only up to there.
- * Postgres accepts far less, but a compressed answer of a few kB could open 64 million.
+ * Maximum nesting of objects and arrays. Each level takes 8 bytes of memory. A text that nests more deeply is
+ * read only up to this depth. Postgres accepts far less, but a compressed answer of a few kB could open 64
+ * million levels.
  */
 const openMax = 1_000_000;
 
@@ -19,8 +20,9 @@ const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])/y;
 const word = /(?:true|false|null)(?!\w)/y;
 
 /**
- * Reads a text token by token, up to where it stops being JSON. Nesting costs memory, up to a bound, and no
- * stack. Does not judge the contents of strings, so a NUL or a bad escape in one stops nothing.
+ * Reads a text token by token, up to the place where it stops being JSON. Nesting takes memory, up to a
+ * limit, but no stack. The contents of strings are not checked, so a NUL or an invalid escape in a string
+ * does not stop the reading.
  */
 export class JsonTokens {
   readonly #text: string;
@@ -29,12 +31,15 @@ export class JsonTokens {
   #at: number;
   #nameEnd = 0;
   #expects: 'value' | 'name' | 'comma' = 'value';
-  /** Whether the last token opened a container, so that the next may close it. */
+  /** Whether the last token opened a container, so that the next token may close it. */
   #isEmpty = false;
   kind: JsonToken = 'word';
   /** Position of the token. */
   from = 0;
-  /** Position behind the token; of a name, the position of its value. At the end, where the reading stopped. */
+  /**
+   * Position after the token; for a name, the position of its value. At the end, the position where reading
+   * stopped.
+   */
   to = 0;
 
   constructor(text: string) {
@@ -52,7 +57,7 @@ export class JsonTokens {
     return this.depth === openMax ? '' : this.#text.slice(this.#at);
   }
 
-  /** The name of a member, once the token is one; with its escapes if one of them is invalid. */
+  /** The name of a member, if the token is a name. It keeps its escapes if one of them is invalid. */
   get name(): string {
     const name = this.#text.slice(this.from + 1, this.#nameEnd - 1);
     if (!name.includes('\\')) return name;
@@ -63,7 +68,9 @@ export class JsonTokens {
     }
   }
 
-  /** Takes the next token; false at the end, or if JSON does not allow it there. */
+  /**
+   * Takes the next token. Returns false at the end of the text, or if JSON does not allow the token there.
+   */
   next(): boolean {
     this.#skipSpace();
     this.from = this.#at;
@@ -142,7 +149,10 @@ export class JsonTokens {
   }
 }
 
-/** Returns the position behind a string: after a quote that follows an even number of backslashes; -1 without one. */
+/**
+ * Returns the position after a string, or -1 if the string does not end. Its last quote follows an even
+ * number of backslashes.
+ */
 function stringEnd(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end - 1;
@@ -153,8 +163,8 @@ function stringEnd(text: string, at: number): number {
 }
 
 /**
- * Returns where a text stops being JSON. Returns its length if the text is only cut short, or wrong inside a
- * string.
+ * Returns where a text stops being JSON. Returns the length of the text if it is only cut short, or wrong
+ * only inside a string.
  */
 export function jsonStopsAt(text: string): number {
   const tokens = new JsonTokens(text);

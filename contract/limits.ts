@@ -3,20 +3,27 @@
  * numbers of tries are in retry-policy.ts, and the limits of HTTP at the receiver in receiver/http-limits.ts.
  */
 export const limits = {
-  /** Events in one group commit: more makes retries coarser and gains nothing measurable. */
+  /** Events in one group commit. More events would make retries coarser and gain nothing measurable. */
   groupEventsMax: 500,
-  /** Encoded bytes of one group: a quarter of Temporal's 2 MiB payload limit, its warning line. */
+  /**
+   * Encoded bytes of one group: a quarter of Temporal's payload limit of 2 MiB. Temporal warns about larger
+   * payloads.
+   */
   groupBytesMax: 512 * 1024,
-  /** Above these encoded bytes an event's body travels as base64, which adds a fixed third. */
+  /**
+   * Above this number of encoded bytes, the body of an event travels as base64, which always adds a third.
+   */
   eventEncodedBytesMax: 1_400_000,
   /** Raw bytes of one webhook body. The delivery provider accepts events of about 350 kB. */
   webhookBodyBytesMax: 1024 * 1024,
-  /** Starts of applyEvents in flight: one makes the largest groups and was measured fastest. */
+  /**
+   * Starts of applyEvents in flight. One start at a time makes the largest groups and was measured fastest.
+   */
   groupStartsInFlight: 1,
   /**
-   * A group of fewer events waits for senders that were just answered to send again, until none has come for
-   * `groupLingerQuietMs`, and for at most `groupLingerMs`. A start costs Temporal 15 ms of processor time,
-   * however small the group is.
+   * A group of fewer events waits for further events, because senders that were just answered may send again.
+   * It waits until no event has come for `groupLingerQuietMs`, and for at most `groupLingerMs`. A start takes
+   * 15 ms of Temporal's processor time, however small the group is.
    */
   groupLingerBelowEvents: 64,
   groupLingerQuietMs: 10,
@@ -34,11 +41,14 @@ export const limits = {
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */
   startDeadlineMs: 5_000,
-  /** Requests of one process to the service in flight. The service asks each customer not to exceed this in total. */
+  /**
+   * Requests of one process to the service that are in flight at the same time. The service asks each
+   * customer not to exceed this in total.
+   */
   requestsAtOnce: 10,
   /** Bytes of one answer: a page of 100 bills with their usage and line items is about a megabyte. */
   answerBytesMax: 24 * 1024 * 1024,
-  /** Rows that a report counts. Counting more would cost more than it tells. */
+  /** The number up to which a report counts rows. Counting further would cost more than it is worth. */
   countMax: 10_000,
   /** Dead and missing events that health counts and the overview groups; each takes four look-ups. */
   givenUpMax: 1_000,
@@ -77,9 +87,12 @@ export const batches = {
   /** Stale records that one catch-up reads: connections and documents of a company, ranges of a meter. */
   connections: 5_000,
   documents: 500,
-  /** Heartbeats carry them. */
+  /** Ranges of a meter. Each heartbeat contains them, so they are few. */
   ranges: 50,
-  /** Stale records whose owners are returned, longest due first. Beyond these, each owner is looked up separately. */
+  /**
+   * Stale records whose owners are returned, starting with the records that have been due longest. If there
+   * are more, each owner is looked up separately.
+   */
   dueRecords: 500,
   /** Up to this number, documents are read one by one. For more, the listing is searched. */
   documentsOneByOne: 25,
@@ -102,7 +115,10 @@ export const batches = {
    * is larger. A listing may grow while it is read, but not forever.
    */
   pagesOverAnnounced: 100,
-  /** Pages of a walk if the service announces no number. They have ten million records. */
+  /**
+   * Pages of a walk if the service does not announce how many there are. So many pages have ten million
+   * records.
+   */
   pagesUnannounced: 100_000,
   /** Payloads, parts of runs or pages that one statement drops, so that it locks rows for only some milliseconds. */
   rowsDropped: 1_000,
@@ -110,21 +126,24 @@ export const batches = {
   delaysRead: 1_000,
   /** Events of each outcome in the journal among which health looks for the event that was settled last. */
   settledSearched: 100,
-  /** Payloads read by one statement: at `printedBytesMax` 30 MB together. */
+  /** Payloads that one statement reads: 30 MB, if each of them has `printedBytesMax`. */
   payloadsRead: 20,
-  /** The newest operations of the log, among which the operations of a record are looked for. Names have no index. */
+  /**
+   * How many of the newest operations of the log are searched for the operations of a record. Names have no
+   * index.
+   */
   operationsSearched: 1_000,
   /**
-   * Companies that are requested after a failure, two requests each. Other companies should not fail because
-   * of one.
+   * Companies that are read after a failure, with two requests each, to find out whether the service answers
+   * at all. A failure that concerns one company must not stop the work for the others.
    */
   companiesProbed: 3,
   /** Companies that are checked at the same time. More would take capacity of Postgres that events need. */
   companiesChecked: 1,
   /**
    * Connections that the catch-ups share. With more, their statements would wait for one another in Postgres,
-   * and events would wait for all of them. Fewer cost less: each connection keeps its plans, and waiting
-   * records are read together.
+   * and events would wait for all of them. Fewer connections cost less, because each connection keeps plans
+   * of its own, and because waiting records are read together.
    */
   catchUpConnections: 4,
   /**

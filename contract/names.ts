@@ -40,8 +40,8 @@ export const workflowNames = {
 
 export const workflowIds = {
   /**
-   * Names one event, or a group by its first event and how many follow. `timestamp`: Unix seconds of the
-   * delivery.
+   * Names one event, or a group by its first event and the number of events that follow. `timestamp`: Unix
+   * seconds of the delivery.
    */
   events: (firstId: string, count: number, timestamp: number): string =>
     count === 1 ? `event/${firstId}/${timestamp}` : `events/${firstId}+${count - 1}/${timestamp}`,
@@ -54,7 +54,7 @@ export const workflowIds = {
   checkData: (runId: string): string => `checks/${runId}`,
 } as const;
 
-/** Reads the id in the log of operations from the name of a replay's workflow. */
+/** Reads the id of a replay in the log of operations from the id of its workflow. */
 export function operationOf(workflowId: string): number | undefined {
   const [, operation] = /^replay\/.*\/(\d+)$/s.exec(workflowId) ?? [];
   return operation === undefined ? undefined : Number(operation);
@@ -80,11 +80,11 @@ export type ExportFormat = (typeof exportFormats)[number];
 export const tracedKinds = ['document', 'connection', 'meter'] as const;
 export type TracedKind = (typeof tracedKinds)[number];
 
-/** `full` reads everything that the service has; `reconcile`, recent updates. */
+/** `full` reads everything that the service has; `reconcile` reads recent updates. */
 export const runKinds = ['full', 'reconcile'] as const;
 export type RunKind = (typeof runKinds)[number];
 
-/** The resources that a reconcile reads: those that can be filtered by `updated`. */
+/** The resources that a reconcile reads, because they can be filtered by `updated`. */
 export const reconciledResources = ['documents', 'usageData'] as const;
 export type ReconciledResource = (typeof reconciledResources)[number];
 
@@ -96,7 +96,7 @@ export type RunState = (typeof runStates)[number];
 export const operatorRoles = ['viewer', 'operator'] as const;
 export type OperatorRole = (typeof operatorRoles)[number];
 
-/** What people do, as the log of operations names it. */
+/** The actions of people, as the log of operations names them. */
 export const operationActions = [
   'resume',
   'replay',
@@ -122,9 +122,9 @@ export const operationActions = [
 ] as const;
 export type OperationAction = (typeof operationActions)[number];
 
-/** Where people do it. */
+/** Where people start an action. */
 export const operationSources = ['console', 'command'] as const;
 
-/** How it ended; without an outcome it is under way, or its process ended. */
+/** How an action ended. An action without an outcome is under way, or its process ended before it. */
 export const operationOutcomes = ['done', 'failed', 'refused'] as const;
 export type OperationOutcome = (typeof operationOutcomes)[number];

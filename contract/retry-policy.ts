@@ -17,25 +17,30 @@ const minutes = 60 * seconds;
 const hours = 60 * minutes;
 
 /**
- * Level 1. It is short on purpose: requests run inside activities that heartbeat, and Temporal retries the
- * activities.
+ * Level 1. It is short on purpose, because requests run inside activities that heartbeat, and Temporal
+ * retries these activities.
  */
 export const requestPolicy = {
-  /** Of one attempt, from connecting to the last byte. */
+  /** Time-out of one attempt, from connecting to the last byte. */
   timeoutMs: 30 * seconds,
-  /** Within that, of a proxy that opens a tunnel. */
+  /** The part of this time that a proxy may take to open a tunnel. */
   tunnelMs: 10 * seconds,
-  /** How long an answer may wait for memory that others hold: their records are written within seconds. */
+  /**
+   * How long an answer may wait for memory that other answers hold. Their records are usually written within
+   * seconds.
+   */
   memoryWaitMaxMs: 60 * seconds,
   attemptsMax: 4,
-  /** How long the waits of one request may add up. */
+  /** Maximum total of all waits of one request. */
   waitMaxMs: 60 * seconds,
-  /** Ceiling of the wait before the second attempt; it doubles with each further one. */
+  /** Ceiling of the wait before the second attempt; it doubles with each further attempt. */
   backOffFirstMs: 1 * seconds,
   backOffMaxMs: 16 * seconds,
   /** The longest Retry-After that is followed: a wrong header must not stop a sync for days. */
   retryAfterMaxMs: 1 * hours,
-  /** When the gate opens, requests of a backfill return spread over this time: live requests go first. */
+  /**
+   * When the gate opens, requests of a backfill are spread over this time, so that live requests go first.
+   */
   backfillSpreadMs: 250,
 } as const;
 
@@ -46,7 +51,7 @@ const doubling = (initialInterval: number, maximumInterval: number) => ({
   backoffCoefficient: 2,
 });
 
-/** For work that the next run repeats: it fails sooner than a backfill. */
+/** For work that the next run repeats. It gives up sooner than a backfill. */
 const fewRetries = { ...doubling(2 * seconds, 2 * minutes), maximumAttempts: 6 } as const;
 
 /** A worker that is killed is noticed after this time. */
@@ -57,14 +62,20 @@ const heartbeatTimeout = 30 * seconds;
  * everything retried here can succeed later.
  */
 export const activityPolicy = {
-  /** First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote one. */
+  /**
+   * First try of short work on the warehouse, within the workflow task: 1.3 times as fast as a remote
+   * activity.
+   */
   quickLocal: {
     startToCloseTimeout: 8 * seconds,
     retry: { initialInterval: 50, maximumAttempts: 2 },
   },
-  /** The same work when the warehouse fails: retried until it succeeds, as no event may be lost. */
+  /**
+   * The same work after the local tries failed. It is retried until it succeeds, because no event may be
+   * lost.
+   */
   quickUnlimited: { startToCloseTimeout: 1 * minutes, retry: doubling(500, 30 * seconds) },
-  /** The watch: it ends before the next begins, which does again what failed. */
+  /** The watch. It ends before the next watch begins, which repeats what failed. */
   eachMinute: {
     startToCloseTimeout: 40 * seconds,
     scheduleToCloseTimeout: 50 * seconds,
@@ -77,8 +88,8 @@ export const activityPolicy = {
     retry: doubling(1 * seconds, 1 * minutes),
   },
   /**
-   * Reading a company to its end, each time from the page after the last one written. A worker that is killed
-   * uses up an attempt, too.
+   * Reading a company to its end. Each attempt continues with the page after the last written page. A worker
+   * that is killed uses up an attempt, too.
    */
   backfilling: {
     startToCloseTimeout: 12 * hours,
@@ -90,7 +101,10 @@ export const activityPolicy = {
   checking: { startToCloseTimeout: 6 * hours, heartbeatTimeout, retry: fewRetries },
   /** Writing the state of a run. */
   noting: { startToCloseTimeout: 30 * seconds, retry: doubling(500, 30 * seconds) },
-  /** Waiting while another run reads a company: retries of an activity add nothing to the history. */
+  /**
+   * Waiting while another run reads a company. Waiting by retries keeps the history short, because retries of
+   * an activity add nothing to it.
+   */
   waiting: {
     startToCloseTimeout: 30 * seconds,
     scheduleToCloseTimeout: 2 * hours,
@@ -104,51 +118,81 @@ export const activityPolicy = {
  */
 export const ownRunsWithinMs = { watch: 10 * minutes, dropPayloads: 8 * hours } as const;
 
-/** Within an activity. */
+/** Times and numbers of tries within an activity. */
 export const attemptPolicy = {
   /**
-   * How often an activity sends its cursor, well inside the heartbeat time-out. Pages read since are read again
-   * when its worker is killed.
+   * How often an activity sends its cursor: far more often than the heartbeat time-out requires. If its
+   * worker is killed, the pages that were read since the last heartbeat are read again.
    */
   heartbeatEveryMs: 3 * seconds,
-  /** After so many attempts, some minutes in all, a failure of unclear cause counts as the item's own. */
+  /**
+   * After this many attempts, which take some minutes, a failure whose cause is unclear counts as a failure
+   * of the item itself.
+   */
   unclearMax: 8,
-  /** Attempts to read a meter; the last that fails leaves it out of the backfill, if others can be read. */
+  /**
+   * Attempts to read a meter. If all of them fail and other meters can be read, the backfill leaves the meter
+   * out.
+   */
   meterTries: 4,
   /** Passes over a listing before it is called unstable. */
   passesMax: 3,
-  /** How long `metersync audit` waits before it reads a listing that differs again: most changes arrive within it. */
+  /**
+   * How long `metersync audit` waits before it reads a listing with differences again. Most changes arrive
+   * within this time.
+   */
   settleMs: 5 * seconds,
-  /** After so many waits that changed nothing, differences last: an audit waits no longer. */
+  /**
+   * After this many waits that changed nothing, an audit regards the differences as lasting and waits no
+   * longer.
+   */
   settlesMax: 3,
-  /** How often a meter with many readings writes its progress. Nobody looks more often. */
+  /** How often the progress of a meter with many readings is written. Nobody looks more often. */
   progressEveryMs: 1 * seconds,
-  /** How long an activity of a backfill begins further companies or meters. Then the workflow goes on. */
+  /**
+   * For how long an activity of a backfill begins to read further companies or meters. Then the workflow goes
+   * on.
+   */
   sliceMs: 20 * seconds,
   /** How long an event may be on its way before the change it should announce counts as missed. */
   eventOnItsWaySeconds: 300,
 } as const;
 
 /**
- * Level 3. The first wait of a stale record; each further one for the same reason is twice as long, up to
- * `waitMaxSeconds`.
+ * Level 3. The first wait of a stale record is `waitFirstSeconds`. Each further wait for the same reason is
+ * twice as long, up to `waitMaxSeconds`.
  */
 export const recordPolicy = {
-  /** Days before today (UTC) whose updates a reconcile reads: the backfill of each night reads the rest. */
+  /**
+   * Number of days before today (UTC) whose updates a reconcile reads. The backfill of each night reads the
+   * rest.
+   */
   reconciledDays: 2,
   waitFirstSeconds: 1,
   waitMaxSeconds: 900,
-  /** Parked work waits at least so long, as another owner has its turn first; a parked service at first. */
+  /**
+   * Parked work of an owner waits at least this long, so that other owners have their turn first. It is also
+   * the first wait of a parked service.
+   */
   parkedSeconds: 10,
   /** Attempts after which a record that the service never listed is tombstoned. */
   notFoundAttemptsMax: 8,
-  /** Attempts after which the service's older state is accepted, or its unproved absence. */
+  /**
+   * Attempts after which a state older than the event's is accepted, or the absence of a record that is not
+   * proved.
+   */
   olderStateAttemptsMax: 15,
   /** Attempts after which the readings of a range are accepted even though its event reported more. */
   shortfallAttemptsMax: 4,
-  /** While an outage lasts, failed attempts follow one another within this time. */
+  /**
+   * An outage counts as over if no attempt has failed for this long. While it lasts, failed attempts follow
+   * one another within this time.
+   */
   outageSeconds: 240,
-  /** Age of due work from which its catch-up lags; from `waitMaxSeconds` on it has stalled. */
+  /**
+   * A catch-up lags if its due work is older than this. It has stalled if the work is older than
+   * `waitMaxSeconds`.
+   */
   lagSeconds: 60,
 } as const;
 
@@ -163,7 +207,7 @@ function secondsOfWaits(count: number, first: number, longest: number): number {
 const { waitFirstSeconds, waitMaxSeconds } = recordPolicy;
 const { initialInterval, maximumInterval, maximumAttempts } = activityPolicy.backfilling.retry;
 
-/** How long work is tried, in words, without the time that the attempts take themselves. */
+/** How long work is tried, in words. The time that the attempts themselves take is not included. */
 export const triedFor = {
   notFound: formatSeconds(secondsOfWaits(recordPolicy.notFoundAttemptsMax, waitFirstSeconds, waitMaxSeconds)),
   olderState: formatSeconds(
@@ -176,21 +220,27 @@ export const triedFor = {
   ),
 } as const;
 
-/** The doctor reports what it sees and does not wait for better. */
+/** The doctor reports what it sees, and does not wait until a failure is over. */
 export const doctorPolicy = {
   /** Requests to the service are tried once. */
   requests: { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15 * seconds },
-  /** For the answer to a probe: the service gives up on a delivery after this time, too (service.md 4.1.2). */
+  /**
+   * Time-out of the answer to a probe. The service gives up on a delivery after the same time (service.md
+   * 4.1.2).
+   */
   probeAnswerMs: 15 * seconds,
   probeArrivesMs: 15 * seconds,
   probeLookEveryMs: 200,
 } as const;
 
-/** Starts of `applyEvents`: the first failure is tried again soon, a lasting one about once a second. */
+/** Starts of `applyEvents`. The first failure is tried again soon, a lasting failure about once a second. */
 export const startPolicy = {
   pauseFirstMs: 100,
   pauseMaxMs: 1 * seconds,
-  /** After so many failed attempts in a row, and for so long after the last, the receiver is not ready. */
+  /**
+   * The receiver is not ready after this many failed attempts in a row, until `failForMs` after the last of
+   * them.
+   */
   failedInARow: 3,
   failForMs: 15 * seconds,
 } as const;
@@ -204,34 +254,45 @@ export const serverWaits = {
    * closed.
    */
   postgresSilentMs: 30 * seconds,
-  /** Longest wait for a lock; without it each try would hold one more connection while the lock is held. */
+  /**
+   * Longest wait for a lock. Without it, each try would occupy one more connection for as long as the lock is
+   * held.
+   */
   lockMs: 30 * seconds,
   /**
-   * A migration waits shortly for tables in use, as a waiting lock also delays their new users: at first less
-   * than anybody notices, at last longer than a vacuum needs to give way. 30 s in all.
+   * A migration waits only shortly for a lock of a table in use, because a waiting lock also delays new users
+   * of the table. The first wait is shorter than anybody notices, the last is longer than a vacuum needs to
+   * give way. All tries take 30 s.
    */
   migration: { lockTimeoutFirstMs: 100, lockTimeoutMaxMs: 5 * seconds, pauseMs: 2 * seconds, tries: 8 },
-  /** How long applying the typed views may keep new queries waiting behind one that reads a view. */
+  /**
+   * How long applying the typed views waits for a query that reads a view. New queries have to wait
+   * meanwhile.
+   */
   typedViewsLockMs: 2 * seconds,
   temporalConnectMs: 10 * seconds,
   /** Longest wait of a client that lost Temporal before it connects again. */
   temporalReconnectMs: 2 * seconds,
-  /** At a start: time from one look for a server to the next. */
+  /** When a process starts: time from one look for a server to the next. */
   lookEveryMs: 1 * seconds,
   /**
    * Time-out of a check whether Temporal answers. A busy machine takes a while; a refused connection fails at
    * once.
    */
   temporalLookMs: 5 * seconds,
-  /** How long Temporal may refuse at a start: the server and its namespace need some seconds. */
+  /**
+   * How long Temporal may refuse requests when a process starts. The server and its namespace need some
+   * seconds.
+   */
   temporalRefusedForMs: 10 * seconds,
   /** When a worker stops: time that running activities have to finish, and time until they are ended. */
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
-  /** How long counts of fields wait in memory: they are lost when the process is killed. */
+  /** How long counts of fields wait in memory. They are lost if the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
   /**
    * How long a command or a page waits for the first answer of Postgres or Temporal. With the start of the
-   * command that is about three seconds, because a person is waiting. Whoever needs both asks them at once.
+   * command that is about three seconds, because a person is waiting. A caller that needs both asks both at
+   * the same time.
    */
   answerMs: 2 * seconds,
   /** The same for a server that is asked only because the other did not answer. */
@@ -240,15 +301,18 @@ export const serverWaits = {
   closeMs: 200,
   /** Time-out of a health page or a monitor, for each server. */
   healthWithinMs: 5 * seconds,
-  /** Time-out of all that health asks of Postgres, and of noting a look: as long as opening a connection may take. */
+  /**
+   * Time-out of everything that health asks Postgres, and of noting that the watch looked. It is as long as
+   * opening a connection may take.
+   */
   healthInAllMs: 10 * seconds,
 } as const;
 
 /** When health is bad enough for an alarm. */
 export const alarmPolicy = {
-  /** A run is overdue after so many intervals of its schedule without a complete one. */
+  /** A run is overdue after this many intervals of its schedule without a complete run. */
   runOverdueIntervals: 1.5,
-  /** A run that stores no page for so long hangs. */
+  /** A run that stores no page for this long is stuck. */
   runStalledSeconds: 1_800,
   /** How long before its expiry a certificate has to be renewed. */
   certificateSeconds: 14 * 86_400,
@@ -264,49 +328,61 @@ export const monitorPolicy = {
   pollsForMs: 5 * seconds,
   /**
    * Time in which the worker of a queue has to begin another poll. A poll without work ends after a minute,
-   * and a failed one is repeated within seconds: an outage of Temporal never makes a worker look dead.
+   * and a failed poll is repeated within seconds, so an outage of Temporal never makes a worker look dead.
    */
   pollWithinMs: 3 * minutes,
   /** Time-out of `metersync healthcheck`: containers ask every few seconds. */
   checkWithinMs: 4 * seconds,
-  /** Time-out of the first answer of Postgres and Temporal: less, so that `/readyz` can say which is away. */
+  /**
+   * Time-out of the first answer of Postgres and Temporal. It is shorter than `checkWithinMs`, so that
+   * `/readyz` can say which of them does not answer.
+   */
   answerMs: 3 * seconds,
 } as const;
 
 /** The console. */
 export const consolePolicy = {
-  /** A page that Postgres needs longer for says so instead. */
+  /** If Postgres needs longer for a page, the page says so instead. */
   statementMs: 5 * seconds,
-  /** What takes longer to show has Postgres asked whether it is there: see `serverWaits.answerMs`. */
+  /**
+   * If a page takes longer than this, the console asks Postgres whether it answers at all: see
+   * `serverWaits.answerMs`.
+   */
   askAfterMs: 500,
-  /** How often a page that is looked at renews its live parts. */
+  /** How often an open page renews its live parts. */
   renewMs: 5 * seconds,
-  /** For how long the health that one page read serves the others. */
+  /** For how long the health that one page read is used for other pages. */
   healthForMs: 4 * seconds,
-  /** An action that takes longer goes on, and its page follows it. */
+  /**
+   * How long a request waits for the end of its action. An action that takes longer goes on, and its page
+   * follows it.
+   */
   actionShownMs: 3 * seconds,
 } as const;
 
-/** Keeping the months of companies, each minute. */
+/** Computing the months of companies that changed, each minute. */
 export const monthsPolicy = {
-  /** How long one turn goes on: far less than a look may take. */
+  /** How long one turn goes on: far shorter than the watch may take. */
   budgetSeconds: 20,
 } as const;
 
 /** The watch, and the notifications of what it finds. */
 export const notifyPolicy = {
-  /** Age of its last run from which it counts as stopped. */
+  /** The watch counts as stopped if its last run is older than this. */
   heartbeatMaxSeconds: 300,
-  /** How often receivers report what they refused, and after how long without a report it is over. */
+  /**
+   * How often receivers report refused deliveries, and after how long without a report the refusals count as
+   * over.
+   */
   refusedEveryMs: 60 * seconds,
   refusedSeconds: 600,
-  /** Of one request to a target or to HEARTBEAT_URL. */
+  /** Time-out of one request to a target or to HEARTBEAT_URL. */
   requestMs: 10 * seconds,
-  /** How long one look goes on sending to a target: far less than a look may take. */
+  /** How long one run of the watch goes on sending to a target: far shorter than it may take. */
   sendMs: 10 * seconds,
-  /** How long an alarm that is over is still sent. */
+  /** For how long an alarm that is over is still sent. */
   giveUpSeconds: 86_400,
-  /** Age of an alarm that could not be sent from which the target counts as failing. */
+  /** A target counts as failing if an alarm could not be sent to it for this long. */
   unsentMaxSeconds: 600,
   /** How long closed alarms are kept. */
   keepDays: 90,

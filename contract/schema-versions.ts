@@ -4,7 +4,7 @@ import { counted } from './words.ts';
 export interface SchemaVersions {
   readonly known: number;
   readonly applied: number;
-  /** Code that knows fewer migrations may not write. */
+  /** Code that knows fewer migrations than this may not write. */
   readonly floor: number;
 }
 
@@ -17,7 +17,7 @@ export function fitOf({ known, applied, floor }: SchemaVersions): SchemaFit {
   return floor <= known ? 'ahead' : 'tooNew';
 }
 
-/** Why a migration refuses a newer schema: it would replace newer views with older ones. */
+/** Why a migration refuses a newer schema: it would replace newer views with older views. */
 export const newerSchema = 'the warehouse was migrated by a newer metersync: upgrade this metersync';
 
 /** What was found and what to do about it, for each fit except `same`. */

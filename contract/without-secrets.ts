@@ -41,11 +41,11 @@ function cutSecrets(text: string): { readonly kept: string; readonly rest: strin
   let done = 0;
   /** Where the members begin that will be cut next; -1 if there are none. */
   let cutFrom = -1;
-  /** The depth of the object whose member is being cut; 0 without one. */
+  /** The depth of the object whose member is being cut; 0 if no member is being cut. */
   let hiddenIn = 0;
   /**
-   * Whether the current object keeps a member, so that a comma is needed. An object around it always keeps
-   * one: the member that contains the current object.
+   * Whether the current object keeps a member, so that a comma is needed. An object around it always keeps at
+   * least one member: the member that contains the current object.
    */
   let hasKept = false;
   let comma = 0;
@@ -76,7 +76,7 @@ function cutSecrets(text: string): { readonly kept: string; readonly rest: strin
       }
     }
   }
-  // A member that is being cut here has no certain end, so everything that follows is cut, too.
+  // If a member is still being cut here, its end is unknown, so everything that follows is cut, too.
   if (cutFrom !== -1) return { kept: kept + text.slice(done, cutFrom), rest: '' };
   return { kept: kept + text.slice(done, tokens.to), rest: tokens.rest };
 }

@@ -16,7 +16,7 @@ export const countedToMax = (count: number, one: string, many = `${one}s`): stri
 export const eventsGivenUp = (count: number): string =>
   `${countInWords(count, limits.givenUpMax)} ${count === 1 ? 'event' : 'events'}`;
 
-/** Turns `usageData` of code, or `usage_data` of a table, into the words of people. */
+/** Turns `usageData` of code, or `usage_data` of a table, into words for people. */
 export const nameInWords = (name: string): string =>
   name.replaceAll('_', ' ').replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
@@ -38,10 +38,10 @@ export const countedRows = (rows: number, resource: string): string => {
 
 /** The end of each reason for which a run is suspect until somebody decides on deletions. */
 export const untilDecided = 'deletion is on hold (metersync deletes list)';
-/** The wording of 0.1.0, which runs in the warehouse may have. */
+/** The wording of version 0.1.0, which runs in the warehouse may still have. */
 const formerly = 'quarantined until somebody decides (metersync deletes list)';
 
-/** A pattern of Postgres for an error whose reasons all end so. */
+/** A Postgres pattern that matches an error if each of its reasons ends with one of these wordings. */
 export const onlyUntilDecided = `^([^;]*(${[untilDecided, formerly].map((words) => words.replace(/[()]/g, '[$&]')).join('|')})(; |$))+$`;
 
 /** Makes the label of a value: `record` for `recordId`, `received` for `receivedAt`. */

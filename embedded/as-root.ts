@@ -25,7 +25,9 @@ export interface PostgresBinaries {
   initdb: string;
 }
 
-/** Where data is stored that would be in a folder which the account cannot enter, such as /root. */
+/**
+ * Start of the folder where data is stored if the account cannot enter the data folder, for example in /root.
+ */
 const dataElsewhere = '/var/lib/metersync-';
 
 /**
@@ -71,7 +73,7 @@ export function homeElsewhere(dir: string): string | undefined {
 
 /**
  * Returns programs that the account can run: these, or a copy in a folder that it can enter. The copy is made
- * at each start, as an upgrade brings other programs: 60 MB, which take 0.3 s.
+ * at each start, because an upgrade brings other programs. It has 60 MB and takes 0.3 s.
  */
 export function reachableBinaries(
   binaries: PostgresBinaries,

@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
 
 /**
- * Creates the data folder if it does not exist, and makes it writable only for this user. Root's Postgres
- * runs with its own account, which may pass through.
+ * Creates the data folder if it does not exist, and makes it writable only for this user. If this user is
+ * root, Postgres runs with another account, which may pass through the folder.
  * @throws EmbeddedError that says what to do if the folder belongs to another user, who could then decide
  *   what runs there, or cannot be written
  */

@@ -47,7 +47,7 @@ const settings = {
   effective_cache_size: '1GB',
   work_mem: '16MB',
   maintenance_work_mem: '128MB',
-  // Bulk loads write much WAL: these mean fewer checkpoints and compressed page images.
+  // Bulk loads write much WAL: these settings mean fewer checkpoints and compressed page images.
   max_wal_size: '2GB',
   min_wal_size: '256MB',
   wal_compression: 'on',
@@ -103,7 +103,7 @@ export function postgresServer(
       ...(account && { user: account }),
       logFile: join(dir, 'logs', 'postgres.log'),
     },
-    // The password is kept with the data, as neither is of use without the other.
+    // The password is kept with the data, because neither is of use without the other.
     address: { port, user: superuser, password: readFileSync(join(data, passwordName), 'utf8') },
   };
 }
@@ -127,7 +127,7 @@ async function findBinaries(): Promise<PostgresBinaries> {
   }
 }
 
-/** Makes the data folder, completely or not at all. Measured: 0.7 s. */
+/** Makes the data folder, completely or not at all. This takes 0.7 s. */
 async function createData(options: {
   data: string;
   initdb: string;
@@ -136,7 +136,7 @@ async function createData(options: {
 }): Promise<void> {
   const { data, initdb, locale, account } = options;
   const dir = dirname(data);
-  // Each start has its own: initdb outlives a start that is killed.
+  // Each start has a folder of its own, because initdb outlives a start that is killed.
   for (const name of (await readdir(dir)).filter((name) => name.startsWith('postgres.new')))
     await rm(join(dir, name), { recursive: true, force: true, maxRetries: 5 });
   const fresh = await mkdtemp(join(dir, 'postgres.new-'));
@@ -152,7 +152,7 @@ async function createData(options: {
     await promisify(execFile)(initdb, [...args, ...fixed], { ...account, cwd: '/', env });
   } catch (error) {
     const output = ((error as { stderr?: string }).stderr || (error as Error).message).trim();
-    // As in a container that runs under any user id.
+    // For example in a container with an arbitrary user id.
     const todo = output.includes('could not look up effective user ID')
       ? '\nGive that user id a name in /etc/passwd, run as another user, or set DATABASE_URL to a Postgres of your own.'
       : '';

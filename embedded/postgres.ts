@@ -3,7 +3,10 @@ import pg from 'pg';
 import type { Addresses } from './running.ts';
 
 export interface EmbeddedPostgres {
-  /** Returns a database's URL as the superuser, for set-up and tests only: no program works with it. */
+  /**
+   * Returns the URL of a database with the superuser. It is only for set-up and tests; no program works with
+   * it.
+   */
   superuserUrl(database: string): string;
   /** Returns the URL of a database that `ensureDatabase` made, without asking the server, which may hang. */
   databaseUrl(name: string): string;
@@ -20,12 +23,12 @@ export interface OwnerRights {
   readonly searchPath?: readonly string[];
 }
 
-/** A server that accepts connections and does not answer is asked again. */
+/** Limits one attempt, because a server that accepts connections without answering has to be asked again. */
 const connectWithin = { connectionTimeoutMillis: 2_000 };
 
 type PostgresAddress = NonNullable<Addresses['postgres']>;
 
-/** Opens the Postgres that runs at this address for users. */
+/** Gives access to the Postgres that runs at this address. */
 export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
   const databaseUrl = (name: string) => postgresUrl({ ...address, ...ownerOf(address, name) }, name);
   return {
@@ -63,8 +66,8 @@ export async function postgresAnswers(address: PostgresAddress): Promise<boolean
 }
 
 /**
- * Derives the role that owns a database. Its password is an HMAC under the superuser's, which cannot be found
- * from it: so no further file holds a password, and URLs stay the same.
+ * Derives the role that owns a database. Its password is an HMAC with the superuser's password as the key,
+ * which nobody can derive from it. So no further file holds a password, and URLs stay the same.
  */
 function ownerOf({ password }: PostgresAddress, database: string): { user: string; password: string } {
   const user = `${database}_owner`;
@@ -96,7 +99,7 @@ async function connected<T>(
   options: pg.ClientConfig = {},
 ): Promise<T> {
   const client = new pg.Client({ connectionString, ...options });
-  // If the server goes away meanwhile, the query fails.
+  // If the server goes away meanwhile, the query fails. Without a listener, the process would end.
   client.on('error', () => {});
   await client.connect();
   try {

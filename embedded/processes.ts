@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Identifies a process, so that a later one with the same pid is another. */
+/** Identifies a process, and distinguishes it from a later process with the same pid. */
 export interface ProcessIdentity {
   pid: number;
   /** When it started, in the system's own form. */
@@ -10,12 +10,12 @@ export interface ProcessIdentity {
 }
 
 /**
- * Identifies a running process; otherwise undefined. A zombie counts as ended, because in a container nothing
- * may reap it.
+ * Identifies a running process; undefined if the process is not running. A zombie counts as ended, because in
+ * a container there may be no process that reaps it.
  */
 export function identify(pid: number): ProcessIdentity | undefined {
   if (process.platform === 'linux') return identifyOnLinux(pid);
-  // Commands in two terminals may have other languages, and a laptop another time zone tomorrow.
+  // Two terminals may have different languages, and a laptop may be in another time zone tomorrow.
   const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
   const { stdout } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8', env });
   const [state = 'Z', ...started] = stdout.trim().split(/\s+/);
@@ -50,7 +50,7 @@ export async function endProcess(
 
 /**
  * Reads fields 3 (state) and 22 (start) of /proc/PID/stat; field 2, the name, may hold spaces and
- * parentheses. Start times count from the boot, so that is part of them.
+ * parentheses. Start times count from the boot, so the identity includes the id of the boot.
  */
 function identifyOnLinux(pid: number): ProcessIdentity | undefined {
   try {

@@ -19,7 +19,7 @@ export interface Running {
   state: 'starting' | 'running' | 'stopping';
   /** The process that started the stack, and for which it runs. */
   owner: ProcessIdentity | undefined;
-  /** The folder, as a copy of it names the servers of the original. */
+  /** The folder, because a copy of the folder also names the servers of the original. */
   dir: string;
   /** The servers that were started, each as soon as it has a pid. */
   servers: Partial<Record<ServerName, ProcessIdentity>>;
@@ -40,7 +40,9 @@ export function readRunning(dir: string, name = 'running.json'): Running | undef
   }
 }
 
-/** Writes `running.json` atomically, readable only by its owner, as it holds the password of Postgres. */
+/**
+ * Writes `running.json` atomically, readable only by its owner, because it holds the password of Postgres.
+ */
 export function writeRunning(dir: string, running: Running): void {
   const file = runningFile(dir);
   writeFileSync(`${file}.new`, `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 });
@@ -48,9 +50,9 @@ export function writeRunning(dir: string, running: Running): void {
 }
 
 /**
- * Claims a data folder for this process, also after a process that has ended; if another process holds it,
- * returns that process.
- * @throws EmbeddedError when nothing can be written there, as on a full disk
+ * Claims a data folder for this process, even if a process that has ended had claimed it. If a running
+ * process holds it, returns that process.
+ * @throws EmbeddedError when nothing can be written there, for example on a full disk
  */
 export function claimFolder(
   dir: string,
@@ -66,7 +68,8 @@ export function claimFolder(
       if (linkUnlessThere(mine, file)) return { running, release: () => rmSync(file, { force: true }) };
       const heldBy = holderOf(dir);
       if (heldBy !== undefined) return { heldBy };
-      // Checked again once it is out of the way, as another process may just have claimed the folder.
+      // The old claim is moved away and then checked again, because another process may just have claimed the
+      // folder.
       if (existsSync(file)) renameSync(file, `${mine}.stale`);
       if (holderOf(dir, `running.json.${process.pid}.stale`)) linkUnlessThere(`${mine}.stale`, file);
     }

@@ -28,7 +28,10 @@ export interface Launched {
   readonly ended: Promise<string>;
 }
 
-/** Of Postgres, SIGINT ends clients and writes a checkpoint; after SIGQUIT the next start reads the WAL. */
+/**
+ * At SIGINT, Postgres ends its clients and writes a checkpoint. After SIGQUIT, its next start replays the
+ * WAL.
+ */
 const stopSignals = { postgres: ['SIGINT', 'SIGQUIT'], temporal: ['SIGTERM'] } as const;
 const readyWithinMs = 60_000;
 const logBytesMax = 16 * 1024 * 1024;
@@ -41,7 +44,7 @@ export function launch(server: ServerCommand): Launched {
   const { command, args, env, cwd = '/', user, logFile } = server;
   if (existsSync(logFile) && statSync(logFile).size > logBytesMax) renameSync(logFile, `${logFile}.old`);
   const log = openSync(logFile, 'a', 0o600);
-  // The databases hold customers' data, which is only for their owner.
+  // The files of the databases hold customers' data, so only their owner may read them.
   const child = spawn('/bin/sh', ['-c', 'umask 077; exec "$@"', 'sh', command, ...args], {
     detached: true,
     cwd,
@@ -60,7 +63,10 @@ export function launch(server: ServerCommand): Launched {
   return { identity: identify(child.pid ?? 0), ended };
 }
 
-/** Starts a shell that signals a process when this process has ended: its input is then closed. */
+/**
+ * Starts a shell that signals a process when this process has ended. The shell notices that its input is
+ * closed.
+ */
 function endWithUs(pid: number, signal: string) {
   const script = 'read -r _; kill -s "$1" "$2"';
   const watcher = spawn('/bin/sh', ['-c', script, 'sh', signal.replace('SIG', ''), String(pid)], {
@@ -89,7 +95,7 @@ export async function untilReady(
   });
   for (const deadline = Date.now() + readyWithinMs; ; await delay(20)) {
     const ready = await answers();
-    // First, because another server may answer on the port of one that has ended.
+    // Checked first, because another server may answer on the port of a server that has ended.
     if (how !== undefined) throw failed(server, `ended at once (${how})`);
     if (ready) return;
     if (Date.now() > deadline) throw failed(server, `did not answer within ${readyWithinMs / 1000} s`);

@@ -26,7 +26,7 @@ export interface EmbeddedOptions {
   dir: string;
   postgres: boolean;
   temporal: boolean;
-  /** Whether a Temporal that this starts serves its web page; by default not. */
+  /** Whether a Temporal that is started here serves its web page; by default it does not. */
   temporalUi?: boolean;
   /** Receives progress, one line at a time, and servers that ended by themselves. */
   log?: (message: string) => void;
@@ -108,13 +108,14 @@ export async function eraseFolder(dir: string): Promise<void> {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** Ends servers whose owner was killed: they hold the data. */
+/** Ends servers whose owner was killed, because they still use the data. */
 async function endLeftBehind(dir: string): Promise<void> {
   const { servers = {} } = readRunning(dir) ?? {};
   await endServers(servers);
   const { postgres } = servers;
-  // After a crash another program may have the pid of Postgres, which would take it for a Postgres on this data.
-  // Its lock stays in every other case, because it also guards against what a killed Postgres left running.
+  // After a crash, another program may have the pid that the lock of Postgres names, and Postgres would take
+  // that program for a Postgres on this data. In every other case the lock stays, because it also guards
+  // against processes that a killed Postgres left running.
   if (postgres === undefined || identify(postgres.pid) === undefined) return;
   const lock = join(dir, 'postgres', 'postmaster.pid');
   if (existsSync(lock) && Number.parseInt(readFileSync(lock, 'utf8'), 10) === postgres.pid) rmSync(lock);
@@ -145,7 +146,7 @@ async function startServers(setup: Setup, claim: { running: Running; release(): 
     });
   };
   const binary = setup.temporal ? findTemporal({ log }) : undefined;
-  // After a download, which may take long: a free port is soon taken.
+  // Chosen after a download, which may take long, because a free port may soon be taken.
   const ports = Promise.resolve(binary).then(() => choosePorts(dir));
   const startPostgres = async () => {
     const prepared = await preparePostgres(dir, log);
@@ -162,7 +163,7 @@ async function startServers(setup: Setup, claim: { running: Running; release(): 
   };
   const starts = [ports, setup.postgres && startPostgres(), binary && startTemporal(binary)];
   try {
-    // Nothing may go on in the folder once its claim is released.
+    // Waits for all starts, because nothing may go on in the folder once its claim is released.
     await Promise.allSettled(starts);
     await Promise.all(starts);
     running.state = 'running';

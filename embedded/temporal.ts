@@ -10,9 +10,9 @@ export interface EmbeddedTemporal {
 }
 
 /**
- * Returns how to run the Temporal server on its database file in `dir`, and its address. It has no web page
- * without a `uiPort`: the page answers requests for any `Host`, so a page of another site could use it through
- * DNS rebinding to read and end workflows.
+ * Returns how to run the Temporal server on its database file in `dir`, and its address. Without a `uiPort`
+ * it has no web page: the web page answers requests for any `Host`, so a page of another site could use it
+ * through DNS rebinding to read and end workflows.
  */
 export function temporalServer(options: { dir: string; binary: string; port: number; uiPort?: number }): {
   server: ServerCommand;
@@ -29,13 +29,14 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         '--ip=127.0.0.1',
         `--port=${port}`,
         uiPort === undefined ? '--headless' : `--ui-port=${uiPort}`,
-        // A name without folders, as SQLite would read a `?`, `#` or `%41` of a folder as part of an address.
+        // A name without folders, because SQLite would read a `?`, `#` or `%41` of a folder as part of an
+        // address.
         '--db-filename',
         databaseName,
-        // The HTTP port cannot be switched off, and would take posts from web pages of any site.
+        // The HTTP port cannot be switched off, and would accept posts from web pages of any site.
         '--dynamic-config-value=frontend.httpAllowedHosts=[]',
-        // Partitions of a queue spread it over servers. One server would pass tasks between its own, ten times
-        // a second for each task that no worker takes.
+        // Partitions spread a queue over servers. A single server would pass tasks between its own
+        // partitions, ten times a second for each task that no worker takes.
         '--dynamic-config-value=matching.numTaskqueueReadPartitions=1',
         '--dynamic-config-value=matching.numTaskqueueWritePartitions=1',
         // As safe as SQLite's default journal (a commit is on disk when it returns), and 1.5 times as fast.
@@ -44,7 +45,7 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         '--log-level=warn',
       ],
       cwd: dir,
-      // Keeps it from asking its makers for a newer version.
+      // Keeps Temporal from asking its maker for a newer version.
       env: { TEMPORAL_VERSION_CHECK_DISABLED: '1' },
       logFile: join(dir, 'logs', 'temporal.log'),
     },
@@ -68,7 +69,7 @@ export async function temporalAnswers({ address }: NonNullable<Addresses['tempor
   if (!(await accepts(address))) return false;
   // Loaded on demand, so that a stack without Temporal is ready sooner.
   const { Connection } = await import('@temporalio/client');
-  // It would ask a proxy of `https_proxy` for this machine, too.
+  // gRPC would use the proxy of `https_proxy` even for this machine.
   const channelArgs = { 'grpc.enable_http_proxy': 0 };
   const connection = Connection.lazy({ address, channelArgs, interceptors: [] });
   try {

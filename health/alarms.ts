@@ -77,19 +77,19 @@ export interface AlarmNotice {
   readonly alert: AlarmName;
   readonly severity: 'page' | 'ticket';
   readonly labels: Readonly<Record<string, string>>;
-  /** The failure (docs/reference/failures.md), if the alarm is about one. */
+  /** The failure (docs/reference/failures.md), if the alarm is about a failure. */
   readonly code: string | null;
   readonly means: string;
   readonly detail: string;
   readonly counts: Readonly<Record<string, number>>;
   readonly todo: readonly string[];
   readonly runbook: string;
-  /** When it opened, and ended: RFC 3339. */
+  /** When it opened and when it ended, in RFC 3339. */
   readonly since: string;
   readonly until: string | null;
 }
 
-/** Describes an alarm that opened, or is over. */
+/** Describes an alarm that opened or is over. */
 export function noticeOf(
   { id, name, key, detail }: { id: string; name: AlarmName; key: string; detail: string },
   times: { since: string; until: string | null },

@@ -91,7 +91,7 @@ function observeEvents(read: Read<WarehouseHealth>): void {
   read('metersync_missed_rows', ({ silence }) => [{ value: silence.missedRows }]);
 }
 
-/** Measures backfills and reconciles: running ones, and the last of each kind. */
+/** Measures backfills and reconciles: running runs, and the last run of each kind. */
 function observeRuns(read: Read<WarehouseHealth>): void {
   read('metersync_runs_running', ({ runs }) =>
     Object.entries(runs).map(([kind, { running }]) => ({ value: running, kind })),
@@ -171,7 +171,7 @@ function observeTemporal(read: Read<TemporalHealth>): void {
   );
 }
 
-/** Adds the kind of runs to the samples of each. */
+/** Adds the kind of runs to the samples of each kind. */
 const ofRuns =
   <S extends object>(samples: (runs: KindOfRuns) => readonly S[]) =>
   ({ runs }: WarehouseHealth): (S & { readonly kind: string })[] =>

@@ -45,7 +45,7 @@ const describeParked = ({ code, events, parts }: ParkedWork): Found => {
  */
 const refusedMin = 2;
 
-/** Judges whether deliveries of senders that sign are all refused. A stranger does not sign anything. */
+/** Judges whether all signed deliveries are refused. Strangers do not sign what they send. */
 function judgeRefused(refused: Refused | null, { lastEventAt }: Silence): readonly Found[] {
   if (refused === null || refused.untilSecondsAgo > notifyPolicy.refusedSeconds) return [];
   const deliveries = Object.values(refused.reasons).reduce((sum, count) => sum + count, 0);
@@ -197,14 +197,15 @@ export const eventFindings = {
         counts: { events },
       }),
     ),
-    // The event of a deletion, which settles them, may be late: the service's fourth try comes after 35 minutes.
+    // The event of a deletion, which settles these events, may be late: the service's fourth try comes after
+    // 35 minutes.
     forMinutes: 60,
     causes: ['`metersync events list --outcome missing` names the records.'],
     todo: 'See `metersync events list --outcome missing`, and ask the service about the records. A backfill that finds them settles their events.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;
 
-/** Events that came after the change show that the endpoint works: then only some were lost. */
+/** If events came after the change, the endpoint works, and only some events were lost. */
 function describeMissed({
   missedRows,
   missedCompanies,

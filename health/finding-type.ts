@@ -1,8 +1,8 @@
 import type { Health, TemporalHealth, WarehouseHealth } from './measured.ts';
 
 /**
- * The words for the health of a deployment, the worst last. A state that cannot be judged is worse than one
- * that waits for a person, because it may hide anything.
+ * The words for the health of a deployment, the worst last. A state that cannot be judged is worse than a
+ * state that waits for a person, because it may hide anything.
  */
 export const verdictWords = ['In sync', 'Catching up', 'Needs you', 'Unknown', 'Broken'] as const;
 export type VerdictWord = (typeof verdictWords)[number];
@@ -15,15 +15,15 @@ export const wordOfSeverity = { page: 'Broken', ticket: 'Needs you', note: 'Catc
 
 /** What a judge found. */
 export interface Found {
-  /** One sentence or clause; no text of the service, as alarms are sent to others. */
+  /** One sentence or clause. It contains no text of the service, because alarms are sent to third parties. */
   readonly saw: string;
   /** A summary in a few words, if it depends on what was seen. */
   readonly brief?: string;
   /** What to do, if it depends on what was seen. */
   readonly todo?: string;
-  /** The finding's name, where a type has several. */
+  /** The name of the finding, if it depends on what was seen. */
   readonly name?: string;
-  /** `Unknown` if something could not be asked. */
+  /** The word, if it depends on what was seen: `Unknown` if something could not be asked. */
   readonly word?: VerdictWord;
   /** Distinguishes the finding from others of its type. */
   readonly labels?: Readonly<Record<string, string>>;
@@ -36,7 +36,10 @@ export interface FindingType {
   /** A summary in a few words, for the first line of a verdict. Required if there is a judge. */
   readonly brief?: string;
   readonly severity: keyof typeof wordOfSeverity;
-  /** Finds it in the measurements. Undefined if its source is unreachable. Findings without a judge are left to Prometheus. */
+  /**
+   * Finds it in the measurements. Returns undefined if their source is unreachable. Findings without a judge
+   * are left to Prometheus.
+   */
   readonly judge?: (health: Health) => readonly Found[] | undefined;
   readonly todo: string;
 }
@@ -46,7 +49,10 @@ export interface AlarmType extends FindingType {
   readonly severity: 'page' | 'ticket';
   /** What has happened, in one sentence. */
   readonly means: string;
-  /** The condition in PromQL, for what workers cannot tell: rates, single processes, and that no process is left. */
+  /**
+   * The condition in PromQL, for what workers cannot know: rates, single processes, and that no process is
+   * left.
+   */
   readonly promql?: string;
   /** The watch cannot raise this alarm, because the watch does not run then. Only Prometheus raises it. */
   readonly stopsWatch?: true;

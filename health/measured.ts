@@ -3,9 +3,9 @@ import type { FailureCode } from '../contract/failures.ts';
 import type { RunKind, RunState, Severity } from '../contract/names.ts';
 import type { SchemaVersions } from '../contract/schema-versions.ts';
 
-/** What is measured of a deployment. Everything that says whether it is well is derived from this. */
+/** The measurements of a deployment. Every statement about its health is derived from them. */
 
-/** The last finished run of a kind; a complete first backfill of one company is passed over. */
+/** The last finished run of a kind. Complete first backfills of a single company are left out. */
 export interface LastRun {
   readonly runId: string;
   readonly state: RunState;
@@ -14,7 +14,7 @@ export interface LastRun {
   readonly error: string | null;
   /** Whether the only thing that it lacks is a decision on deletions, which somebody still has to make. */
   readonly awaitsDecision: boolean;
-  /** Rows changed or gone without the event that should report it. */
+  /** Rows that changed or disappeared without the event that should have reported it. */
   readonly missedRows: number;
   /** Its parts by state: resources of companies, and the list of companies. */
   readonly parts: Readonly<Record<RunState, number>>;
@@ -35,7 +35,7 @@ export interface KindOfRuns {
   /** The running run whose last page is the oldest. */
   readonly underWay: RunUnderWay | null;
   readonly last: LastRun | null;
-  /** When the last complete one of all companies ended. */
+  /** When the last complete run of all companies ended. */
   readonly lastCompleteAt: string | null;
   readonly lastCompleteSecondsAgo: number | null;
 }
@@ -46,32 +46,32 @@ export type PendingState = (typeof pendingStates)[number];
 
 /** Pending events of a kind. */
 export interface PendingEvents extends Readonly<Record<PendingState, number>> {
-  /** How long its oldest due record has been due; null without one. */
+  /** How long its oldest due record has been due; null if none is due. */
   readonly oldestDueSeconds: number | null;
-  /** How long the oldest pending event waits; null without one. */
+  /** How long the oldest pending event has waited; null if none is pending. */
   readonly oldestSeconds: number | null;
 }
 
 /** Pending events that were postponed for the same failure. */
 export interface WaitingEvents {
   readonly code: FailureCode;
-  /** One of its error messages. */
+  /** The alphabetically first error message of these events. */
   readonly reason: string;
   readonly events: number;
-  /** Companies, and for intervals meters, of the events. */
+  /** Number of companies of the events; for intervals, of meters. */
   readonly owners: number;
   readonly since: string;
   /** When the first of them are tried again. */
   readonly nextAttemptAt: string | null;
 }
 
-/** Work parked for one failure: events, and parts of backfills that no later run read. */
+/** Work parked for one failure: events, and parts of backfills that no later run has read. */
 export interface ParkedWork {
   readonly code: FailureCode;
-  /** The first of its error messages. */
+  /** The alphabetically first error message of this work. */
   readonly reason: string;
   readonly events: number;
-  /** Companies, and for intervals meters, whose events wait. */
+  /** Number of companies whose events wait; for intervals, of meters. */
   readonly owners: number;
   readonly parts: number;
   readonly since: string;
@@ -95,24 +95,27 @@ export interface Silence {
   readonly missedAt: string | null;
 }
 
-/** What waits for a decision on its deletion. */
+/** The rows whose deletion waits for a decision. */
 export interface Undecided {
   readonly byResource: readonly { readonly resource: string; readonly rows: number }[];
   readonly companies: number;
-  /** How many the service itself lists as deleted. */
+  /** How many of the rows the service itself lists as deleted. */
   readonly listedAsDeleted: number;
   /** What the bills among them cost, for each currency: `526,839.17 USD`. Empty if there are many bills. */
   readonly cost: readonly string[];
 }
 
-/** Deliveries that receivers refused although they were signed, since the last pause of ten minutes. */
+/**
+ * Deliveries that receivers refused although they were signed. The count starts again after ten minutes
+ * without any.
+ */
 export interface Refused {
   readonly reasons: Readonly<Record<string, number>>;
   readonly since: string;
   readonly untilSecondsAgo: number;
 }
 
-/** Of the last events that were settled, seconds from receipt. */
+/** The delay of the last events that were settled, in seconds from their receipt. */
 export interface Delay {
   readonly p50: number;
   readonly p99: number;
@@ -122,7 +125,7 @@ export interface Delay {
 export interface LateWork {
   /** How long ago a read last settled events; null if none ever did. */
   readonly settledSecondsAgo: number | null;
-  /** The failure that most of the waiting events have; null before the first. */
+  /** The failure that most of the waiting events have; null if none of them has failed yet. */
   readonly reason: { readonly code: FailureCode; readonly events: number } | null;
 }
 
@@ -133,14 +136,14 @@ export interface LateWork {
  */
 export interface WarehouseHealth {
   readonly pending: Readonly<Record<RecordEventKind, PendingEvents>>;
-  /** How long the oldest due record has been due; null without one. */
+  /** How long the oldest due record has been due; null if none is due. */
   readonly oldestDueSeconds: number | null;
   /** Why due work is late; null if none is. */
   readonly late: LateWork | null;
   readonly dead: number;
   /** Events that became missing within the last day. */
   readonly missingLately: number;
-  /** Events that wait for failures, by failure, most events first. */
+  /** Events that wait because of a failure, by failure, most events first. */
   readonly waiting: readonly WaitingEvents[];
   /** Parked work by failure, longest parked first. An outage counts, too. */
   readonly parked: readonly ParkedWork[];
@@ -154,13 +157,16 @@ export interface WarehouseHealth {
   readonly keptDeletes: number;
   readonly rejectedRecords: number;
   readonly silence: Silence;
-  /** Null if receivers refused none. */
+  /** Null if receivers refused no signed delivery. */
   readonly refused: Refused | null;
   /** After this many hours without an event, it is likely that none can arrive; 0 turns this off. */
   readonly silenceHours: number;
-  /** From receipt to the row, and to the read of the record; null before the first. */
+  /** From receipt to the row, and to the read of the record; null before the first event. */
   readonly delays: Readonly<Record<'row' | 'record', Delay | null>>;
-  /** Interval events whose ranges have fewer readings than they reported, and how many are lacking. */
+  /**
+   * Interval events whose ranges have fewer readings than the events reported, and how many readings are
+   * lacking.
+   */
   readonly intervalShortfall: { readonly events: number; readonly readings: number };
   /** Open issues of the data that nobody acknowledged. */
   readonly issues: readonly { readonly check: string; readonly severity: Severity; readonly open: number }[];
@@ -170,14 +176,14 @@ export interface WarehouseHealth {
 
 /** The watch, and the alarms that it opened. */
 export interface WatchHealth {
-  /** When it last ran; null before the first. */
+  /** When it last ran; null before the first time. */
   readonly lookedAt: string | null;
   readonly lookedSecondsAgo: number | null;
   readonly open: readonly {
     readonly name: string;
     readonly key: string;
     readonly openedAt: string;
-    /** Null: it was not sent. */
+    /** When it was sent; null if it was not sent. */
     readonly notifiedAt: string | null;
   }[];
   /** Who acknowledged open findings, or findings that are about to open an alarm. */
@@ -187,7 +193,7 @@ export interface WatchHealth {
     readonly by: string;
     readonly at: string;
     readonly note: string | null;
-    /** What the finding counted then: more is news. */
+    /** What the finding counted when it was acknowledged. A higher count is not acknowledged. */
     readonly counts: Readonly<Record<string, number>>;
   }[];
   /** For how long NOTIFY_URL has not accepted an alarm, and why not; null if no alarm waits. */
@@ -206,7 +212,7 @@ export interface ScheduleHealth {
   readonly intervalSeconds: number | null;
 }
 
-/** Health by Temporal. */
+/** Health as Temporal shows it. */
 export interface TemporalHealth {
   /** Queues without a worker. */
   readonly idle: readonly string[];
@@ -218,14 +224,14 @@ export interface TemporalHealth {
   /** Groups among them that began to wait more than `recordPolicy.lagSeconds` ago, or `waitMaxSeconds` ago. */
   readonly lateGroups: number;
   readonly stalledGroups: number;
-  /** Running workflows whose task failed several times in a row; null where this Temporal does not say. */
+  /** Running workflows whose task failed several times in a row; null if this Temporal does not say. */
   readonly stuckWorkflows: number | null;
   /**
-   * Since when the watch has found Postgres away, if its last run did: it runs, and could not note that it
-   * looked. Only asked where the watch seems to have stopped.
+   * Since when the watch has found Postgres away, if its last run found it away. The watch then runs, but
+   * could not note in Postgres that it looked. Only asked if the watch seems to have stopped.
    */
   readonly foundAwaySince: string | null;
-  /** When the client certificate for Temporal expires, ISO 8601; null without one. */
+  /** When the client certificate for Temporal expires, ISO 8601; null if there is none. */
   readonly certificate: { readonly expiresAt: string; readonly secondsLeft: number } | null;
 }
 
@@ -238,6 +244,6 @@ export interface Away {
 export interface Health {
   readonly warehouse: WarehouseHealth | Away;
   readonly temporal: TemporalHealth | Away;
-  /** Null while Postgres does not answer, or takes no writes. */
+  /** Null while Postgres does not answer, or accepts no writes. */
   readonly schema: SchemaVersions | null;
 }

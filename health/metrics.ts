@@ -1,13 +1,17 @@
 /**
- * The catalogue of metrics: everything that `/metrics` of a process contains besides Node's and Temporal's own.
- * docs/reference/metrics.md is made from it. No label holds the id of a company, a record or a person.
+ * The catalogue of metrics: everything that `/metrics` of a process contains in addition to Node's and
+ * Temporal's own metrics. docs/reference/metrics.md is made from it. No label holds the id of a company, a
+ * record or a person.
  */
 export interface MetricType {
-  /** Whose fact it is. Every worker reports the warehouse's and Temporal's, so queries say `max by`. */
+  /**
+   * What the metric describes. Every worker reports the metrics of the warehouse and of Temporal, so queries
+   * use `max by`.
+   */
   readonly of: 'process' | 'receiver' | 'worker' | 'warehouse' | 'temporal';
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** Each label with what its values are. */
+  /** Each label, with a description of its values. */
   readonly labels: Readonly<Record<string, string>>;
   /** Upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[];

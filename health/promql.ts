@@ -26,6 +26,6 @@ export const noneReady = (part: string): string => {
   return `${max(`${series} or 0 * last_over_time(${series}[1d])`)} < 1 or ${nobodyReports(series)}`;
 };
 
-/** The same for a series that other programs export, too: only of metersync's processes. */
+/** Like `increase`, for a series that other programs export, too. It includes only metersync's processes. */
 export const ourIncrease = (series: string, minutes: number): string =>
   sum(`increase(${series}[${minutes}m]) and on (${deployment.join(', ')}, instance) metersync_build_info`);

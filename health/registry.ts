@@ -7,15 +7,15 @@ export type Sample<N extends MetricName> = { readonly value: number } & Readonly
 /** The metrics of a process. */
 export interface Metrics {
   /**
-   * Adds a metric whose samples are read at each scrape. What returns no samples is absent from the answer.
-   * Counters return totals since the process began.
+   * Adds a metric whose samples are read at each scrape. A metric that returns no samples is absent from the
+   * answer. Counters return totals since the process began.
    */
   read<N extends MetricOf<'counter' | 'gauge'>>(
     name: N,
     samples: () => readonly Sample<N>[] | Promise<readonly Sample<N>[]>,
   ): void;
   histogram<N extends MetricOf<'histogram'>>(name: N): Histogram<LabelOf<N>>;
-  /** Writes all of them in Prometheus' text format. */
+  /** Writes all metrics in Prometheus' text format. */
   text(): Promise<string>;
 }
 
@@ -44,7 +44,7 @@ export function createMetrics(): Metrics {
         async collect() {
           const now = await samples();
           this.reset();
-          // Without labels the library keeps a 0 of its own.
+          // For a metric without labels, the library keeps a 0 of its own.
           if (now.length === 0 && configured.labelNames.length === 0) this.remove();
           for (const { value, ...labels } of now) this.inc(labels, value);
         },

@@ -39,7 +39,7 @@ export const runFindings = {
     brief: 'a run is incomplete',
     severity: 'ticket',
     means: 'The last run of a kind did not read everything.',
-    // While deletions wait for a decision, Decide is the finding.
+    // If only a decision on deletions is lacking, the finding is Decide.
     judge: ofRuns(({ last }, kind) =>
       last === null || last.state === 'complete' || last.awaitsDecision ? [] : [describeUnwell(kind, last)],
     ),
@@ -125,7 +125,7 @@ export const runFindings = {
     brief: 'a schedule is gone',
     severity: 'ticket',
     means: 'A schedule that the settings ask for does not exist.',
-    // Without a worker that is its fault, and another finding.
+    // If no worker takes backfills, the lack of a worker is the cause, which has a finding of its own.
     judge: inTemporal(({ schedules, idle }) =>
       idle.includes('backfill')
         ? []

@@ -81,7 +81,7 @@ export function findingsOf(typeName: string, health: Health): readonly Finding[]
   });
 }
 
-/** Only findings with this word can be acknowledged; what stops everything cannot. */
+/** Only findings with this word can be acknowledged. Findings that stop everything cannot. */
 export const acknowledgeable: VerdictWord = 'Needs you';
 
 const inWords = (type: FindingType, found: Found) => ({

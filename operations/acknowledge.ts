@@ -4,7 +4,7 @@ import type { AlarmName } from '../health/findings.ts';
 import { acknowledgeable, type Finding, type Verdict } from '../health/verdict.ts';
 import { Refused } from './recorded.ts';
 
-/** Which findings: all of an alarm, or the one with this key. */
+/** Which findings: all findings of an alarm, or only the finding with this key. */
 export interface Named {
   readonly name: AlarmName;
   readonly key?: string | undefined;

@@ -12,7 +12,7 @@ export type Decided =
   | { readonly revived: number; readonly waiting: number };
 
 /**
- * Decides on what a run found missing.
+ * Decides on the rows that a run found missing.
  * @throws Refused if there is nothing to decide
  */
 export async function decideDeletes(db: Database, decision: Decision, run: string): Promise<Decided> {
@@ -29,7 +29,7 @@ export async function decideDeletes(db: Database, decision: Decision, run: strin
   return await undoDeletes(db, run);
 }
 
-/** Whether a decision is about deletions in a state; an undo is about all that are decided. */
+/** Whether a decision is about deletions in a state; an undo is about all decided deletions. */
 export const canDecide = (decision: Decision, state: string): boolean =>
   (decision === 'undo') === (state !== 'quarantined');
 

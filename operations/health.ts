@@ -23,9 +23,9 @@ import { watchIsLate } from '../health/server-findings.ts';
 export async function readDeployment(options: {
   readonly db: Database;
   readonly databaseUrl: string;
-  /** Undefined: no Temporal is configured and none runs here. */
+  /** Undefined if no Temporal is configured and none runs here. */
   readonly temporal: TemporalPlace | undefined;
-  /** When the client certificate for Temporal expires, ISO 8601; null without one. */
+  /** When the client certificate for Temporal expires, ISO 8601; null if there is none. */
   readonly expiresAt: string | null;
   /** Reads the time that ages are judged by: Unix time in milliseconds. Never rejects. */
   readonly now: (db: Database) => Promise<number>;
@@ -33,7 +33,7 @@ export async function readDeployment(options: {
   /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
   readonly wanted?: readonly RunKind[];
-  /** How long to wait until Postgres or Temporal says anything at all. */
+  /** How long to wait for the first answer of Postgres or Temporal. */
   readonly answerMs?: number | undefined;
 }): Promise<Health> {
   const [ofWarehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
@@ -47,8 +47,9 @@ export async function readDeployment(options: {
 
 /**
  * Makes the function that reads the health of a deployment over a connection to its warehouse. The client
- * certificate for Temporal is judged as it is now: a process keeps the one that it began with.
- * @param options.answerMs how long to wait until a server says anything at all: people wait shortly
+ * certificate for Temporal is judged as it is when this function is called, because a process keeps the
+ * certificate that it began with.
+ * @param options.answerMs how long to wait for the first answer of a server; short if a person waits
  */
 export function healthOf({
   settings,
@@ -77,8 +78,8 @@ export function healthOf({
 }
 
 /**
- * Reads Postgres's clock, as Temporal's cannot be asked for: the clock of this process may be wrong. Reads its own
- * if Postgres does not answer.
+ * Reads Postgres's clock, because the clock of this process may be wrong and Temporal does not tell its time.
+ * If Postgres does not answer, reads the clock of this process.
  */
 async function readNow(db: Database, answerMs: number): Promise<number> {
   const nowMs = await withTimeout(readServer(db), answerMs).then((server) => server.nowMs, Date.now);
@@ -177,7 +178,7 @@ async function readFoundAway(client: Client): Promise<string | null> {
   return null;
 }
 
-/** Null also where the configuration cannot be read, as each reading then says so. */
+/** Also null if the configuration cannot be read, because each reading of Temporal's health then says so. */
 function expiryOf(place: TemporalPlace | undefined): string | null {
   try {
     return place === undefined ? null : certificateExpiry(place);
@@ -214,7 +215,7 @@ async function askTemporal(
 
 type Groups = Pick<TemporalHealth, 'openGroups' | 'lateGroups' | 'stalledGroups'>;
 
-/** Counts groups by how long they wait; mostly there is none, and one request. */
+/** Counts groups by how long they wait. Usually there is none, and one request is enough. */
 async function countGroups(client: Client, now: number): Promise<Groups> {
   const groups = `WorkflowType = '${workflowNames.applyEvents}'`;
   const openGroups = await countRunning(client, groups);
@@ -234,7 +235,7 @@ const countRunning = async (client: Client, which: string): Promise<number> =>
 /** gRPC's number of INVALID_ARGUMENT. */
 const invalidArgument = 3;
 
-/** Older servers have no such attribute to search by. */
+/** Returns null for older servers, which cannot search by this attribute. */
 function unlessUnknown(error: unknown): null {
   if (isGrpcServiceError(error) && Number(error.code) === invalidArgument) return null;
   throw error;

@@ -14,7 +14,7 @@ export interface OpenEvent extends Pick<DeliveredEvent, 'id' | 'receivedAt'> {
   readonly workflowId: string;
 }
 
-/** Groups that are looked through: while Postgres is away, they add up. */
+/** Maximum number of groups that are searched, because many groups wait while Postgres is away. */
 const groupsMax = 200;
 
 /** Lists the events of a record that are not recorded yet, from Temporal only, oldest first. */
@@ -51,7 +51,7 @@ export async function openEventsOf(
   return found.toSorted((a, b) => (a.receivedAt < b.receivedAt ? -1 : 1));
 }
 
-/** Reads an event; undefined where the journal will say why it cannot be read. */
+/** Reads an event; undefined if it cannot be read, which the journal will explain. */
 function read({ body, bodyBase64 = '' }: DeliveredEvent): DecodedEvent | undefined {
   try {
     return decodeEvent(

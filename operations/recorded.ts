@@ -2,7 +2,7 @@ import type { Executor } from '../db/connection/connect.ts';
 import { sqlMessage, sqlState, withoutStatement } from '../db/connection/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 
-/** An action was not begun, as there is nothing to do or nobody to do it. */
+/** An action was not begun, because there is nothing to do or nobody to do it. */
 export class Refused extends Error {}
 
 export interface Recorded<T> {
@@ -11,10 +11,11 @@ export interface Recorded<T> {
 }
 
 /**
- * Notes an operation in the log, begins its action, and notes its end: also one that fails or is refused.
+ * Notes an operation in the log, begins its action, and notes how the action ends, even if it fails or is
+ * refused.
  * @param action gets the operation's id in the log
  * @param inWords says what the action did
- * @param succeeded whether that is what was asked for; an action that ends without an error is by default
+ * @param succeeded whether the action did what was asked; by default, if it ends without an error
  * @throws Error when the log cannot be written: then nothing was done
  */
 export async function record<T>(
@@ -28,15 +29,15 @@ export async function record<T>(
   return { id, ended: finish(db, id, action, inWords, succeeded) };
 }
 
-/** The same for a caller that waits for the end. */
+/** Like `record`, for a caller that waits for the end. */
 export async function recorded<T>(...args: Parameters<typeof record<T>>): Promise<T> {
   const { ended } = await record(...args);
   return await ended;
 }
 
 /**
- * The same for an action that may have no log yet, as it makes the log or needs no warehouse. It is done all
- * the same, and noted afterwards if it could not be before.
+ * Like `recorded`, for an action that may have no log yet, because it makes the log or needs no warehouse.
+ * The action is done in any case. If it could not be noted before, it is noted afterwards.
  * @param onUnnoted is called with the reason if what was done is not in the log
  */
 export async function recordedWherePossible<T>(
@@ -50,7 +51,7 @@ export async function recordedWherePossible<T>(
   if (typeof begun === 'number') return await finish(db, begun, action, inWords);
   const done = await action();
   try {
-    // A server that did not answer is not asked a second time: somebody waits.
+    // A server that did not answer is not asked a second time, because somebody waits.
     if (sqlState(begun) === undefined) throw begun;
     await recorded(db, operation, async () => done, inWords);
   } catch (error) {

@@ -20,7 +20,7 @@ export interface ReplayReport {
   readonly refused: readonly { readonly id: string; readonly reason: string }[];
 }
 
-/** Whether all that was asked for was replayed, and nothing of it is dead again. */
+/** Whether all requested events were replayed, and none of them is dead again. */
 export const wasReplayed = ({ outcomes, refused }: ReplayReport): boolean =>
   refused.length === 0 && (outcomes.dead ?? 0) === 0;
 
@@ -36,7 +36,7 @@ export function describeReplay({ replayed, outcomes, refused }: ReplayReport): s
   ];
 }
 
-/** Candidates looked at, and events read with their payloads, at a time. */
+/** Number of candidates that are looked at, and of events that are read with their payloads, at a time. */
 const atOnce = { candidates: 4_000, events: 500 } as const;
 
 /**
@@ -48,14 +48,14 @@ export async function replayEvents(options: {
   db: Database;
   filter: EventFilter;
   replay: Replay;
-  /** Its id in the log of operations. */
+  /** The replay's id in the log of operations. */
   operation: number;
   onProgress?: (replayed: number) => void;
 }): Promise<ReplayReport> {
   const { client, db, replay, operation } = options;
   const filter = {
     ...options.filter,
-    // Requested ids are each answered, also those that cannot be replayed.
+    // Each requested id is reported, even if its event cannot be replayed.
     unapplied: replay !== 'all' && options.filter.ids === undefined,
     // A replay records an event again, so no event is replayed twice.
     recordedUntil: await warehouseNow(db),

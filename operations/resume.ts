@@ -10,15 +10,15 @@ import type { Database } from '../db/connection/connect.ts';
 
 export interface ResumeReport {
   readonly events: number;
-  /** The backfill that reads the failed parts again; null when none had failed. */
+  /** The backfill that reads the failed parts again; null if no part had failed. */
   readonly runId: string | null;
   /** The number of its companies; null for all. */
   readonly companies: number | null;
 }
 
 /**
- * Retries parked work of the given or any failure at once, and backfills the parts that the last runs could
- * not read.
+ * Retries work that was parked for the given failure, or for any failure, at once, and backfills the parts
+ * that the last runs could not read.
  */
 export async function resumeParked(options: {
   client: Client;

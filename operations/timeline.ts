@@ -23,7 +23,7 @@ export interface Moment {
   readonly more?: readonly string[];
 }
 
-/** Lists what happened, in order of time. What was done to runs that are left out is left out, too. */
+/** Lists what happened, in order of time. Operations on runs that are left out are left out, too. */
 export function timelineOf(story: Omit<Trace, 'kind' | 'subject'>): Moment[] {
   const moments = [
     ...eventMoments(story),
@@ -47,7 +47,7 @@ function order(at: string): string {
   return `${formatTime(at).slice(0, -1)}${fraction.padEnd(7, '0')}`;
 }
 
-/** Describes a changed field; where the shortened values are equal, it says only that the field changed. */
+/** Describes a changed field. If the shortened values are equal, it only says that the field changed. */
 function describeField({ field, before, after }: Trace['changes'][number]['fields'][number]): string {
   const [was, is] = [cut(before), cut(after)];
   return was === is ? `${field}: changed` : `${field}: ${was} → ${is}`;
@@ -112,7 +112,7 @@ function operationMoments({
 const inWords: Readonly<Record<string, string>> = { quarantined: 'deletion on hold', applied: 'deleted' };
 const decided: Readonly<Record<string, string>> = { applied: 'approved' };
 
-/** The facts of a row that tell people something, by label. */
+/** The facts of a row that are useful to people, by name. */
 export const factsOf = ({ subject, record }: Pick<Trace, 'subject' | 'record'>): [string, string][] =>
   Object.entries({
     ...subject,

@@ -10,7 +10,7 @@ export type UpgradeCheck = Awaited<ReturnType<typeof checkUpgrade>>;
 
 /**
  * Checks an upgrade while the old version runs: what a migration would do, and whether this code replays the
- * workflows that run now. Replacing Temporal loses what it holds: then no group may be open.
+ * workflows that run now. If Temporal is replaced, its contents are lost, so no group may be open.
  */
 export async function checkUpgrade(options: {
   readonly plan: MigrationPlan;
@@ -32,7 +32,7 @@ export async function checkUpgrade(options: {
   return {
     go: replayed.failures.length === 0 && !(replacesTemporal && openGroups > 0),
     schema: { ...versions, floorAfter, statements: statements.length },
-    /** Whether workers of the version that migrated last may go on beside this one. */
+    /** Whether workers of the version that migrated last may keep running next to this version. */
     besideOld: floorAfter <= versions.applied,
     replayed,
     /** Groups of events that Temporal has and no worker has recorded yet. */

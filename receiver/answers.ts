@@ -4,9 +4,9 @@ import { httpLimits } from './http-limits.ts';
 import type { RefusalReason } from './verify.ts';
 
 /**
- * Every answer of the receiver, by its reason. The receiver counts the reason and only sends the status: why
- * a signature was refused would only help a forger. No answer redirects, repeats anything of the request, or
- * says 410, which would disable the endpoint at the provider.
+ * Every answer of the receiver, by its reason. The receiver counts the reason and sends only the status,
+ * because the reason why a signature was refused would only help a forger. No answer redirects, repeats
+ * anything of the request, or says 410, which would disable the endpoint at the provider.
  */
 export const answerStatus = {
   durable: 204,
@@ -29,7 +29,7 @@ export const answerStatus = {
   /** The receiver is being stopped. */
   closing: 503,
   'too-large': 413,
-  /** Chunked, which no sender of webhooks is: only a declared length is read. */
+  /** The body is chunked, which senders of webhooks do not do. Only a body with a declared length is read. */
   'length-required': 411,
   'method-not-allowed': 405,
   'not-found': 404,
@@ -46,7 +46,7 @@ export const answerStatus = {
 
 export type AnswerReason = keyof typeof answerStatus;
 
-/** The body of every answer of a status but 204: enough for a person with curl. */
+/** The body of every answer except 204: enough for a person with curl. */
 export function answerBody(status: number): string {
   return JSON.stringify({ error: STATUS_CODES[status] ?? 'error' });
 }

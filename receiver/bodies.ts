@@ -1,19 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import type { HttpLimits } from './http-limits.ts';
 
-/** Ends the reading of a body whose memory others need. */
+/** The error that ends the reading of a body whose memory other bodies need. */
 class Crowded extends Error {
   readonly code = 'CROWDED';
 }
 
-/** A body that is being read. It may be ended to make room; then it has to `release` what it holds. */
+/** A body that is being read. If it is ended to make room for others, it has to `release` what it holds. */
 export interface Incoming {
   crowdOut(): void;
 }
 
 /** Memory that unverified bodies share. */
 export interface SharedMemory {
-  /** Accounts for bytes that were read of a body. It may crowd out this or another one. */
+  /** Accounts for bytes that were read of a body. This may crowd out this body or another body. */
   take(body: Incoming, bytes: number): void;
   /** Gives back all that a body holds, once it is complete or ended. */
   release(body: Incoming): void;
@@ -22,12 +22,12 @@ export interface SharedMemory {
 }
 
 /**
- * Limits the memory that bodies share. Beyond the limit the body that began first is ended, because it had its
- * time before all others and is still not complete. Other measures of slowness can be cheated: by a burst
+ * Limits the memory that bodies share. Beyond the limit the body that began first is ended, because it had
+ * more time than all others and is still not complete. Other measures of slowness can be cheated: by a burst
  * without its last bytes, by a byte now and then, or by many small bodies.
  */
 export function shareMemory(bytesMax: number): SharedMemory {
-  /** What each body holds, in the order of their first bytes. */
+  /** The bytes that each body holds, in the order in which the bodies began. */
   const holds = new Map<Incoming, number>();
   let held = 0;
   return {
@@ -50,9 +50,9 @@ export function shareMemory(bytesMax: number): SharedMemory {
 }
 
 /**
- * Limits the bodies that are being read at the same time; Fastify reads them, and limits each. Anyone may
- * open sockets and send slowly, and must not take all memory that way. Small bodies, which most deliveries
- * have, share memory of their own that no large body can use up.
+ * Limits the memory of all bodies that are being read at the same time. Fastify reads the bodies, and limits
+ * the size of each. Anyone may open sockets and send slowly, and must not be able to take all memory that
+ * way. Small bodies, which most deliveries have, share memory of their own that no large body can use up.
  * @returns a function that watches the body of a request which is about to be read. If the body has to make
  *   room, its request emits an error with the code CROWDED.
  */
@@ -62,7 +62,7 @@ export function boundBodies(limits: HttpLimits): (request: IncomingMessage) => v
   const large = shareMemory(limits.largeBodiesBytesMax);
   return (request) => {
     const declared = Number(request.headers['content-length'] ?? 0);
-    // Fastify answers it 413, and reads nothing.
+    // Fastify answers this request with 413, and does not read its body.
     if (declared > bodyBytesMax) return;
     const memory = declared <= smallBodyBytesMax ? small : large;
     let bytes = 0;

@@ -1,4 +1,4 @@
-/** Time as an argument, so that tests move the clock on which deadlines run. */
+/** Time as an argument, so that tests can move the clock on which deadlines run. */
 export interface MonotonicClock {
   /** Monotonic milliseconds from an arbitrary moment: for deadlines, not for dates. */
   now(): number;

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { MonotonicClock } from './clock.ts';
 import type { HttpLimits } from './http-limits.ts';
 
-/** Sockets that brought a verified delivery stay; strangers make room. */
+/** Sockets that brought a verified delivery stay open. All other sockets make room for new sockets. */
 export interface Connections {
   /** Notes that this socket brought a verified delivery. */
   verified(socket: Socket): void;
@@ -24,12 +24,12 @@ export function boundConnections(
 ): Connections {
   const beforeStrangersEnd = (connectionsMax * 3) / 4;
   server.maxConnections = connectionsMax;
-  /** In the order in which they were opened. */
+  /** Sockets that have not brought a verified delivery, in the order in which they were opened. */
   const strangers = new Set<Socket>();
   let open = 0;
   server.on('connection', (socket) => {
     open += 1;
-    // Not this one: it may bring a delivery.
+    // Not the new socket, because it may bring a delivery.
     const [oldest] = strangers;
     strangers.add(socket);
     socket.once('close', () => {
@@ -49,8 +49,8 @@ export function boundConnections(
 }
 
 /**
- * Bounds the requests of a socket that wait for their answer.
- * @param crowded ends a socket that sends a request past its last one
+ * Limits how many requests of a socket may wait for their answers.
+ * @param crowded ends a socket that sends a request after its last allowed request
  */
 export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'unansweredPerSocketMax'>): {
   /** Whether no further request of this socket is taken. */
@@ -68,8 +68,8 @@ export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'un
         add(socket, 1);
         response.once('close', () => add(socket, -1));
       });
-      // These Node would answer itself, however many wait: those that expect something, and those past the last
-      // of a socket, which it leaves open.
+      // Node would answer two kinds of requests itself, however many requests wait: requests with an Expect
+      // header, and requests after the last allowed request of a socket, which Node leaves open.
       server.on('checkExpectation', (request, response) => server.emit('request', request, response));
       server.on('dropRequest', (_request, socket) => crowded(socket as Socket));
     },
@@ -78,7 +78,7 @@ export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'un
 
 /**
  * Ends the sockets that are left at close, once every accepted event has its answer. Otherwise a socket that
- * sends a byte a second would hold the close, for which Node has no timeout.
+ * sends a byte a second would delay the close, for which Node has no time-out.
  * @param drain ends when every accepted event has its answer
  * @returns `closing` from the moment of the close
  */

@@ -10,7 +10,7 @@ export interface EncodedEvent {
 
 /**
  * Prepares a verified event for Temporal. It removes secrets, so that neither histories nor the journal
- * contain any. The size is that of Temporal's JSON, which can be six times the body. Above
+ * contain any. The size is the size of Temporal's JSON, which can be six times the size of the body. Above
  * `eventEncodedBytesMax` the body is sent as base64, a third longer than its bytes, so that one event always
  * fits a payload.
  */

@@ -18,7 +18,7 @@ export interface GroupFigures {
   readonly bytes: number;
   readonly attempts: number;
   readonly durable: boolean;
-  /** From the first attempt to the end. */
+  /** Time from the first attempt to the end. */
   readonly ms: number;
 }
 
@@ -44,7 +44,7 @@ export interface GroupCommit {
    * @param arrivedAt when the headers of its request were complete, on the clock; now when not given
    */
   accept(event: DeliveredEvent, arrivedAt?: number): Promise<Answer>;
-  /** Takes nothing more; resolves when every accepted event is answered. */
+  /** Stops accepting events; resolves when every accepted event is answered. */
   drain(): Promise<void>;
   /** Number of events that wait for their answer, and their encoded bytes. */
   readonly waiting: { readonly events: number; readonly bytes: number };
@@ -58,7 +58,7 @@ interface Waiting {
   readonly resolve: (answer: Answer) => void;
 }
 
-/** A group that waits a little for more events: until there are `enough`, `until` a time at the latest. */
+/** A group that waits a little for more events: until there are `enough` events, or the time is `until`. */
 interface Linger {
   readonly enough: number;
   readonly until: number;
@@ -68,8 +68,8 @@ interface Linger {
 /**
  * Commits events in groups: many events with one durable start. While no start is in flight, an event is sent
  * at once and by itself. While a start is in flight, events gather, and are sent together when it returns.
- * They also take along what the senders that were just answered send next, if it arrives at once. The slower
- * the starts are, the larger the groups become, and a lone event never waits.
+ * They also include what the senders that were just answered send next, if it arrives at once. The slower the
+ * starts are, the larger the groups become, and a lone event never waits.
  */
 export function createGroupCommit(dependencies: {
   start: Start;
@@ -93,7 +93,7 @@ class Commit implements GroupCommit {
   readonly #onGroup: (figures: GroupFigures) => void;
   /** Events in flight and events that gather, by event id, in the order of acceptance. */
   readonly #unanswered = new Map<string, Waiting>();
-  /** The unanswered events that have not left yet, in the same order. */
+  /** The unanswered events that were not sent yet, in the same order. */
   #gathering: Waiting[] = [];
   #bytes = 0;
   #inFlight = 0;
@@ -147,7 +147,10 @@ class Commit implements GroupCommit {
     return this.#drained.promise;
   }
 
-  /** Leaves at the end of the turn: events of one read of the network share a start. */
+  /**
+   * Sends the gathered events at the end of the turn, so that events of one read of the network share a
+   * start.
+   */
   #leaveSoon(): void {
     if (this.#lingering !== undefined) {
       this.#linger(this.#lingering.enough, this.#lingering.until);
@@ -165,7 +168,7 @@ class Commit implements GroupCommit {
   #linger(enough: number, until: number): void {
     this.#lingering?.cancel();
     const ms = Math.min(this.#limits.groupLingerQuietMs, until - this.#clock.now());
-    // One turn later, as events that came meanwhile may not have been handled yet.
+    // One turn later, because events that came meanwhile may not have been handled yet.
     const cancel = this.#clock.after(Math.max(0, ms), () =>
       this.#clock.soon(() => {
         if (this.#lingering === lingering) this.#endLinger();
@@ -198,7 +201,7 @@ class Commit implements GroupCommit {
       start: this.#start,
       workflowId: workflowIdOfGroup(events),
       group: { events },
-      // Until the latest deadline; each event is answered at its own.
+      // Until the latest deadline. Each event is answered at its own deadline.
       until: Math.max(...group.map(({ deadline }) => deadline)),
       startDeadlineMs: this.#limits.startDeadlineMs,
       clock: this.#clock,
@@ -216,7 +219,7 @@ class Commit implements GroupCommit {
     });
   }
 
-  /** Sends the events that gathered, after waiting for as many more as senders were just answered. */
+  /** Sends the gathered events. Before that, it waits for as many more events as were just answered. */
   #goOn(answered: number): void {
     const gathered = this.#gathering.length;
     const enough = Math.min(gathered + answered, this.#limits.groupLingerBelowEvents);
@@ -228,7 +231,7 @@ class Commit implements GroupCommit {
   }
 
   #settle(waiting: Waiting, answer: Answer): void {
-    // It was answered at its deadline, and may have been delivered and accepted again since.
+    // The event was answered at its deadline, and may have been delivered and accepted again since.
     if (this.#unanswered.get(waiting.event.id) !== waiting) return;
     this.#unanswered.delete(waiting.event.id);
     this.#bytes -= waiting.bytes;

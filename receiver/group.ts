@@ -7,8 +7,8 @@ import { workflowIds } from '../contract/names.ts';
 const envelopeBytes = 13;
 
 /**
- * Counts the waiting events that form the next group: the first ones, as many as fit both limits. It is at
- * least one, because an event larger than the limit of a group is sent by itself.
+ * Counts the waiting events that form the next group: the first events, as many as fit both limits. There is
+ * at least one event, because an event larger than the limit of a group is sent by itself.
  */
 export function sizeOfNextGroup(
   waiting: readonly { readonly bytes: number }[],

@@ -7,30 +7,33 @@ import { limits } from '../contract/limits.ts';
 export const httpLimits = {
   /** Raw bytes of one body; see the contract. */
   bodyBytesMax: limits.webhookBodyBytesMax,
-  /** Memory that each piece of a body costs besides its bytes: a piece is what came in one read. */
+  /** Memory that each piece of a body takes in addition to its bytes. A piece is what came in one read. */
   pieceBytes: 512,
-  /** Raw bytes of a small body, as most deliveries are; small bodies share memory of their own. */
+  /**
+   * Raw bytes up to which a body is small, as most deliveries are. Small bodies share memory of their own.
+   */
   smallBodyBytesMax: 64 * 1024,
   /**
    * Memory of the small, unverified bodies that are being read at the same time: a reserve that no large body
    * takes.
    */
   smallBodiesBytesMax: 32 * 1024 * 1024,
-  /** The same for all others. Past either bound the body that began first is ended. */
+  /** The same for all other bodies. Beyond either limit, the body that began first is ended. */
   largeBodiesBytesMax: 96 * 1024 * 1024,
-  /** Header fields. Past them, 431. */
+  /** Maximum number of header fields. A request with more is answered with 431. */
   headersMax: 200,
   /** Time until a request's headers are complete, so also how long a new socket may stay silent. */
   headersTimeoutMs: 5_000,
   /**
-   * Time until a request is complete with its body; with `connectionsCheckMs`, no later than its answer is
-   * due.
+   * Time until a request is complete with its body. Together with `connectionsCheckMs`, it ends no later than
+   * the answer is due.
    */
   requestTimeoutMs: limits.answerWithinMs - 1_000,
-  /** How often Node looks for sockets past these two times, so how late it may end them. */
+  /** How often Node looks for sockets that exceed these two times. It may end them late by this long. */
   connectionsCheckMs: 1_000,
   /**
-   * Ends a socket without a byte either way; longer than `answerWithinMs`, as a waiting request is silent.
+   * A socket is ended if no byte passes in either direction for this long. This time is longer than
+   * `answerWithinMs`, because a request that waits for its answer is silent.
    */
   connectionTimeoutMs: limits.answerWithinMs + 4_000,
   /**
@@ -39,13 +42,13 @@ export const httpLimits = {
    */
   requestsPerSocketMax: 10_000,
   /**
-   * Requests of one socket that may wait for their answer. The service sends no delivery before the answer to
-   * the one before. Node would read some 2,600 requests, of several kB each, at once.
+   * Requests of one socket that may wait for their answer. The service sends no delivery before it has the
+   * answer to the previous delivery. Node would read some 2,600 requests, of several kB each, at once.
    */
   unansweredPerSocketMax: 4,
   /**
-   * Open sockets, at about 15 kB each. Further sockets are closed at once. There are fewer if the process may
-   * open fewer than twice as many files.
+   * Open sockets, at about 15 kB each. Further sockets are closed at once. The limit is lower if the process
+   * may open fewer than twice as many files.
    */
   connectionsMax: 8_192,
   /** At close, the time between the last answer to an accepted event and the end of the remaining sockets. */

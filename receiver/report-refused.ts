@@ -4,14 +4,14 @@ import type { AnswerCounters, AnswerReason } from './answers.ts';
 import type { MonotonicClock } from './clock.ts';
 import type { Start } from './start-group.ts';
 
-/** Why a delivery with all headers of a signature is refused. Strangers do not send these headers. */
+/** Reasons to refuse a delivery that has all headers of a signature. Strangers do not send these headers. */
 const reported = ['signature-wrong', 'timestamp-old', 'timestamp-new'] as const satisfies AnswerReason[];
 
 /**
- * Reports each minute how many signed deliveries were refused, if any were: a wrong secret shows so. The report
- * is a group without events, which Temporal keeps while Postgres is away. What cannot be sent is added to the
- * next.
- * @returns ends it
+ * Reports each minute how many signed deliveries were refused, if any were. A wrong secret is noticed this
+ * way. The report is a group without events, which Temporal keeps while Postgres is away. Counts that could
+ * not be sent are added to the next report.
+ * @returns a function that ends the reports
  */
 export function reportRefused({
   counters,

@@ -3,7 +3,7 @@ import type { Log } from '../contract/log.ts';
 import { httpLimits } from './http-limits.ts';
 import { createSigningKey, type SigningKey } from './signing-key.ts';
 
-/** The keys in force, newest first or in any order. Read on every request, so it must be cheap. */
+/** Returns the keys in force, in any order. It is called for every request, so it must be cheap. */
 export type SecretSource = () => readonly SigningKey[];
 
 /** Keys of the settings or of a file. */
@@ -18,7 +18,8 @@ const secretBytesMin = 24;
 /** The delivery provider signs with one key and at most ten old keys. Each key costs one HMAC for each request. */
 const secretsMax = 16;
 /**
- * The only line of a file that revokes every secret. An empty file does not: it may just be being written.
+ * The only line of a file that revokes every secret. An empty file does not, because somebody may be writing
+ * it at the moment.
  */
 const noSecrets = 'none';
 
@@ -52,7 +53,8 @@ export function parseSecrets(secrets: readonly string[]): readonly SigningKey[] 
 }
 
 /**
- * Compares a round trip, as `Buffer` skips what is not base64: `whsec_xyz!` would become a key of two bytes.
+ * Returns what is wrong with a secret; undefined if nothing is. Encodes the decoded key again and compares,
+ * because `Buffer` skips what is not base64: `whsec_xyz!` would become a key of two bytes.
  */
 function problemOfSecret(secret: string): string | undefined {
   if (secret === '') return 'is empty';
@@ -71,7 +73,7 @@ function keyOf(secret: string): Buffer {
 }
 
 /**
- * Secrets that never change.
+ * Returns secrets that never change.
  * @throws SecretsError
  */
 export function fixedSecrets(secrets: readonly string[]): ConfiguredSecrets {
@@ -79,7 +81,7 @@ export function fixedSecrets(secrets: readonly string[]): ConfiguredSecrets {
   return Object.assign(() => parsed, { valid: true });
 }
 
-/** One secret a line; blank lines and lines that begin with # are left out. */
+/** Reads one secret from each line; blank lines and lines that begin with # are left out. */
 function secretsOfText(text: string): string[] {
   return text
     .split('\n')
@@ -113,7 +115,7 @@ export function fileSecrets(file: { path: string; now: () => number; log: Log })
     } catch (error) {
       const before = problem;
       problem = error instanceof Error ? error.message : String(error);
-      // What the file holds is judged once. That it cannot be read may pass, so it is tried again.
+      // The content of the file is judged once. A failure to read it may pass, so the file is read again.
       const isJudged = error instanceof SecretsError;
       if (!isJudged) version = undefined;
       if (isJudged || problem !== before) {
@@ -156,9 +158,9 @@ function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
 }
 
 /**
- * Refuses a file that other users can write, because they could sign events of their own. Users who can only
- * read it could do so, too, but that only logs a warning: an orchestrator mounts files of another owner,
- * which have to be readable.
+ * Refuses a file that other users can write, because they could sign events of their own. Users who can read
+ * it could sign events, too, but this only logs a warning, and only if the file belongs to the user of this
+ * process: an orchestrator mounts files of another owner, which have to be readable.
  */
 function judgeMode(path: string, { mode, uid }: BigIntStats, log: Log): void {
   // Windows has other permissions, and does not report them here.
@@ -172,8 +174,8 @@ function judgeMode(path: string, { mode, uid }: BigIntStats, log: Log): void {
 }
 
 /**
- * Distinguishes versions of the file, also by inode: a secret mounted by an orchestrator changes by a swapped
- * link. Never throws, as a delivery is waiting for its verdict.
+ * Distinguishes versions of the file, also by inode, because an orchestrator changes a mounted secret by
+ * swapping a link. Never throws, because a delivery is waiting for its verdict.
  */
 function versionOfFile(path: string): string {
   try {

@@ -24,7 +24,7 @@ export interface ReceiverDependencies {
   readonly verify: Verify;
   /** Takes a verified event whose headers were complete at `arrivedAt`, on `clock`; see group-commit.ts. */
   readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<Answer>;
-  /** Takes nothing more; ends when every accepted event has its answer. */
+  /** Stops accepting events; ends when every accepted event has its answer. */
   readonly drain: () => Promise<void>;
   /** Whether events can be taken, for `GET /readyz`. */
   readonly ready: () => boolean | Promise<boolean>;
@@ -33,7 +33,10 @@ export interface ReceiverDependencies {
   readonly clock: MonotonicClock;
   readonly log: Log;
   readonly limits?: HttpLimits;
-  /** Gets each answer to a delivery whose headers were verified, with the time since they came. */
+  /**
+   * Receives the reason of each answer to a delivery whose headers were accepted, and the time since its
+   * headers came.
+   */
   readonly onAnswer?: (reason: AnswerReason, ms: number) => void;
 }
 
@@ -86,7 +89,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     if (socket.destroyed) return;
     count(reason);
     endWithAnswer(socket, reason);
-    // At once, even if the sender reads none of the answers.
+    // The socket ends at once, even if the sender reads none of the answers.
     socket.destroy();
   };
   const endCrowded = (socket: Socket) => refuse(socket, 'busy');
@@ -111,7 +114,8 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   app.addHook('onRequest', (request, reply, done) => {
     endAfterUnread(request, reply);
     if (!isOneHost(request.raw)) send(reply.header('connection', 'close'), 'malformed');
-    // Here, before Fastify judges the type of a body that nobody reads, and counts as a failure of ours.
+    // Answered here, because Fastify would otherwise judge the type of a body that nobody reads, and its
+    // error would count as a failure of metersync.
     else if (request.is404) send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found');
     else done();
   });
@@ -142,7 +146,8 @@ function registerWebhooks(
         return;
       }
       request.claim = claim;
-      // The sender's time-out begins with its request: the headers are the first of it that Node reports.
+      // The sender's time-out begins with its request: the headers are the first part of it that Node
+      // reports.
       request.arrivedAt = clock.now();
       // The signature covers the bytes, not their type; Fastify would refuse a type that it cannot parse.
       request.raw.headers['content-type'] = undefined;
@@ -184,7 +189,10 @@ function createWebhookHandler(
   };
 }
 
-/** Serves `/healthz`: the process answers; and `/readyz`: it can take events. Neither says why not. */
+/**
+ * Serves `/healthz`, which shows that the process answers, and `/readyz`, which shows whether it can take
+ * events. Neither says why not.
+ */
 function registerHealth(
   app: FastifyInstance,
   { ready, clock, log }: ReceiverDependencies,

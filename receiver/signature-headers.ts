@@ -11,12 +11,15 @@ export type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'h
 /** Maps lower-case header names to their family and field. */
 export type HeaderFamilies = ReadonlyMap<string, { family: string; field: keyof SignatureHeaders }>;
 
-/** The vendor's name forms the prefix (service.md 5.3): the unbranded one and the delivery provider's own. */
+/**
+ * The vendor's name forms the prefix (service.md 5.3). These are the unbranded prefix and the prefix of the
+ * delivery provider.
+ */
 const knownPrefixes = ['webhook', 'svix'];
 
 /**
- * The accepted families of signature headers: the well-known ones and the configured prefix, with or without
- * its last dash.
+ * Returns the accepted families of signature headers: the known families, and the family of the configured
+ * prefix, which may end in a dash.
  * @throws Error if no header name can begin with the prefix
  */
 export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
@@ -33,8 +36,8 @@ export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
 
 /**
  * Finds the one complete family of signature headers. It reads the raw headers (name, value, name, value, …),
- * because Node joins a repeated header with a comma. An id of one family with a signature of another is not a
- * delivery.
+ * because Node joins a repeated header with a comma. An id of one family with a signature of another family
+ * is not a delivery.
  */
 export function readSignatureHeaders(
   rawHeaders: readonly string[],

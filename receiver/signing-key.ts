@@ -11,11 +11,11 @@ const triedFirstBytesMin = 16 * 1024;
 /** The key of a signing secret. */
 export interface SigningKey {
   /**
-   * The signature of a delivery by the delivery provider's library, with its version (service.md 5.3, 5.4).
+   * Returns the signature that the delivery provider's library makes, with its version (service.md 5.3, 5.4).
    * @param timestamp Unix seconds
    */
   sign(id: string, timestamp: number, body: string): string;
-  /** Whether this key may have signed the body; always true for a small one. Costs one HMAC at most. */
+  /** Whether this key may have signed the body; always true for a small body. Costs one HMAC at most. */
   maySign(id: string, timestamp: number, body: Buffer, matches: (signature: string) => boolean): boolean;
 }
 

@@ -13,14 +13,14 @@ export interface StartRequest {
 }
 
 /**
- * Starts the workflow of a group. Resolves when Temporal has the group on disk, or had started a workflow of
- * that id. Rejects when neither is known.
+ * Starts the workflow of a group. Resolves when Temporal has the group on disk, or has already started a
+ * workflow of that id. Rejects if neither is known.
  */
 export type Start = (request: StartRequest) => Promise<void>;
 
 /**
- * Starts one group, attempt after attempt with the same workflow id, until one resolves or the time is over.
- * An attempt that timed out still counts if it resolves later. Never rejects.
+ * Starts one group, attempt after attempt with the same workflow id, until an attempt resolves or the time is
+ * over. An attempt that timed out still counts if it resolves later. Never rejects.
  * @param until when the last of the group's events has to be answered, on `clock`
  * @returns whether the group is durable, and how many attempts were made
  */
@@ -66,7 +66,7 @@ export async function startGroup({
   }
 }
 
-/** Turns a start function that throws into one that rejects: a failed attempt like any other. */
+/** Rejects if the start function throws, so that this counts as a failed attempt like any other. */
 async function attempt(start: Start, request: StartRequest): Promise<void> {
   await start(request);
 }

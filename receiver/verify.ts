@@ -15,7 +15,9 @@ export type RefusalReason =
   | 'signature-wrong'
   | 'body-not-utf8';
 
-/** What the headers of a request say of a delivery: well-formed and in time, but not yet proved. */
+/**
+ * What the headers of a request say about a delivery. They are well-formed and in time, but not yet proved.
+ */
 export interface Claim {
   readonly id: string;
   readonly timestamp: number;
@@ -33,7 +35,8 @@ export interface Verified {
 }
 
 /**
- * Judges a request in two steps, so that one with wrong headers costs no byte of its body. Neither throws.
+ * Judges a request in two steps, so that the body of a request with wrong headers is not read. Neither step
+ * throws.
  */
 export interface Verify {
   /** Judges the headers as they arrived: name, value, name, value, … */
@@ -44,10 +47,10 @@ export interface Verify {
 
 /**
  * Printable ASCII without the space, and without the dot, which separates the signed parts. Temporal's
- * databases hold workflow ids of 255 characters, which are made of these and more.
+ * databases hold workflow ids of 255 characters, and a workflow id contains an event id and more.
  */
 const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,200}$/;
-/** Strict, as the library's parseInt takes `1614265330junk` for a number. Ten digits last until 2286. */
+/** Strict, because the library's parseInt takes `1614265330junk` for a number. Ten digits last until 2286. */
 const timestampPattern = /^\d{10}$/;
 /** `v1` and 32 bytes in canonical base64: the last character carries four bits and two zeros. */
 const signaturePattern = /^v1,[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;

@@ -2,7 +2,7 @@ import { startPolicy } from '../contract/retry-policy.ts';
 import type { Start } from './start-group.ts';
 
 /**
- * Watches whether Temporal takes events: while its disk is full it answers every question, and no start
+ * Watches whether Temporal takes events. While its disk is full, it answers every other request, but no start
  * succeeds.
  * @param now milliseconds of a clock that only grows
  */
@@ -21,8 +21,9 @@ export function watchStarts(start: Start, now: () => number): { readonly start: 
       }
     },
     /**
-     * Whether the last starts failed. Only for a while: a load balancer that sends nothing to a receiver that is
-     * not ready would otherwise never see the start that succeeds. After that time the next failure counts.
+     * Whether the last starts failed. They count only for a while: a load balancer that sends nothing to a
+     * receiver that is not ready would otherwise never see the start that succeeds. After that time, one
+     * further failure is enough.
      */
     fail: () => failedInARow >= startPolicy.failedInARow && now() - failedAt < startPolicy.failForMs,
   };

@@ -1,14 +1,14 @@
 import { Failure } from '../contract/failures.ts';
 
-/** What every answer takes, however short: its socket, headers and pending calls. */
+/** Memory that every answer takes, however short it is: its socket, headers and pending calls. */
 const answerBytesMin = 16 * 1024;
-/** What an object or an array takes more than its text when it is parsed, in units of `AnswerMemory`. */
+/** Memory that a parsed object or array takes in addition to its text, in units of `AnswerMemory`. */
 const containerBytes = 8;
 
 export interface AnswerPart {
   /**
    * Takes memory for a piece of the answer. Returns undefined if it was free; otherwise a promise that waits
-   * for it, and rejects with the signal's reason as soon as that aborts.
+   * for it, and rejects with the signal's reason as soon as the signal aborts.
    * @throws Failure SERVICE_ANSWER_UNREADABLE when the answer takes more than one answer may
    */
   take(piece: Buffer, signal: AbortSignal): Promise<void> | undefined;
@@ -21,8 +21,8 @@ export interface AnswerPart {
 /**
  * The memory of all answers of one client, from their first byte until their records are written. It is
  * counted in bytes of decompressed text; each takes up to eight bytes of memory, as text, as parsed records
- * and in copies for Postgres. Small objects take more than their text, so each of them counts as some bytes
- * more.
+ * and in copies for Postgres. Small objects take more memory than their text, so some bytes are added for
+ * each object.
  *
  * The oldest answer that is still being read may always grow to `answerMax`, and the others share the rest.
  * So the total is never exceeded, and an answer waits for older answers and for writes, but never for a

@@ -20,7 +20,8 @@ export function failureOfStatus(status: number): FailureCode | null {
 }
 
 /**
- * Error codes of undici, Node's net, tls and zlib for an answer that is not HTTP, or not as its headers say.
+ * Error codes of undici, Node's net, tls and zlib for an answer that is not HTTP, or that contradicts its
+ * headers.
  */
 const unreadable = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_EXCEEDED|ERR_BUFFER_TOO_LARGE)/;
 /** Codes for a request whose client was closed. */

@@ -24,13 +24,13 @@ interface Request {
 export interface PageRequest extends Request {
   /**
    * Receives the function that returns the page's memory. Call it when the page's records are written.
-   * Without it the page counts as small.
+   * Without it, the memory is returned as soon as the page was read.
    */
   readonly hold?: ((release: () => void) => void) | undefined;
   readonly filters?: readonly ListingFilter[] | undefined;
   /**
-   * 1-indexed (service.md 8). Beyond the last page the service answers with the last (service.md 7): compare
-   * `currentPage`.
+   * 1-indexed (service.md 8). Beyond the last page the service answers with the last page (service.md 7):
+   * compare `currentPage`.
    */
   readonly page: number;
 }
@@ -53,8 +53,8 @@ export interface Ping {
  */
 export interface ServiceClient {
   /**
-   * Whether the catalogue has the endpoint, and its filter. Calls to an endpoint that it lacks fail with
-   * SERVICE_NOT_FOUND without a status.
+   * Whether the catalogue has the endpoint and, if a filter is given, this filter of the endpoint. Calls to
+   * an endpoint that the catalogue lacks fail with SERVICE_NOT_FOUND without a status.
    */
   has(endpoint: EndpointName, filter?: ListingFilter): boolean;
   /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer has no array of records */
@@ -69,7 +69,10 @@ export interface ServiceClient {
    * value of a key of that name, if any. `date` is the service's clock, from the answer's header.
    */
   ping(signal?: AbortSignal): Promise<Ping>;
-  /** Whether `/ping` gets any answer but a failure of `noAnswers`: it may be refused or missing. */
+  /**
+   * Whether `/ping` is answered. A refusal, or a 404, also counts as an answer; a failure of `noAnswers` does
+   * not.
+   */
   answers(signal?: AbortSignal): Promise<boolean>;
   pace(): Pace;
   /** Closes the client's own connections, and aborts requests in flight. */

@@ -15,9 +15,9 @@ export interface ListedIntervals {
   readonly updated: (string | null)[];
   /** The id of the record; null if it has none that is a text or a safe number. */
   readonly id: (string | null)[];
-  /** Null if the record names none: then the reading belongs to the requested meter. */
+  /** Null if the record names no meter. The reading then belongs to the requested meter. */
   readonly meterId: (string | null)[];
-  /** Null if the record has none: then it is end − start. */
+  /** Null if the record has no granularity. It is then end − start. */
   readonly granularitySeconds: (number | null)[];
   /** Positions of the records without a place in time; they are in no column. */
   readonly unplaced: number[];
@@ -25,8 +25,8 @@ export interface ListedIntervals {
 
 /**
  * Reads the interval records of a page. Accepts `start`/`end` or `startDate`/`endDate`; the meter as
- * `meterId`, or as `meter`, an id or an object with one; `granularitySeconds` or `granularity`. A value of
- * the wrong type becomes its JSON text, which the warehouse refuses by name.
+ * `meterId`, or as `meter`, which is an id or an object with an id; `granularitySeconds` or `granularity`. A
+ * value of the wrong type becomes its JSON text, which the warehouse refuses by name.
  * @param body the page as received
  * @param itemsKey key of the records; null for a bare array
  * @param items the records as JSON.parse reads them, if the caller has them: saves parsing again
@@ -118,13 +118,15 @@ function idOf(id: unknown): string | null {
   return typeof id === 'string' && id.isWellFormed() && !id.includes('\0') ? id : null;
 }
 
-/** Returns null for anything but a whole number of seconds: then start and end decide. */
+/** Returns null for anything that is not a whole number of seconds. Start and end then decide. */
 function wholeSeconds(value: unknown): number | null {
   const seconds = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
   return typeof seconds === 'number' && Number.isSafeInteger(seconds) && seconds > 0 ? seconds : null;
 }
 
-/** Returns undefined for a number: a float may have rounded it, and does not have its text. */
+/**
+ * Returns undefined for a number, because the float may be rounded and no longer has the text of the number.
+ */
 function textOf(value: unknown): string | null | undefined {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) return null;

@@ -12,12 +12,12 @@ export interface Page {
   /** The records as JSON.parse reads them: never for writing, as their numbers are floats. */
   readonly items: readonly unknown[];
   /**
-   * The id of each record, in order, with all digits, and UUIDs in one spelling; null for a record without
-   * one.
+   * The id of each record, in order, with all digits, and UUIDs in one spelling; null for a record without an
+   * id.
    */
   readonly ids: readonly (string | null)[];
   readonly count: number;
-  /** The page number in the answer; the requested one if the answer has none. */
+  /** The page number in the answer; the requested number if the answer has none. */
   readonly currentPage: number;
   readonly totalPages: number | null;
   /** Records across all pages; null if the answer has no total. */
@@ -32,7 +32,8 @@ export interface Page {
 
 /**
  * Reads a page. Its envelope may lack everything except the array of records, which is under the key of the
- * catalogue, or else is the only array. `hasNext` is the service's; a short page means nothing.
+ * catalogue, or else is the only array. `hasNext` is what the service says; a short page does not mean that
+ * the listing ends.
  * @throws Failure SERVICE_ANSWER_UNREADABLE if there is no such array
  */
 export function readPage(answer: Received, endpoint: Endpoint, asked: number): Page {
@@ -50,7 +51,7 @@ export function readPage(answer: Received, endpoint: Endpoint, asked: number): P
   return { ...page, ...envelope(parsed, endpoint, asked, page.count) };
 }
 
-/** A bare array is one page, whichever was requested. */
+/** A bare array is one page, whatever page was requested. */
 const onlyPage = { currentPage: 1, totalPages: 1, hasNext: false, hasExplicitEnd: true } as const;
 
 const idKey: ReadonlySet<string> = new Set(['id']);
@@ -82,7 +83,10 @@ function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: End
   return arrays.length === 1 ? arrays[0] : undefined;
 }
 
-/** Names the arrays that an answer has instead. Names only words: a field's name, not a key of a map. */
+/**
+ * Names the arrays that an answer has instead of the expected array. Names only keys that look like the name
+ * of a field, because the key of a map may be data.
+ */
 function arraysOf(value: unknown): string {
   if (!isObject(value)) return 'it is not an object';
   const keys = Object.keys(value).filter((key) => Array.isArray(value[key]) && /^[A-Za-z_]{1,40}$/.test(key));

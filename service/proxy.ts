@@ -12,8 +12,8 @@ export interface Proxies {
 const here = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
- * Opens the way through proxies; undefined if there are none. https goes through a tunnel. http goes as a
- * request to the proxy, which resolves the host.
+ * Opens the way through proxies; undefined if there are none. Requests to https addresses go through a
+ * tunnel. Requests to http addresses are sent to the proxy, which resolves the host.
  * @param connections at the same time
  * @param tunnelMs how long a proxy may take to open a tunnel
  */
@@ -43,8 +43,9 @@ function loginOf(proxy: URL | undefined): { readonly token?: string } {
 }
 
 /**
- * Makes a tunnel fail with an error that names the proxy. undici gives a refused tunnel the code of a request
- * that it aborted itself, and requests a cut tunnel again at once and forever.
+ * Makes a tunnel fail with an error that names the proxy. undici itself reports a refused tunnel with the
+ * code of a request that undici aborted. It requests a tunnel that was cut again at once, and does so
+ * forever.
  */
 function withOwnErrors(pool: Pool, proxy: string): Pool {
   const connect = pool.connect.bind(pool);

@@ -1,7 +1,7 @@
 /** Characters of an answer that an error quotes: enough to distinguish a login page from a changed shape. */
 const quotedCharactersMax = 200;
 
-/** An answer that is not a success, or not one that was asked for. */
+/** An answer that is not a success, or not the success that was expected. */
 interface Refusal {
   readonly status: number;
   readonly text: string;
@@ -19,7 +19,8 @@ export function createQuote(apiKey: string): (answer: Refusal) => string {
     const whole = text.replaceAll(apiKey, '[API key]').trim();
     if (whole === '') return 'an empty body';
     const start = whole.slice(0, quotedCharactersMax).replace(/\s+/g, ' ');
-    // Control characters are escaped. An answer that is JSON keeps its quotation marks: it has escapes of its own.
+    // Control characters are escaped. Quotation marks and backslashes are not escaped again, because an
+    // answer in JSON has escapes of its own.
     const escaped = JSON.stringify(start)
       .slice(1, -1)
       .replace(/\\(["\\])/g, '$1');

@@ -15,7 +15,7 @@ export interface Get<T> {
   readonly path: string;
   readonly lane: Lane;
   readonly signal: AbortSignal | undefined;
-  /** Reads a 200; an error that it throws fails the attempt. */
+  /** Reads the answer of status 200. If it throws an error, the attempt fails. */
   readonly read: (answer: Answer) => T;
   /**
    * Receives the function that returns the memory of the answer. Without it, the memory is returned as soon

@@ -3,7 +3,7 @@ import { requestPolicy } from '../contract/retry-policy.ts';
 import type { WallClock } from './clock.ts';
 import { gateClosed, type Lane, type Throttle } from './throttle.ts';
 
-/** How often one call is tried, and how long its waits may add up: see `requestPolicy`. */
+/** How often one call is tried, and the maximum total of its waits: see `requestPolicy`. */
 export interface RetryBudget {
   readonly attemptsMax: number;
   readonly waitMaxMs: number;
@@ -20,9 +20,10 @@ export interface Call<T> {
 /**
  * Makes the function that tries until an attempt succeeds, fails permanently, or uses up the budget. Waits
  * are exponential with full jitter. A 429, and any failure with a Retry-After, closes the gate for every
- * request of the client. A 5xx without one may be about one record and delays only its own request.
- * @throws Failure the last one, or SERVICE_BUSY when another request's 429 keeps the gate closed beyond the
- *   budget; the signal's reason as soon as it aborts
+ * request of the client. A 5xx without Retry-After may be about one record, so it delays only its own
+ * request.
+ * @throws Failure the failure of the last attempt, or SERVICE_BUSY when another request's 429 keeps the gate
+ *   closed beyond the budget; the signal's reason as soon as it aborts
  */
 export function createRetry(options: {
   readonly throttle: Throttle;
@@ -47,7 +48,8 @@ export function createRetry(options: {
       if (error.code !== 'SERVICE_BUSY' && error.retryAfterMs === undefined) {
         return { failure: error, waitMs: random() * ceiling };
       }
-      // At least half of the ceiling, whatever the service asks: a gate closed for no time would slow nothing.
+      // At least half of the ceiling, even if the service asks for less: a gate closed for no time would not
+      // slow anything down.
       throttle.closeFor(Math.max(error.retryAfterMs ?? 0, ceiling * (0.5 + random() / 2)));
       return { failure: error, waitMs: 0 };
     }

@@ -10,7 +10,7 @@ import type { AnswerMemory, AnswerPart } from './answer-memory.ts';
 import type { WallClock } from './clock.ts';
 import { nameOf } from './unreadable.ts';
 
-/** Bytes kept of an answer that is not a success: it is only quoted. */
+/** Bytes kept of an answer that is not a success, because such an answer is only quoted. */
 const refusalBytesMax = 64 * 1024;
 
 export interface Wire {
@@ -33,7 +33,10 @@ export interface Ask {
   readonly path: string;
   readonly method?: Method;
   readonly json?: unknown;
-  /** Whether to keep the secrets of the body, for an answer that is a secret itself. The caller removes others. */
+  /**
+   * Whether to keep the secrets of the body, for an answer that is a secret itself. The caller then removes
+   * secrets before it quotes the answer.
+   */
   readonly verbatim?: boolean;
 }
 
@@ -46,12 +49,13 @@ export interface Answer {
   readonly text: string;
   /** Bytes of the body on the wire. */
   readonly bytes: number;
-  /** Gives back the memory of the answer: its records were written, or are not wanted. */
+  /** Gives back the memory of the answer. Call it when the records are written, or not wanted. */
   readonly release: () => void;
 }
 
 /**
- * Reason that ends the wait for the deadline. Without one, each abort would make an exception with its stack.
+ * The reason with which the wait for the deadline is aborted. Without a reason, each abort would create an
+ * exception with its stack.
  */
 const inTime = 'answered';
 
@@ -85,7 +89,10 @@ export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined
   }
 }
 
-/** Starts the deadline of an answer, and calls `onLate` with the failure when it, or a wait, takes too long. */
+/**
+ * Starts the deadline of an answer, and calls `onLate` with the failure when the answer, or a wait for
+ * memory, takes too long.
+ */
 function startDeadline({ clock, timeoutMs }: Wire, onLate: (late: Failure) => void) {
   let timer = new AbortController();
   const start = (ms: number, late: () => Failure): void => {
@@ -105,7 +112,7 @@ function startDeadline({ clock, timeoutMs }: Wire, onLate: (late: Failure) => vo
   run();
   return {
     end,
-    /** Awaits a wait for memory, if there is one. */
+    /** Awaits memory, if the answer has to wait for it. The deadline pauses meanwhile. */
     async duringWait(wait: Promise<void> | undefined): Promise<void> {
       if (wait === undefined) return;
       end();
@@ -139,7 +146,7 @@ async function exchange(
     headers: json === undefined ? wire.headers : { ...wire.headers, 'content-type': 'application/json' },
     body: json === undefined ? null : JSON.stringify(json),
     signal,
-    // The deadline is metersync's, on the injected clock.
+    // undici's time-outs are off: metersync has a deadline of its own, on the injected clock.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -196,14 +203,14 @@ async function readBody(
   return { text: withoutByteOrderMark(whole.toString('utf8')), bytes };
 }
 
-/** Bytes that are decompressed at a time. With fewer, each would cost a round through the thread pool. */
+/** Bytes that are decompressed at a time. Smaller pieces would need more rounds through the thread pool. */
 const unpackedPieceBytes = 64 * 1024;
 
 function unpack(body: Readable, encoding: string | undefined): Readable | Gunzip {
   const name = encoding?.trim().toLowerCase() ?? 'identity';
   if (name === 'identity' || name === '') return body;
   if (name === 'gzip' || name === 'x-gzip')
-    // The iteration gets the errors of both.
+    // The iteration throws the errors of both streams.
     return pipeline(body, createGunzip({ chunkSize: unpackedPieceBytes }), () => undefined);
   body.on('error', () => undefined).destroy();
   throw new Failure('SERVICE_ANSWER_UNREADABLE', `the answer's encoding is ${nameOf(name)}`);

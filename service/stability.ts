@@ -27,7 +27,7 @@ export function manifestOf(asked: number, page: Page): PageManifest {
 
 /**
  * Judges a pass over a listing. It is stable if:
- * - pages 1, 2, … were requested, and each was answered with itself;
+ * - pages 1, 2, … were requested, and each answer was the requested page;
  * - the last page said that none follows;
  * - no record came twice, and each has an id;
  * - every page gave the same total, which is the number of records. Without a total the other rules have to
@@ -65,13 +65,13 @@ export function judgePass(manifest: readonly PageManifest[]): PassJudgement {
 }
 
 /**
- * Whether a later pass proves an earlier one exact: the earlier is stable, and the later saw every record
- * that the earlier saw. Then the earlier pass saw exactly the records that the listing had when that pass
- * ended. The later pass need not be stable.
+ * Whether a later pass proves that an earlier pass was exact. It does if the earlier pass is stable, and the
+ * later pass saw every record that the earlier pass saw. Then the earlier pass saw exactly the records that
+ * the listing had when the earlier pass ended. The later pass need not be stable.
  *
- * Proof: a record that was seen, and deleted before the earlier pass ended, cannot be seen by a later one, as
- * ids don't come back. So there was no such record, and by 1. of `judgePass` none was missed either. If the
- * service gives no total, 1. holds as long as every page but the last is full.
+ * Proof: a record that was seen, and deleted before the earlier pass ended, cannot be seen by a later pass, as
+ * ids don't come back. So there was no such record, and by 1. of `judgePass` no record was missed either. If
+ * the service gives no total, 1. holds as long as every page except the last is full.
  */
 export function confirmsPass(earlier: readonly PageManifest[], later: readonly PageManifest[]): boolean {
   if (!judgePass(earlier).stable) return false;

@@ -11,8 +11,9 @@ const priorities: Readonly<Record<Lane, number>> = { live: 1, backfill: 0 };
 export const gateClosed = Symbol('gate closed');
 
 /**
- * Decides when each request of a client is sent. At most `concurrency` are in flight, live ones first. One
- * gate stops all: if the service asks one request to slow down, no request is sent until that time is over.
+ * Decides when each request of a client is sent. At most `concurrency` requests are in flight, and live
+ * requests are sent first. One gate stops all requests: if the service asks one request to slow down, no
+ * request is sent until that time is over.
  */
 export interface Throttle {
   /**
@@ -31,15 +32,18 @@ export interface Throttle {
   closeFor(ms: number): void;
   /** Returns how many requests may be in flight, and how long the gate was closed. */
   pace(): Pace;
-  /** Notes a success: after a slow-down the pace recovers, one step for each full round. */
+  /** Notes a success: after a slow-down the pace recovers by one step for each full round. */
   succeeded(): void;
 }
 
-/** How fast a client may ask. */
+/** How fast a client may send requests. */
 export interface Pace {
   /** Requests that may be in flight now: fewer than the limit after a slow-down. */
   readonly concurrency: number;
-  /** Milliseconds that the gate was closed since the client was made, the rest of a closing included. */
+  /**
+   * Milliseconds for which the gate was closed since the client was made, including the remaining time if it
+   * is closed now.
+   */
   readonly closedMs: number;
 }
 
@@ -61,7 +65,7 @@ export function createThrottle(options: {
     async turn(lane, signal, send) {
       return await queue.add(
         async () => (isClosed() ? gateClosed : await send()),
-        // Left out rather than undefined: p-queue would take an undefined signal too, but says so nowhere.
+        // `signal` is left out if it is undefined: p-queue accepts undefined, but does not document it.
         signal === undefined ? { priority: priorities[lane] } : { priority: priorities[lane], signal },
       );
     },
@@ -69,7 +73,7 @@ export function createThrottle(options: {
     spreadMs: (lane) => (lane === 'live' ? 0 : random() * requestPolicy.backfillSpreadMs),
     closeFor(ms) {
       const now = clock.now();
-      // Requests in flight are refused together: the first of them halves the pace, and the others find it halved.
+      // Requests in flight are refused together. Only the first of these refusals halves the pace.
       if (now >= closedUntil) {
         queue.concurrency = Math.max(1, Math.floor(queue.concurrency / 2));
         log.warn({ waitMs: Math.round(ms), concurrency: queue.concurrency }, 'the service asks to slow down');

@@ -20,7 +20,7 @@ export function nameOf(header: string | undefined): string {
 /**
  * Parses the body of a success.
  * @throws Failure SERVICE_ANSWER_UNREADABLE, with the type and length, and where it stops being JSON. A
- *   success is never quoted, as it contains records; the parser's own error would quote it, too.
+ *   success is never quoted, because it contains records. The parser's own error would quote it.
  */
 export function parse(answer: Received): unknown {
   try {

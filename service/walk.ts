@@ -16,7 +16,7 @@ export interface WalkOptions {
   readonly from?: number;
   readonly lane: Lane;
   readonly signal?: AbortSignal | undefined;
-  /** False for a walk that is not judged: it keeps no ids in memory. */
+  /** False for a walk that is not judged. Such a walk keeps no ids in memory. */
   readonly judged?: boolean;
 }
 
@@ -36,14 +36,14 @@ export interface WalkReport {
   readonly rows: number;
   /**
    * Every page as the service answered it, for `judgePass`. Includes a page that was not yielded, because it
-   * was not the requested page or repeated the one before. Empty if the walk is not judged.
+   * was not the requested page or repeated the page before. Empty if the walk is not judged.
    */
   readonly manifest: readonly PageManifest[];
 }
 
 /**
- * Yields pages in order, once; `report` describes the walk so far. A page's memory is given back when the next
- * one is asked for, or the walk ends.
+ * Yields pages in order, once; `report` describes the walk so far. The memory of a page is given back when
+ * the next page is requested, or when the walk ends.
  */
 export interface Walk extends AsyncIterable<Page> {
   report(): WalkReport;
@@ -55,7 +55,8 @@ export interface Walk extends AsyncIterable<Page> {
  * Walks a listing page by page until the service says that none follows. Beyond the last page the service
  * answers with the last page (service.md 7), so each answer is compared with the requested page; the walk
  * ends instead of reading the last page twice or forever. A short page does not end it. If the service does
- * not say where its listing ends, an empty, repeated or other page ends the walk.
+ * not say where its listing ends, the walk ends with an empty page, a repeated page or another page than the
+ * requested one.
  * @throws Failure of the client; the signal's reason when it aborts
  */
 export function walkPages(options: WalkOptions): Walk {
@@ -136,9 +137,9 @@ function pagesMaxOf(first: Page, from: number): number {
 }
 
 /**
- * Returns a function that is given each page of a walk, and says whether the listing goes in circles: as many
- * pages in a row had nothing new as came before them. Fewer do not prove it, as a listing that grows at its
- * head shows pages again.
+ * Returns a function that is given each page of a walk, and says whether the listing goes in circles. It does
+ * if as many pages in a row had nothing new as there were pages before them. Fewer pages do not prove it,
+ * because a listing that grows at its head shows pages again.
  */
 function goesInCircles(): (page: Page) => boolean {
   const seen = new Set<string | null>();
@@ -157,9 +158,9 @@ function goesInCircles(): (page: Page) => boolean {
   };
 }
 
-/** What the next page is compared with; the page itself would stay in memory for it. */
+/** What the next page is compared with. The page itself would have to stay in memory. */
 interface PageBefore extends Pick<Page, 'ids' | 'hasExplicitEnd'> {
-  /** Of the records, if not all of them have ids. */
+  /** Digest of the records, if not all of them have ids. */
   readonly digest: string | undefined;
 }
 

@@ -12,7 +12,7 @@ import { type Answer, type Method, send } from './send.ts';
 import { parse } from './unreadable.ts';
 import { openWire } from './wire.ts';
 
-/** An answer is a switch or an address, so far smaller. */
+/** An answer only contains a switch or an address, so it is far smaller. */
 const answerBytesMax = 1024 * 1024;
 const path = '/external/configure_webhook';
 
@@ -31,7 +31,7 @@ export interface WebhookConfiguration {
 export interface WebhookOptions {
   /** Versioned base address. */
   readonly baseUrl: string;
-  /** No error contains it. */
+  /** No error contains the key. */
   readonly apiKey: string;
   readonly clock: WallClock;
   readonly proxies?: Proxies | undefined;

@@ -16,11 +16,11 @@ export interface ServiceClientOptions {
   readonly apiKey: string;
   readonly endpoints: EndpointCatalogue;
   readonly maxConcurrency?: number;
-  /** Of one attempt, from connecting to the last byte. */
+  /** Time-out of one attempt, from connecting to the last byte. */
   readonly timeoutMs?: number;
-  /** Of one answer, decompressed. */
+  /** Maximum size of one answer, decompressed. */
   readonly maxBodyBytes?: number;
-  /** The memory of all answers; by default one for this client. */
+  /** The memory that all answers share; by default, each client has its own. */
   readonly memory?: AnswerMemory;
   readonly budget?: RetryBudget;
   readonly clock: WallClock;
@@ -50,8 +50,8 @@ type WireOptions = Pick<
 
 /**
  * Makes what all requests of a client share: connections, address, headers and bounds.
- * @throws Error when the base address is not an http(s) URL, or a header cannot carry the key; without the
- *   key in it
+ * @throws Error when the base address is not an http(s) URL, or a header cannot carry the key; its message
+ *   does not contain the key
  */
 export function openWire(options: WireOptions): Wire {
   const { apiKey, clock, version, proxies, maxConcurrency = limits.requestsAtOnce } = options;

@@ -3,9 +3,9 @@ import type { WatchedPart } from '../process/private-port.ts';
 import { readVersion } from '../process/version.ts';
 
 export interface Build {
-  /** How many migrations it knows; empty if it needs none. */
+  /** How many migrations this process knows; empty if it needs none. */
   readonly schema: string;
-  /** The build id of its workers; empty before they run, and without one. */
+  /** The build id of its workers; empty before they run, and if there are none. */
   buildId(): string;
 }
 

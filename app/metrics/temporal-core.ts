@@ -6,11 +6,11 @@ import { freePort } from '../process/free-port.ts';
 export interface CoreMetrics {
   /** `127.0.0.1:<port>`, for `Runtime.install`. */
   readonly address: string;
-  /** Reads them in Prometheus' text format; undefined if that fails. */
+  /** Reads the metrics in Prometheus' text format; undefined if that fails. */
   text(): Promise<string | undefined>;
 }
 
-/** Finds a free port for the exporter, which it takes when the runtime is installed. */
+/** Finds a free port for the exporter. The exporter takes it when the runtime is installed. */
 export async function placeCoreMetrics(): Promise<CoreMetrics> {
   const address = `127.0.0.1:${await freePort('127.0.0.1')}`;
   return {

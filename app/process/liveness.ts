@@ -14,9 +14,9 @@ export interface Liveness {
 
 /**
  * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long
- * polls. A queue whose count does not change counts as dead; a queue that the library does not report does
- * not. A worker without a free slot for activities does not poll for any, because one check of the data may
- * take hours.
+ * polls. A queue whose count does not change for `withinMs` counts as dead. While the counts cannot be read,
+ * no queue does. A worker without a free slot for activities does not poll for activities, and one check of
+ * the data may take hours, so it counts as alive.
  * @param now milliseconds of a monotonic clock
  * @param withinMs the time in which the worker of a queue has to begin another poll
  */
@@ -32,7 +32,7 @@ export function watchPolls(options: {
   const look = remember(
     async () => {
       const text = await core.text();
-      // Without figures nothing is known: what runs counts as alive.
+      // Without figures nothing is known, so every running worker counts as alive.
       if (text === undefined) {
         grew.clear();
         return;

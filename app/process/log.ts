@@ -8,8 +8,8 @@ export type { Logger } from 'pino';
 
 /**
  * Creates the structured log: JSON lines on standard output, readable lines on a terminal, or a file while a
- * progress display uses the terminal. Secrets are left out, and so are SQL statements, whose parameters may
- * be secret. Text from outside is escaped, because a terminal may show log files, too.
+ * progress display uses the terminal. Secrets and SQL statements are left out, because the parameters of a
+ * statement may be secret. Text from outside is escaped, because a terminal may show log files, too.
  */
 export function createLog(options: { level: string; file?: string }): Logger {
   const serialize = (error: unknown) => pino.stdSerializers.err(withoutStatement(error) as Error);
@@ -40,8 +40,8 @@ const printableLine = (line: string): string => `${printable(line.trimEnd())}\n`
 const readableLine = (line: string): string => `${JSON.stringify(printableValue(JSON.parse(line)))}\n`;
 
 /**
- * Drops lines when the disk is full, as the work goes on without a log. Pino's own stream would throw, and
- * then keep the process from ending until there is room.
+ * Drops lines when the disk is full, because the work has to go on without a log. Pino's own stream would
+ * throw, and then keep the process from ending until there is room.
  */
 function standardOutput(): { write(line: string): void } {
   process.stdout.on('error', () => {});

@@ -13,7 +13,7 @@ import type { Liveness } from './liveness.ts';
 import { servePrivately, type WatchedPart } from './private-port.ts';
 import type { Running } from './running.ts';
 
-/** What observes the parts of this process, and the private port that shows it. */
+/** The observers of the parts of this process, and the private port that shows what they measure. */
 export interface Monitor {
   /** Each is undefined if the process has no such part. */
   readonly receiver: ReceiverObserver | undefined;
@@ -26,7 +26,7 @@ export interface Monitor {
 
 /**
  * Observes the parts of a process.
- * @param options.parts `console` where it is the only one
+ * @param options.parts the parts of this process; `console` only if it is the only part
  * @param options.readHealth reads the deployment's health for a worker; never rejects
  */
 export async function createMonitor(options: {
@@ -63,11 +63,11 @@ export async function createMonitor(options: {
         return absenceOf(temporal) ?? absenceOf(warehouse);
       },
     },
-    // It listens before its monitor does, and has a page for servers that are away.
+    // The console listens before its monitor does, and has a page for servers that are away.
     console: { name: 'console', alive: async () => undefined, ready: async () => undefined },
   };
   const watched = parts.map((part) => all[part]);
-  // A receiver has no warehouse, and need not load what reads one.
+  // A receiver has no warehouse, so it does not load the code that reads one.
   const schema = works
     ? String((await import('../../db/migrate/known-migrations.ts')).knownMigrations().length)
     : '';

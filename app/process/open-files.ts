@@ -2,8 +2,8 @@ import { httpLimits } from '../../receiver/http-limits.ts';
 
 /**
  * Returns how many sockets a receiver accepts: as many as usual, and at most half of the files that this
- * process may open. Beyond the limit of files the system library closes new sockets without any notice, so
- * none could make room for another. Node has raised the limit as far as it can.
+ * process may open. Beyond the limit of files the system library closes new sockets without any notice, so no
+ * socket could make room for another. Node has raised the limit as far as it can.
  */
 export function connectionsMaxFor(filesMax: number = openFilesMax()): number {
   return Math.min(httpLimits.connectionsMax, Math.floor(filesMax / 2));

@@ -18,8 +18,8 @@ import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 
 /**
- * Only its user can read what metersync writes. An existing name, above all a link, is never opened. A file
- * is written under a random name, and renamed once it is complete.
+ * Only the user who runs metersync can read the files that it writes. A file that already exists, above all a
+ * link, is never opened. A file is written under a random name, and renamed once it is complete.
  */
 const fileMode = 0o600;
 const folderMode = 0o700;
@@ -61,13 +61,14 @@ export function createPrivateFile(path: string): PrivateFile {
   };
 }
 
-/** Writes a small file atomically, and replaces any of its name. */
+/** Writes a small file atomically, and replaces a file of the same name. */
 export function writePrivateFile(path: string, text: string): void {
   renameSync(written(path, text), path);
 }
 
 /**
- * Writes a small file atomically unless one of its name exists; the first writer wins, also among processes.
+ * Writes a small file atomically unless a file of the same name exists; the first writer wins, also among
+ * processes.
  */
 export function writePrivateFileOnce(path: string, text: string): void {
   const fresh = written(path, text);
@@ -90,7 +91,7 @@ export function openPrivateLog(path: string): number {
   return fd;
 }
 
-/** Makes a private folder; an existing one keeps its mode. */
+/** Makes a private folder; an existing folder keeps its mode. */
 export function makePrivateFolder(dir: string): void {
   mkdirSync(dir, { recursive: true, mode: folderMode });
 }

@@ -6,9 +6,11 @@ import type { Running } from './running.ts';
 /** A part of this process whose health the private port answers for. */
 export interface WatchedPart {
   readonly name: 'receiver' | 'worker' | 'console';
-  /** Whether it needs no restart; it never depends on another system. Why not, if it does. */
+  /**
+   * Returns why the part needs a restart; undefined if it needs none. This never depends on another system.
+   */
   alive(): Promise<string | undefined>;
-  /** Whether it can do its work now. Why not, if it cannot. */
+  /** Returns why the part cannot do its work now; undefined if it can. */
   ready(): Promise<string | undefined>;
 }
 
@@ -48,7 +50,7 @@ export async function servePrivately(options: {
   return { url, finished: never, stop: () => app.close() };
 }
 
-/** Collects why parts are not well, by their name; undefined if all are. */
+/** Collects why parts are not well, by their name; undefined if all are well. */
 async function reasons(
   parts: readonly WatchedPart[],
   ask: (part: WatchedPart) => Promise<string | undefined>,

@@ -13,7 +13,7 @@ export interface ServerWait {
   stop(): Promise<void>;
 }
 
-/** Joins several waits: the result is there when all servers are. */
+/** Joins several waits. The joined wait ends when all servers are there. */
 export const allOf = (waits: readonly ServerWait[]): ServerWait => {
   const arrived = Promise.all(waits.map((wait) => wait.arrived)).then(() => {});
   arrived.catch(() => {});

@@ -10,7 +10,7 @@ export function serverWait(
     if (stopping.signal.aborted) return new Promise<void>(() => {});
     throw error;
   });
-  // Callers that wait get the error; without any, it must not count as an unhandled rejection.
+  // Callers that wait get the error. If nobody waits, it must not count as an unhandled rejection.
   arrived.catch(() => {});
   return {
     isThere,

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 
-/** The user of the system, by number where it has no name. */
+/** The user of the system, by number if it has no name. */
 export function systemUser(): string {
   try {
     return userInfo().username;

@@ -49,7 +49,7 @@ export function problemsOfConsole(e: Environment): readonly string[] {
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 
-/** Whether a text is an address, or a network as `10.0.0.0/8`. */
+/** Whether a text is an address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(text: string): boolean {
   const [address = '', length, ...more] = text.split('/');
   const bits = isIPv4(address) ? 32 : isIPv6(address) ? 128 : 0;

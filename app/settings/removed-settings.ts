@@ -1,6 +1,6 @@
 interface Removed {
   readonly instead: string;
-  /** Whether a start is refused: something that must not change unnoticed depended on it. */
+  /** Whether a start is refused, because something that must not change unnoticed depended on the setting. */
   readonly refused?: true;
 }
 
@@ -24,13 +24,13 @@ const removed: Readonly<Record<string, Removed>> = {
   // Without an error, alarms would reach nobody.
   NOTIFY_URLS: { instead: notify, refused: true },
   NOTIFY_URLS_FILE: { instead: notify, refused: true },
-  // Hosts that it names would be refused, or others accepted.
+  // Without an error, hosts that it names would be refused, or other hosts accepted.
   PLAINTEXT_HOSTS: {
     instead:
       'set STRICT_TLS to outside if Postgres and Temporal are on your own networks; all other connections need TLS',
     refused: true,
   },
-  // An embedded Postgres would silently take the place of the warehouse.
+  // Without an error, an embedded Postgres would silently take the place of the warehouse.
   SECRETS_DIR: {
     instead: 'name each file, for example DATABASE_URL_FILE=/run/secrets/DATABASE_URL',
     refused: true,

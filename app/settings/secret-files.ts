@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 
-/** Variables that hold secrets. A file of one line may hold each instead. */
+/** Variables that hold secrets. A file of one line may hold the secret instead. */
 export const secretVariables = [
   'SERVICE_API_KEY',
   'DATABASE_URL',
@@ -51,8 +51,8 @@ function unreadable(error: unknown): Problem {
 }
 
 /**
- * Reads a file of secrets. A pipe is refused, because opening one waits until somebody writes to it, perhaps
- * forever.
+ * Reads a file of secrets. A pipe is refused, because opening a pipe waits until somebody writes to it,
+ * perhaps forever.
  */
 function readSecretFile(path: string): string {
   // A system without the flag has undefined here, which counts as 0.

@@ -48,7 +48,7 @@ const url = (schemes: readonly string[], example: string) =>
     message: `has to be a URL, for example ${example}`,
     abort: true,
   });
-/** Whether a URL has no place that could contain a password or token. */
+/** Whether a URL has no part that could contain a password or token. */
 const isPlainAddress = ({ username, password, search, hash }: URL): boolean =>
   `${username}${password}${search}${hash}` === '';
 /** Errors never quote the value, which may hold a password. */
@@ -140,7 +140,7 @@ const environment = z.object({
   ),
   TEMPORAL_CODEC_KEYS: codecKeys,
   TEMPORAL_PLAINTEXT: z.enum(['refused', 'accepted'], 'has to be refused or accepted').default('refused'),
-  // Temporal joins the two by a dot.
+  // Temporal joins the names of the deployment and the build by a dot, so the first cannot contain one.
   TEMPORAL_DEPLOYMENT_NAME: z
     .string()
     .regex(/^[A-Za-z0-9_/-]{1,200}$/, 'has to be letters, digits, -, _ and /')
@@ -204,7 +204,7 @@ const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
  */
 export function readSettings(env: Readonly<Record<string, string | undefined>>) {
   const { given, problems: ofFiles } = readSecretFiles(env);
-  // Both spellings are usual; curl prefers the lower one, too.
+  // Both spellings are usual. Like curl, metersync prefers lower case.
   for (const name of proxyVariables) {
     const lower = given[name.toLowerCase()];
     if (lower !== undefined) given[name] = lower;
@@ -241,7 +241,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
   if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
   const e = decoded.data;
   return {
-    /** Without a URL the sandbox stands in. */
+    /** Without a URL, the sandbox replaces the service. */
     service: {
       url: e.SERVICE_URL?.replace(/\/$/, ''),
       apiKey: e.SERVICE_API_KEY,
@@ -250,7 +250,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
       maxConcurrency: e.SERVICE_MAX_CONCURRENCY,
       endpoints,
     },
-    /** A run tombstones no more absent records of a listing than the smaller of both. */
+    /** A run tombstones no more absent records of a listing than the smaller of the two limits. */
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
     /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
     retentionDays: e.RETENTION_DAYS,
@@ -261,23 +261,26 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
       toleranceSeconds: e.WEBHOOK_TOLERANCE_SECONDS,
       publicUrl: e.RECEIVER_PUBLIC_URL,
     },
-    /** Without it the embedded Postgres stands in. */
+    /** Without a URL, the embedded Postgres is used. */
     databaseUrl: e.DATABASE_URL,
     /**
-     * Which connections to other machines are refused without verified TLS: all, all but those to Postgres and
-     * Temporal, or none. Others only log a warning.
+     * Which connections to other machines are refused without verified TLS: all, all except connections to
+     * Postgres and Temporal, or none. Connections that are not refused log a warning.
      */
     strictTls: e.STRICT_TLS,
     proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
     /** Whether Node is set to accept any certificate. */
     certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
-    /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
+    /**
+     * Whether Temporal's own environment configuration names a server. If it does not, the embedded Temporal
+     * is used.
+     */
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
     checksOff: e.CHECKS_OFF,
-    /** The first encrypts. Without keys nothing is encrypted. */
+    /** The first key encrypts. Without keys nothing is encrypted. */
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     temporalPlaintext: e.TEMPORAL_PLAINTEXT,
-    /** The build of the workers, where Temporal is to know their versions. */
+    /** The build of the workers, if Temporal is to know their versions. */
     workerVersion: workerVersionOf(e.TEMPORAL_DEPLOYMENT_NAME, e.TEMPORAL_WORKER_BUILD_ID),
     /** When backfills and reconciles start by themselves; undefined for never. */
     schedules: {
@@ -285,7 +288,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
       reconcile: e.RECONCILE_EVERY === undefined ? undefined : { everyMs: e.RECONCILE_EVERY },
     } satisfies Record<RunKind, ScheduleTimes | undefined>,
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
-    /** The private port of monitors. Port 0 turns it off, and the console, too. */
+    /**
+     * The private port of monitors. Port 0 turns it off. In the same way, port 0 of the console turns the
+     * console off.
+     */
     metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
     console: {
       host: e.CONSOLE_HOST,
@@ -293,7 +299,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
       access: accessOf(e),
       temporalUi: e.TEMPORAL_UI_URL?.replace(/\/$/, ''),
     },
-    /** Who runs commands, for the log of operations; otherwise the user of the system. */
+    /**
+     * Who runs commands, for the log of operations. If it is not set, the log names the user of the system.
+     */
     actor: e.METERSYNC_ACTOR,
     /** Hours without any event after which events probably cannot arrive; 0 for never. */
     silenceHours: e.SILENCE_HOURS,
@@ -368,7 +376,10 @@ function readJson(path: string): { readonly value: unknown } | { readonly proble
   }
 }
 
-/** Accepts no path: what follows an unescaped `/`, `?` or `#` of a password would pass for one. */
+/**
+ * Refuses a path, because the rest of a password after an unescaped `/`, `?` or `#` would be taken for a
+ * path.
+ */
 function isProxy(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, pathname, search, hash, username, password } = new URL(text);
@@ -381,7 +392,7 @@ function isProxy(text: string): boolean {
   }
 }
 
-/** Accepts a host with or without a port; without one it is Temporal's default. */
+/** Accepts a host with or without a port. Without a port, Temporal's default port is used. */
 function isAddress(text: string): boolean {
   const [, port = '7233'] = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/i.exec(text) ?? [undefined, '0'];
   return Number(port) >= 1 && Number(port) <= 65_535;

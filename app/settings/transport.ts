@@ -25,7 +25,7 @@ export interface Connects {
 
 interface Connection {
   readonly host: string;
-  /** Undefined where it has verified TLS. */
+  /** Undefined if it has verified TLS. */
   readonly insecure: Insecure | undefined;
   /** Whether STRICT_TLS=outside says that its network is the user's own. */
   readonly isInside: boolean;
@@ -56,7 +56,7 @@ function connectionsOf(settings: Settings, connects: Connects): Connection[] {
     const { address, tls } = connectOptions({}).connectionOptions;
     connections.push(temporalAt(address, Boolean(tls)));
   }
-  // Those that ask the service are the workers, who notify.
+  // A process that does not read the service does not send notifications either.
   if (!connects.service) return connections;
   const risk = 'anyone on the way can read alarms, and the key in the address';
   for (const [setting, url, reads, todo] of [
@@ -71,7 +71,7 @@ function connectionsOf(settings: Settings, connects: Connects): Connection[] {
   ] as const) {
     if (url === undefined) continue;
     const { protocol, host } = new URL(url);
-    // Quotes the host alone, as the rest may be a secret.
+    // Quotes only the host, because the rest may be a secret.
     const saw = `${setting} leads to ${host} without TLS: ${reads}`;
     const insecure = protocol === 'https:' ? undefined : { setting, saw, todo };
     connections.push({ host: hostOf(host), insecure, isInside: false });
@@ -79,7 +79,10 @@ function connectionsOf(settings: Settings, connects: Connects): Connection[] {
   return connections;
 }
 
-/** Leaves out connections to this machine, and those within the user's networks if STRICT_TLS is `outside`. */
+/**
+ * Leaves out connections to this machine and, if STRICT_TLS is `outside`, connections within the user's
+ * networks.
+ */
 export function insecureAmong(
   connections: readonly Connection[],
   { strictTls, certificatesIgnored }: Pick<Settings, 'strictTls' | 'certificatesIgnored'>,

@@ -9,7 +9,7 @@ import { TemporalAway } from './problem.ts';
 
 export interface ArrivalWaits {
   readonly everyMs: number;
-  /** How long a refusal may last: at a first start the server and its namespace need some seconds. */
+  /** How long a refusal may last. At a first start the server and its namespace need some seconds. */
   readonly refusedForMs: number;
 }
 
@@ -20,9 +20,9 @@ const usualWaits: ArrivalWaits = {
 
 /**
  * Waits until Temporal is there and knows our namespace. It logs once that Temporal is away, tries again and
- * again, and logs once that it is there. A refusal that lasts, as of an unknown namespace, ends the search
- * with an error.
- * @throws Error when its own configuration cannot be read
+ * again, and logs once that it is there. A refusal that lasts, for example of an unknown namespace, ends the
+ * search with an error.
+ * @throws Error when Temporal's own configuration cannot be read
  */
 export async function awaitTemporal(
   place: TemporalPlace,
@@ -53,7 +53,7 @@ export async function awaitTemporal(
   return serverWait(there ? Promise.resolve() : search(), stopping, () => there);
 }
 
-/** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */
+/** Tries to reach Temporal and our namespace; returns the problem, or undefined if there is none. */
 async function look(place: TemporalPlace, signal: AbortSignal): Promise<TemporalAway | undefined> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = Connection.lazy({ ...connectionOptions, channelArgs: direct, interceptors: [] });

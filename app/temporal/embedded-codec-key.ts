@@ -9,8 +9,8 @@ const keyBytes = 32;
 /**
  * Reads the key that encrypts the payloads of the embedded Temporal; the first process of the folder creates
  * it. Temporal's port accepts every user of the machine, but without the key nobody can read events there or
- * have forged events applied. Undefined for data from before there were keys, which stays unencrypted. Call
- * it before the server starts.
+ * have forged events applied. Returns undefined for data that is older than the keys, which stays
+ * unencrypted. Call it before the server starts.
  * @throws Error if the file does not contain a key
  */
 export function embeddedCodecKey(dir: string): CodecKey | undefined {

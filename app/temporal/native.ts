@@ -25,7 +25,7 @@ const prometheusOf = ({ address }: Pick<CoreMetrics, 'address'>) => ({
   useSecondsForDurations: true,
 });
 
-/** Logs once what to do about refused payloads, as each is tried again and again. */
+/** Logs once what to do about refused payloads, because each payload is tried again and again. */
 function explainRefused(log: Logger): (message: string, meta?: object) => void {
   const code: FailureCode = 'PAYLOAD_REFUSED';
   let explained = false;
@@ -41,7 +41,7 @@ function explainRefused(log: Logger): (message: string, meta?: object) => void {
 /** A warning of the SDK at each start of a worker that is only meant for activities. */
 const activitiesAlone = 'No workflows registered, not polling for workflow tasks';
 
-/** metersync's levels for Temporal's levels, whose INFO is about Temporal's own work. */
+/** Maps Temporal's log levels to metersync's. Temporal's INFO is about its own work, so it becomes debug. */
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
 /**
@@ -51,7 +51,7 @@ const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ER
 export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>): void {
   const explain = explainRefused(log);
   const repeats = repeatedFailures(() => performance.now());
-  // Whatever the native library logs comes by this function, and with it what the SDK logs itself.
+  // Both the native library and the SDK log through this function.
   const record = (level: LogLevel, message: string, meta?: object): void => {
     const aside = message === activitiesAlone || repeats(message, meta);
     log[levels[aside ? 'DEBUG' : level]](meta ?? {}, message);

@@ -11,13 +11,16 @@ export interface CodecKey {
   readonly key: Buffer;
 }
 
-/** A key that Node has read: it reads a buffer again for each payload, which costs as much as encrypting. */
+/**
+ * A key that Node has already read. Node would read a buffer again for each payload, which costs as much as
+ * encrypting.
+ */
 interface ReadyKey {
   readonly id: string;
   readonly key: KeyObject;
 }
 
-/** How to treat a payload that is not encrypted, where there are keys. */
+/** How to treat a payload that is not encrypted, if there are keys. */
 export type Plaintext = 'refused' | 'accepted';
 
 const cipher = 'aes-256-gcm';
@@ -31,9 +34,9 @@ const boundTo = 'metersync-bound-to';
  * Encrypts payloads for Temporal with AES-256-GCM and the first key, and decrypts payloads of any of the
  * keys. It refuses payloads that none of the keys encrypted, or that belong to another workflow or activity,
  * so others who reach Temporal can neither create a payload nor move one. `accepted` lets plaintext pass, for
- * histories from before the keys. Without keys nothing is encrypted, and plaintext passes. The format is that
- * of Temporal's own samples, so that their codec servers can read it: nonce, ciphertext and tag of the whole
- * payload, and the id of the key.
+ * histories that are older than the keys. Without keys nothing is encrypted, and plaintext passes. The format
+ * is the format of Temporal's own samples, so that their codec servers can read it: nonce, ciphertext and tag
+ * of the whole payload, and the id of the key.
  */
 export function payloadCodec(keys: readonly CodecKey[], plaintext: Plaintext = 'refused'): PayloadCodec {
   const ready = keys.map(({ id, key }): ReadyKey => ({ id, key: createSecretKey(key) }));
@@ -114,8 +117,8 @@ function decrypt(
 }
 
 /**
- * Leaves out the namespace, because a history that is replayed, or restored into another namespace, has to be
- * readable.
+ * Returns the key and place that a payload is bound to. Leaves out the namespace, because a history that is
+ * replayed, or restored into another namespace, has to be readable.
  */
 function bindingOf({ id }: ReadyKey, context: SerializationContext | undefined): string {
   return JSON.stringify([id, ...placeOf(context)]);
@@ -125,8 +128,8 @@ function bindingOf({ id }: ReadyKey, context: SerializationContext | undefined):
 const scheduledAt = /-\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
 
 /**
- * Names the place of a payload. All workflows of a schedule are one: Temporal hands each the previous one's
- * result.
+ * Names the place of a payload. All workflows of a schedule count as one place, because Temporal gives each
+ * workflow the result of the previous workflow.
  */
 function placeOf(context: SerializationContext | undefined): readonly string[] {
   if (context === undefined) return [];
@@ -146,7 +149,7 @@ function refused(context: SerializationContext | undefined, why: string, cause?:
   const whose =
     workflowId === undefined ? '' : ` for ${type === 'activity' ? 'an activity of ' : ''}${workflowId}`;
   const code: FailureCode = 'PAYLOAD_REFUSED';
-  // The message repeats the code, as Temporal keeps only the message of errors outside of workflows.
+  // The message repeats the code, because Temporal keeps only the message of errors outside of workflows.
   return new Failure(code, `${code}: a payload in Temporal${whose} ${why}`, { cause });
 }
 

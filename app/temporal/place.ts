@@ -5,17 +5,20 @@ import { readSecretFiles } from '../settings/secret-files.ts';
 import { SettingsError } from '../settings/settings.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 
-/** Where Temporal is: the embedded one, or the server of Temporal's own environment configuration. */
+/** Where Temporal is: the embedded server, or the server of Temporal's own environment configuration. */
 export interface TemporalPlace {
   readonly address?: string | undefined;
   readonly namespace?: string | undefined;
-  /** Keys of its payloads; the first encrypts. Without keys nothing is encrypted. */
+  /** Keys of its payloads; the first key encrypts. Without keys nothing is encrypted. */
   readonly codecKeys?: readonly CodecKey[] | undefined;
-  /** How to treat a payload that is not encrypted, where there are keys; refused when not given. */
+  /** How to treat a payload that is not encrypted, if there are keys; refused when not given. */
   readonly plaintext?: Plaintext | undefined;
 }
 
-/** Options of a client's channel: it would follow `https_proxy` to Temporal, and workers would not. */
+/**
+ * Options of a client's channel. Without them it would use `https_proxy` to reach Temporal, while workers
+ * would not.
+ */
 export const direct = { 'grpc.enable_http_proxy': 0 } as const;
 
 /** Reads the options of a connection. @throws SettingsError when Temporal's own configuration is wrong */
@@ -30,7 +33,7 @@ export function connectOptions(place: TemporalPlace) {
   };
 }
 
-/** Reads when the client certificate for Temporal expires, as ISO 8601; null without one. */
+/** Reads when the client certificate for Temporal expires, as ISO 8601; null if there is none. */
 export function certificateExpiry(place: TemporalPlace): string | null {
   const { tls } = connectOptions(place).connectionOptions;
   const certificate = typeof tls === 'object' ? tls?.clientCertPair?.crt : undefined;
@@ -38,13 +41,13 @@ export function certificateExpiry(place: TemporalPlace): string | null {
 }
 
 function configuration(): ClientConnectConfig {
-  // To Temporal an empty variable is a value: an empty API key asks for TLS.
+  // Empty variables are left out, because Temporal takes them for values: an empty API key asks for TLS.
   const { given, problems } = readSecretFiles(process.env, ['TEMPORAL_API_KEY']);
   if (problems.length > 0) throw new SettingsError(problems);
   try {
     const profile = loadClientConfigProfile({ overrideEnvVars: given });
     const { clientCert, clientKey } = profile.tls ?? {};
-    // Temporal's own reading drops one without the other.
+    // Temporal's library ignores a certificate without its key, and a key without its certificate.
     if ((clientCert === undefined) !== (clientKey === undefined))
       throw new Error('a client certificate needs its key, and a key its certificate');
     const options = toClientOptions(profile);
@@ -66,7 +69,7 @@ function configuration(): ClientConnectConfig {
  * @throws Error that says which of them is wrong, without quoting it
  */
 function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientConnectConfig): void {
-  // A request would fail with an error that quotes the key, or a header.
+  // Otherwise a request would fail with an error that quotes the key, or a header.
   if (typeof apiKey === 'string' && !/^[\x21-\x7e]+$/.test(apiKey))
     throw new Error('the API key (TEMPORAL_API_KEY) has to be printable text without spaces');
   for (const [name, value] of Object.entries(metadata ?? {}))

@@ -7,7 +7,7 @@ const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 export interface QueuePollers {
   /** Whether a worker of the queue is running, even if its slots are all in use. */
   readonly polled: boolean;
-  /** The workers that Temporal gives its tasks to, if none of them polls; else null. */
+  /** The workers that Temporal gives its tasks to, if none of them polls; otherwise null. */
   readonly absent: string | null;
 }
 
@@ -47,6 +47,6 @@ export async function readPollers(client: Client, queue: keyof typeof taskQueues
   };
 }
 
-/** Whether a worker polls a queue. Without one, work would wait forever. */
+/** Whether a worker polls a queue. Without a worker, work would wait forever. */
 export const workerIsPolling = async (client: Client, queue: keyof typeof taskQueues): Promise<boolean> =>
   (await readPollers(client, queue)).polled;

@@ -1,13 +1,13 @@
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 
-/** What the native library says of each try of each poll while Temporal is away. */
+/** The message that the native library logs for each try of each poll while Temporal is away. */
 const retriedCall = /^gRPC call (\w+) retried/;
 
 /**
- * Makes the function that says whether a line of Temporal's log repeats one of the last minute: the same call is
- * tried again, or an activity of the same type that failed for the same cause. An outage fails the work of each
- * event several times.
+ * Makes the function that says whether a line of Temporal's log repeats a line of the last minute: the same
+ * call is tried again, or an activity of the same type failed for the same cause. During an outage, the work
+ * of each event fails several times.
  * @param now milliseconds of a clock that only grows
  */
 export function repeatedFailures(now: () => number): (message: string, meta?: object) => boolean {

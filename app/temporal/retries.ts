@@ -39,7 +39,7 @@ function endedCall(details: string): Call {
 /** Retries requests as the SDK does by default, without harm when their connection is closed meanwhile. */
 export const retries: readonly Interceptor[] = retriesIf(() => true);
 
-/** The same, where a request is retried only if it failed while `isOn`. */
+/** Like `retries`, but a request is retried only if `isOn` returns true when it has failed. */
 export function retriesIf(isOn: () => boolean): Interceptor[] {
   const usual = defaultGrpcRetryOptions();
   const retryableDecider: typeof usual.retryableDecider = (...failed) =>

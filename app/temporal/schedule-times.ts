@@ -24,7 +24,10 @@ export const describeTimes = (times: ScheduleTimes): string =>
 /** Repeats a cron expression in its own comment, which Temporal keeps together with the calendars that it derives. */
 export const cronComment = (cron: string): string => `# ${cron}`;
 
-/** Describes the times of a schedule; of calendars that were set in Temporal, only that there are some. */
+/**
+ * Describes the times of a schedule. Of calendars that were set in Temporal, it only says that there are
+ * some.
+ */
 export function timesOf(spec: ScheduleSpecDescription): string {
   const zone = spec.timezone === undefined || spec.timezone === '' ? 'UTC' : spec.timezone;
   const parts = [

@@ -30,9 +30,12 @@ interface Definition {
   readonly workflowType: string;
   readonly workflowId: string;
   readonly setting: string;
-  /** Each start is delayed by a random part of this, so that deployments do not ask the service together. */
+  /**
+   * Each start is delayed by a random part of this, so that deployments do not read the service at the same
+   * time.
+   */
   readonly jitterMs: (times: ScheduleTimes) => number;
-  /** How late a start may be that was missed while Temporal was down. Older starts are skipped. */
+  /** How late a start that was missed while Temporal was down may still happen. Older starts are skipped. */
   readonly catchUpMs: number;
 }
 
@@ -127,8 +130,8 @@ async function refusingTimes(name: RunKind, change: () => Promise<void>): Promis
 }
 
 /**
- * Pauses a schedule. Its note says who did, when and why, and is shown on Temporal's web page, too.
- * @throws Error if there is no such schedule, like the functions below
+ * Pauses a schedule. Its note says who paused it, when and why, and is shown on Temporal's web page, too.
+ * @throws Error if there is no such schedule, as `resumeSchedule` does
  */
 export async function pauseSchedule(
   client: Client,
@@ -243,7 +246,7 @@ async function there(client: Client, name: RunKind): Promise<ScheduleHandle> {
 
 async function endOf(client: Client, run: ScheduleExecutionResult): Promise<ScheduleState['last'][number]> {
   const { workflowId } = run.action.workflow;
-  // Without a run id, as a long run continues as new under another one.
+  // Without a run id, because a long run continues as new under another run id.
   const handle = client.workflow.getHandle(workflowId);
   const start = { scheduledAt: run.scheduledAt.toISOString(), workflowId };
   try {

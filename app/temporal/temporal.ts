@@ -35,8 +35,8 @@ export function lazyClient(place: TemporalPlace): { client: Client; close(): Pro
 }
 
 /**
- * Connects a client. Temporal has to answer one request within the time, which is not retried: a refused
- * connection fails at once. Later requests are.
+ * Connects a client. Temporal has to answer one request within the time. This request is not retried, so a
+ * refused connection fails at once. Later requests are retried.
  * @throws TemporalAway if Temporal does not answer or has no such namespace
  */
 export async function connectClient(
@@ -143,9 +143,9 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 
 /**
  * Creates the schedules that no command changes. The watch wakes lost work and judges alarms each minute; it
- * begins at once, because it may not have run for long. The other schedule drops old payloads each hour. Both
- * use the queue of backfills, because tasks of the queue of events may wait for Postgres. An existing
- * schedule keeps its times and pause, and from now on starts what this version starts.
+ * begins at once, because it may not have run for a long time. The other schedule drops old payloads each
+ * hour. Both use the queue of backfills, because tasks of the queue of events may wait for Postgres. An
+ * existing schedule keeps its times and pause, and from now on starts what this version starts.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
   await ensureEvery(client, '1 minute', 'watch');

@@ -23,7 +23,7 @@ export function absenceOf(url: string, error: unknown): Away {
   };
 }
 
-/** A command or a part cannot go on, as Postgres cannot be used. */
+/** A command or a part cannot go on, because Postgres cannot be used. */
 export class WarehouseAway extends Error {
   readonly todo: string;
 

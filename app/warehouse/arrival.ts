@@ -9,8 +9,8 @@ import { requireSchema } from './prepare.ts';
 
 /**
  * Waits until the warehouse is there with the schema of this metersync. It logs once that the warehouse is
- * away, tries again and again, and logs once that it is there. A refusal, as of a password, or a missing
- * migration ends the search.
+ * away, tries again and again, and logs once that it is there. A refusal, for example of a password, or a
+ * missing migration ends the search.
  * @throws Error that says what is refused or missing, if the first attempt finds that
  */
 export async function awaitWarehouse(options: {
@@ -43,5 +43,5 @@ export async function awaitWarehouse(options: {
   return serverWait(search(), stopping, () => there);
 }
 
-/** Other errors say themselves what to do. */
+/** Whether Postgres is only away. All other errors say what to do. */
 const isAway = (error: unknown): boolean => error instanceof WarehouseAway && isPassing(error.cause);

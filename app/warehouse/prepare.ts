@@ -49,10 +49,10 @@ async function withWarehouse<T>(
 
 /**
  * Checks that this metersync may write the warehouse's schema, and that its sessions use the service's time
- * zone. A newer schema that lets it go on is a warning, and so is another search path or
- * isolation.
+ * zone. A newer schema that this version may still write only logs a warning. Another search path or
+ * isolation level also logs a warning.
  * @throws WarehouseAway when Postgres does not answer, or refuses
- * @throws Error that says what to do when the schema or the zone is not so
+ * @throws Error that says what to do when the schema or the time zone is wrong
  */
 export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
   const warehouse = openWarehouse(settings, url, log, 1);
@@ -85,8 +85,9 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
 }
 
 /**
- * Settings that a pooler may drop with the options of sessions. In another search path a function that somebody
- * made in `public` could run; in another isolation groups of events that write at once fail with 40001.
+ * Settings that a pooler may drop with the options of sessions. With another search path, a function that
+ * somebody made in `public` could run. With another isolation level, groups of events that write at the same
+ * time fail with 40001.
  */
 const settingsOfSessions = {
   search_path: { wanted: searchPath.join(', '), written: searchPath.join(', ') },

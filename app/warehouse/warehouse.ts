@@ -14,22 +14,22 @@ export const openWarehouse = (settings: Settings, url: string, log: Logger, max 
   open(settings, url, log, { max });
 
 /**
- * Opens the warehouse for a worker, which sends the same statements again and again: Postgres keeps one plan of
- * each. By default it plans for the values whenever it takes that plan for the cheaper one, and so planned every
- * upsert again.
+ * Opens the warehouse for a worker. A worker sends the same statements again and again, so Postgres keeps one
+ * plan of each. By default, Postgres plans for the values of each call if it expects such a plan to be
+ * cheaper, and so it planned every upsert again.
  */
 export const openToWork = (settings: Settings, url: string, log: Logger, max: number): Warehouse =>
   open(settings, url, log, { max, session: '-c plan_cache_mode=force_generic_plan' });
 
 /**
  * Opens the warehouse to ask whether it is healthy, for a person who waits: Postgres has to answer soon. A
- * free connection is waited for as shortly, so it is only for few statements at a time.
+ * statement waits only as long for a free connection, so this is only for few statements at a time.
  */
 export const openToAsk = (settings: Settings, url: string, log: Logger, max = 4): Warehouse =>
   // A little longer than `withTimeout` waits, whose message is plainer than the driver's.
   endingSoon(open(settings, url, log, { max, connectMs: serverWaits.answerMs + serverWaits.closeMs / 2 }));
 
-/** Opens the warehouse for pages: their sessions write nothing, and no statement of them takes long. */
+/** Opens the warehouse for pages: their sessions cannot write, and none of their statements takes long. */
 export const openForPages = (settings: Settings, url: string, log: Logger): Warehouse =>
   endingSoon(
     open(settings, url, log, {
@@ -47,7 +47,7 @@ function open(settings: Settings, url: string, log: Logger, { max = 4, ...more }
   });
 }
 
-/** A server that hangs closes no connection, so this does not wait for it. */
+/** Closes without waiting long, because a server that hangs closes no connection. */
 const endingSoon = (warehouse: Warehouse): Warehouse => ({
   ...warehouse,
   close: () => withTimeout(warehouse.close(), serverWaits.closeMs).catch(() => {}),

@@ -27,7 +27,10 @@ export interface AuditCommandOptions {
   readonly json?: boolean;
 }
 
-/** Bound for any SERVICE_MAX_CONCURRENCY, as each listing holds a page and a connection of the warehouse. */
+/**
+ * Upper limit for any SERVICE_MAX_CONCURRENCY, because each listing holds a page and a connection of the
+ * warehouse.
+ */
 const listingsAtOnceMax = 16;
 
 /**
@@ -83,7 +86,7 @@ async function compare(
         ({ differences, runId }) => `${counted(differences, 'difference')} found; run ${runId}`,
       )
     : undefined;
-  // It changes nothing, so a login that may only read may run it, and leaves no entry.
+  // An audit changes nothing, so a login that may only read can run it, and then leaves no entry in the log.
   const report = await recordedWherePossible(
     sides.warehouse.db,
     asOperation(settings, 'audit', scope),
@@ -111,8 +114,8 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
 }
 
 /**
- * Describes a report in lines for people. Resources that were not compared show only if a listing of them is
- * suspect.
+ * Describes a report in lines for people. Resources that were not compared are shown only if a listing of
+ * them is suspect.
  */
 export function describeAudit(
   report: AuditReport,
@@ -144,7 +147,7 @@ export function describeAudit(
   return lines;
 }
 
-/** Says by whose decisions rows are kept that the service no longer has. */
+/** Says who decided to keep rows that the service no longer has. */
 function describeKept({ rows, decisions }: AuditReport['kept']): string[] {
   if (rows === 0) return [];
   const known =

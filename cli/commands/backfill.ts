@@ -36,7 +36,7 @@ export async function backfill(scope: string | undefined, options: BackfillOptio
   );
 }
 
-/** @throws UsageError unless exactly one thing is said of what to read, or which run to follow */
+/** @throws UsageError unless the options name exactly one thing: what to read, or which run to follow */
 function requireOne(scope: string | undefined, { company, externalId, run: started }: BackfillOptions): void {
   if (scope !== undefined && scope !== 'all')
     throw new UsageError(
@@ -74,8 +74,8 @@ async function run(context: Context, client: Client, db: Database, options: Back
 }
 
 /**
- * Asks the service for a typed company id before anything of it is written. Where this command does not know
- * the service, the worker asks instead.
+ * Asks the service whether it has the company that the user typed, before anything about the company is
+ * written. If this command does not know the service, the worker asks instead.
  */
 async function refuseIfUnknown(context: Context, db: Database, companyId: string): Promise<void> {
   if (context.service.url === '') return;

@@ -42,7 +42,7 @@ export async function consoleCommand(): Promise<void> {
   });
 }
 
-/** Makes what observes a process that serves the console alone; undefined where METRICS_PORT is 0. */
+/** Makes the monitor of a process that serves only the console; undefined if METRICS_PORT is 0. */
 async function monitorOf({ settings, log }: Context): Promise<Monitor | undefined> {
   if (settings.metrics.port === 0) return undefined;
   const readHealth = async (): Promise<Health> => ({ warehouse: unread, temporal: unread, schema: null });

@@ -16,7 +16,10 @@ export interface DeletesOptions {
   readonly json?: boolean;
 }
 
-/** `metersync deletes list`: lists the rows that runs found gone from the service; of one run each of them. */
+/**
+ * `metersync deletes list`: lists the rows that runs found gone from the service. For one run, lists each
+ * row.
+ */
 export async function deletesList(run: string | undefined, options: DeletesOptions): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) =>
     print(...(run === undefined ? await list(db, options) : await listOf(db, run, options))),
@@ -65,7 +68,10 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
   ];
 }
 
-/** Lists deletions that wait for a decision, by run, company and resource; with `--all` decided ones too. */
+/**
+ * Lists deletions that wait for a decision, by run, company and resource; with `--all`, also lists decided
+ * deletions.
+ */
 async function list(db: Database, { all = false, json }: DeletesOptions): Promise<string[]> {
   const found = await readDeletes(db, { all });
   if (json) return [asJson({ deletes: found })];

@@ -62,7 +62,7 @@ export async function demo(options: DemoOptions): Promise<void> {
   const began = performance.now();
   const progress = await createProgress();
   progress.show(['starting Postgres, Temporal and the service…']);
-  // Made while the servers start; a failure is that of the worker, which awaits it.
+  // Made while the servers start. The worker awaits it, so a failure appears there.
   const bundle = workflowBundle(createLog({ level: 'silent' }));
   bundle.catch(() => {});
   const context = await openDemo(dataDir, options, progress);
@@ -137,7 +137,7 @@ async function describeNext(
 }
 
 async function openDemo(dataDir: string, options: DemoOptions, progress: Progress): Promise<Context> {
-  // Every demo begins with nothing; but a process that runs on the last demo's data keeps it.
+  // Every demo begins without data. But data of the last demo that a process still uses is not erased.
   const runner = holderOf(dataDir)?.pid;
   if (runner !== undefined)
     throw new CommandError(`process ${runner} is using the data of the last demo (${dataDir}): end it first`);
@@ -198,7 +198,7 @@ async function play(
   begun(worker);
   const temporalWait = await awaitTemporal(temporal, log);
   await webhooksOf(service).enable(true);
-  // Last: until the receiver listens, any connection of the machine may take the port.
+  // Chosen last, because any connection of the machine may take the port until the receiver listens.
   const receiver = { host: '127.0.0.1', port: await freePort('127.0.0.1') };
   const secret = await control.registerEndpoint(`http://${receiver.host}:${receiver.port}/webhooks`);
   const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
@@ -273,7 +273,7 @@ async function untilSettled(
         `not settled after ${settleWithinMs / 1000} s: ${pending} events pending. ${JSON.stringify(await readWaiting(db, mostCounted))}`,
       );
     }
-    // Counting costs some of what the live phase has.
+    // Counting takes processor time from the live phase, so it is done less often meanwhile.
     await new Promise((done) => setTimeout(done, service.quiet ? 100 : 500));
   }
 }

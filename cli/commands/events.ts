@@ -88,7 +88,7 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
 }
 
 /**
- * Writes an event as JSON. The payload stays the text of Postgres, so that its numbers pass through no float.
+ * Writes an event as JSON. The payload stays as Postgres prints it, so that no number passes through a float.
  */
 function detailsAsJson({ payload, body, ...event }: EventDetails): string {
   const columns = asJson({ ...event, body: body?.toString('utf8') ?? null });
@@ -111,7 +111,7 @@ const formatValue = (value: unknown): string => {
   return formatTime(text) === text ? text : timeAgo(text);
 };
 
-/** Ids, and lines of the result, that the log of operations keeps. */
+/** Maximum number of ids, and of lines of the result, that the log of operations keeps. */
 const idsNoted = 20;
 
 /** `metersync events replay`: applies kept events again with the current code. */

@@ -14,7 +14,10 @@ interface MigrateOptions {
   readonly json?: boolean;
 }
 
-/** `metersync migrate`: migrates the warehouse's schema to the newest version, or says what that would run. */
+/**
+ * `metersync migrate`: migrates the warehouse's schema to the newest version, or prints the statements that
+ * this would run.
+ */
 export async function migrateCommand(options: MigrateOptions): Promise<void> {
   await withContext({ temporal: false, service: false, quiet: true }, async (context) => {
     const { settings, stack, log, insecure } = context;
@@ -75,10 +78,10 @@ function describeFloor(applied: number, floor: number): string {
     : 'Stop the workers first: the version that migrated it last must not write afterwards.';
 }
 
-/** Rows of a table that a migration surely writes anew in a second: two quiet cores write 25,000. */
+/** A cautious estimate of the rows that a migration rewrites in a second. Two idle cores rewrite 25,000. */
 const rowsPerSecond = 15_000;
 
-/** Says how long a migration takes that writes a large table anew; nothing of a small one. */
+/** Says how long a migration that rewrites a large table takes. Says nothing about a small table. */
 function describeLong({ table, rows }: Rewrite): string[] {
   const seconds = Math.ceil(rows / rowsPerSecond);
   if (seconds < 4) return [];

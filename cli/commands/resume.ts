@@ -6,7 +6,7 @@ import { asOperation } from '../as-operation.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-/** `metersync resume`: tries parked work again at once, as its cause is gone. */
+/** `metersync resume`: tries parked work again at once, because its cause is gone. */
 export async function resume(options: { code?: FailureCode; json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
     const report = await withClient(context.stack.temporal, (client) =>

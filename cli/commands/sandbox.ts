@@ -16,7 +16,7 @@ export interface SandboxOptions extends SandboxSize {
   readonly deliverTo?: string;
 }
 
-/** `metersync sandbox`: runs the service itself, to integrate with, on a database of its own. */
+/** `metersync sandbox`: runs a sandbox of the service, to integrate with, on a database of its own. */
 export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const settings = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR });
   // A sandbox that is stopped while it starts reports an error, which helps nobody.

@@ -60,7 +60,10 @@ function stateOf({ name, state, reason }: ScheduleState): string[] {
   return [pausedInWords(reason), `resume with metersync schedule resume ${name}`];
 }
 
-/** The time in the zone of a schedule, where that is another than UTC: `0 3 * * * (Europe/Berlin)`. */
+/**
+ * Formats a time in the zone of a schedule, whose times are for example `0 3 * * * (Europe/Berlin)`; empty
+ * for UTC.
+ */
 function localTime(at: string, times: string | null): string {
   const [, timeZone = 'UTC'] = /\((\S+)\)$/.exec(times ?? '') ?? [];
   if (timeZone === 'UTC') return '';

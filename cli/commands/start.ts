@@ -13,7 +13,7 @@ import { untilAsked } from '../until-asked.ts';
 
 export type Part = 'receiver' | 'worker' | 'console';
 
-/** What a test replaces in the worker, made from what it would have. */
+/** Makes what a test replaces in the worker, from what the worker would have without the test. */
 export type Overrides = (given: { readonly readHealth: ReadHealth }) => WorkerOverrides;
 type ReadHealth = ReturnType<typeof import('../../operations/health.ts').healthOf>;
 
@@ -116,7 +116,7 @@ async function placeOfReceiver({ settings: { receiver }, sandbox }: Context): Pr
 
 const never = new Promise<void>(() => {});
 
-/** Serves the console, unless CONSOLE_PORT is 0. Work goes on without it where its port is taken. */
+/** Serves the console, unless CONSOLE_PORT is 0. If its port is taken, work goes on without the console. */
 async function openConsole(context: Context, running: Running[]): Promise<void> {
   const { settings, log } = context;
   const { host, port } = settings.console;
@@ -132,7 +132,7 @@ async function openConsole(context: Context, running: Running[]): Promise<void> 
   }
 }
 
-/** Makes what observes this process; undefined where METRICS_PORT is 0. */
+/** Makes the monitor of this process; undefined if METRICS_PORT is 0. */
 async function monitorOf(parts: readonly Part[], context: Context): Promise<Monitor | undefined> {
   const { settings, stack, log } = context;
   if (settings.metrics.port === 0) return undefined;
@@ -165,7 +165,8 @@ async function work(
 ): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
-  // Loaded for a worker only: a receiver alone needs neither a warehouse nor Temporal's native library.
+  // Loaded only for a worker. A process with only a receiver needs neither a warehouse nor Temporal's native
+  // library.
   const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }, { healthOf }] =
     await Promise.all([
       import('../../app/warehouse/prepare.ts'),
@@ -192,8 +193,9 @@ async function work(
 }
 
 /**
- * Returns how to get the signing secrets: the configured ones, or the sandbox's for the receiver's endpoint.
- * @throws UsageError when there are none, Error when some are wrong
+ * Returns how to get the signing secrets: the configured secrets, or the secret that the sandbox makes for
+ * the receiver's endpoint.
+ * @throws UsageError when there are no secrets, Error when some are wrong
  */
 function configuredSecrets(context: Context, { host, port }: Place): () => Promise<Secrets> {
   const { settings, sandbox, log } = context;

@@ -90,7 +90,7 @@ function openInWords(alarm: AlarmName, open: Finding['open']): string {
 
 const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
-/** Describes the workers and the schedules, where nothing is wrong with them. */
+/** Describes the workers and the schedules if nothing is wrong with them. */
 function describeTemporal({ idle, absent, schedules }: TemporalHealth): string[] {
   return [
     ...(idle.length === 0 && absent === null ? ['workers: running (events, backfills, checks, alarms)'] : []),
@@ -174,7 +174,7 @@ function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus[
   ];
 }
 
-/** Says since when work is parked, and why; the finding says how much it is, and what to do. */
+/** Says since when work is parked, and why; the finding says how much work it is, and what to do. */
 function describeParked({ code, since, nextAttemptAt, reason }: ParkedStatus): string {
   const next = nextAttemptAt === null ? '' : `; tried again at ${timeAgo(nextAttemptAt)}`;
   return `parked since ${timeAgo(since)}: ${code}: ${reason}${next}`;

@@ -27,7 +27,7 @@ export async function trace(
   }
 }
 
-/** What needs no Postgres: the events that Temporal keeps until they can be recorded. */
+/** Prints what needs no Postgres: the events that Temporal keeps until they can be recorded. */
 async function traceInTemporal(kind: TracedKind, id: string, { json }: { json?: boolean }): Promise<void> {
   const need = {
     postgres: false,
@@ -74,7 +74,10 @@ async function traceInWarehouse(
   });
 }
 
-/** Looks up what is named by a number of people's, such as that of an invoice; an id names itself. */
+/**
+ * Finds the records that a user names by their id, or by a name or number that people use, such as the number
+ * of an invoice.
+ */
 async function resolve(db: Database, kind: TracedKind, given: string): Promise<Found[]> {
   const ofKind = (found: readonly Found[]) => found.filter((one) => one.kind === kind);
   const byId = ofKind(await findById(db, given));

@@ -17,10 +17,11 @@ export async function webhooks(
   const changes = action === 'enable' || action === 'disable';
   await withContext(
     {
-      // Changes are noted in the warehouse's log of operations, where there is one: events come before it is made.
+      // Changes are noted in the warehouse's log of operations, if there is one. There may be none yet,
+      // because webhooks are enabled before the warehouse is made.
       postgres: changes ? 'if there' : false,
       temporal: false,
-      // The portal of a sandbox of this command would end with it.
+      // No sandbox is started for the portal, because the portal would end with this command.
       service: action === 'portal' ? 'if known' : true,
       quiet: true,
       existing: true,

@@ -33,23 +33,23 @@ export interface AuditOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
   /**
-   * Listings that are read at once. Each requests one page at a time, and needs a connection of the
-   * warehouse's pool.
+   * Number of listings that are read at the same time. Each requests one page at a time, and needs a
+   * connection of the warehouse's pool.
    */
   readonly concurrency: number;
   readonly companyId?: string | undefined;
-  /** Companies of the settings: they live whether the service lists them or not. */
+  /** Companies of the settings. They count as living even if the service does not list them. */
   readonly configured?: readonly string[] | undefined;
-  /** Only these are compared; all when absent. */
+  /** Only these resources are compared; all if absent. */
   readonly resources?: readonly AuditResource[] | undefined;
   /**
-   * ISO time: compares only records that the service changed since, and readings that start since. Resources
-   * without a time of change (companies, sites, meters) are compared completely.
+   * ISO time: compares only records that the service changed since then, and readings that start since then.
+   * Resources without a time of change (companies, sites, meters) are compared completely.
    */
   readonly since?: string | undefined;
   /**
-   * How long to wait, in milliseconds, before what differs is read again: events may be on their way. The last
-   * reading counts. Without it the first one does, and so it does for a repair.
+   * How long to wait, in milliseconds, before a listing that differs is read again, because events may be on
+   * their way. The last reading counts. Without this time, and for a repair, there is no such wait.
    */
   readonly settleMs?: number | undefined;
   readonly onProgress?: (progress: { companies: number; compared: number }) => void;
@@ -57,20 +57,20 @@ export interface AuditOptions {
 }
 
 /**
- * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
- * that takes longer to arrive than `settleMs` appears as a difference. Memory holds the ids, or 8 bytes for each
- * reading, a page of each listing that is read at once, and the ids of rows that no audited company has.
+ * Reads the service again and compares it with the warehouse, changing nothing. A change at the service that
+ * takes longer to arrive than `settleMs` appears as a difference. Memory holds the ids, or 8 bytes for each
+ * reading, a page of each listing that is being read, and the ids of rows that no audited company has.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
 }
 
 /**
- * Audits, and writes what differs again from the service. A row takes the service's state even over a newer
- * version. A row that two passes over the listing do not contain is tombstoned (`metersync deletes undo`
- * takes that back). Readings that the service does not have are removed. Rows that a read or an event changed
- * meanwhile are left alone. The report holds the differences that were found; deletions are noted under
- * `runId`.
+ * Audits, and writes the rows that differ again, as the service has them. A row takes the service's state
+ * even if the warehouse has a newer version. A row that two passes over the listing do not contain is
+ * tombstoned (`metersync deletes undo` takes that back). Readings that the service does not have are removed.
+ * Rows that a read or an event changed meanwhile are left alone. The report holds the differences that were
+ * found; deletions are noted under `runId`.
  */
 export async function repair(
   options: AuditOptions & { readonly apiVersion: string },
@@ -108,7 +108,7 @@ class Auditor {
   readonly #stopped = new AbortController();
   readonly #signal: AbortSignal;
   readonly #onProgress: AuditOptions['onProgress'];
-  /** When the audit began by the warehouse's clock; undefined if the list of companies is suspect. */
+  /** When the audit began, by the warehouse's clock; undefined if the list of companies is suspect. */
   #beganAt: string | undefined;
   #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
@@ -168,7 +168,8 @@ class Auditor {
         ids.push(...present(chosen.ids));
         sites.push(...sitesOfPage);
       }
-      // One company was read whole wherever it was found.
+      // A single company is complete on the page where it was found, so doubts about the other pages do not
+      // matter.
       const doubt = only !== undefined && ids.length > 0 ? undefined : doubtOf(walk);
       return { beganAt, all, ids, sites, doubt };
     });
@@ -194,8 +195,8 @@ class Auditor {
   }
 
   /**
-   * Compares listings one after the other, as a repair of one writes rows of another. Then several meters at
-   * once.
+   * Compares listings one after the other, because the repair of a listing may write rows of another listing.
+   * Then compares several meters at the same time.
    */
   async company(companyId: string): Promise<void> {
     for (const resource of this.#compared()) {
@@ -224,8 +225,9 @@ class Auditor {
   }
 
   /**
-   * Counts live rows as extra whose companies were not read: those that are gone, those that have no row, and
-   * none. A repair tombstones them if the list of companies does not contain their company once more.
+   * Counts live rows as extra if their company was not read: the company is gone or has no row, or the row
+   * names no company. A repair reads the list of companies once more, and tombstones the rows whose company
+   * it does not contain.
    */
   async strays(): Promise<void> {
     if (this.#beganAt === undefined) return;
@@ -247,7 +249,7 @@ class Auditor {
     if (again === undefined || again.length === 0) return;
     for (const { resource, rows } of found) {
       const gone = rows.filter(({ companyId }) => companyId === null || !again.includes(companyId));
-      // Readings go with their meters.
+      // Readings are deleted with their meter.
       const retired = resource === 'intervals' ? 'meters' : resource;
       for (const companyId of new Set(gone.map((row) => row.companyId))) {
         if (companyId !== null) await unlistRecords(db, retired, companyId, []);
@@ -294,7 +296,8 @@ class Auditor {
     if (doubt !== undefined) return;
     const extra = this.tally.extra(resource, companyId, unlisted);
     this.tally.count(resource, extra);
-    // Also of what another listing may still have: the last of its companies tombstones it.
+    // This includes records that the listing of another company may still contain. A record is tombstoned
+    // when the last of its companies no longer lists it.
     if (this.#repairer !== null && unlisted.length > 0)
       await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);
   }

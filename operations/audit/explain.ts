@@ -7,7 +7,7 @@ import type { Example } from './report.ts';
 export async function explain(db: Executor, examples: readonly Example[]): Promise<Example[]> {
   const recordOf = ({ id, resource }: Example) => (resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id);
   const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
-  // The record of a company is refused with its sites.
+  // Sites are part of the record of their company, so they are refused with it.
   const refusalOf = ({ id, resource }: Example) => ({ id, resource: listingOf(resource) });
   const missing = examples.filter(({ state }) => state === 'missing');
   const refused = await refusals(db, missing.map(refusalOf));

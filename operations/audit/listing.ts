@@ -21,7 +21,10 @@ export async function* dated(db: Executor, walk: Walk): AsyncGenerator<ReadPage>
   }
 }
 
-/** Why a walk does not show what the service has, as a backfill judges it; undefined if it does. */
+/**
+ * Returns why a walk may not show what the service has, by the rules of a backfill; undefined if it does show
+ * it.
+ */
 export function doubtOf(walk: Walk): string | undefined {
   const { stable, reasons } = judgePass(walk.report().manifest);
   return stable ? undefined : reasons.join('; ');

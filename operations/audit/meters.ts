@@ -27,7 +27,7 @@ export class MeterAudit {
     readonly service: ServiceClient;
     readonly tally: Tally;
     readonly repairer: Repairer | null;
-    /** ISO time: compares only readings that start since; null for all. */
+    /** ISO time: compares only readings that start since then; null for all. */
     readonly since: string | null;
     readonly pages: (endpoint: EndpointName, params: Record<string, string>) => Walk;
   }) {
@@ -40,8 +40,8 @@ export class MeterAudit {
   }
 
   /**
-   * Returns the meters that the service lists; counts unlisted ones with readings in the warehouse as extra.
-   * Without a listing of meters, returns those of the warehouse.
+   * Returns the meters that the service lists, and counts unlisted meters with readings in the warehouse as
+   * extra. If the service has no listing of meters, returns the meters of the warehouse.
    */
   async metersOf(companyId: string): Promise<Set<string>> {
     const { db } = this.#warehouse;
@@ -67,8 +67,8 @@ export class MeterAudit {
   }
 
   /**
-   * Reads the listing into a transaction and compares all of it. If it differs and has several pages, it is read
-   * once more: it may have lost a reading that moved between two pages.
+   * Reads the listing into a transaction and compares all of it. If it differs and has several pages, it is
+   * read once more, because it may have missed a reading that moved between two pages.
    */
   async #pass(found: AuditReport, meterId: string): Promise<Pass> {
     const range = this.#since === null ? {} : { start: this.#since };

@@ -16,16 +16,18 @@ import { dated, doubtOf, listingOf, present, type ReadPage, siteIds } from './li
 interface RepairOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
-  /** Companies of the settings: they live whether the service lists them or not. */
+  /** Companies of the settings. They count as living even if the service does not list them. */
   readonly configured?: readonly string[] | undefined;
-  /** Notes deletions. */
+  /** Deletions are noted under this id. */
   readonly runId: string;
   readonly apiVersion: string;
-  /** Begins to walk over a listing. */
+  /** Begins a walk over a listing. */
   readonly pages: (endpoint: EndpointName, params: Record<string, string>) => Walk;
 }
 
-/** Writes what differs again as the service has it, and tombstones what it does not have. */
+/**
+ * Writes rows that differ again, as the service has them, and tombstones rows that the service does not have.
+ */
 export class Repairer {
   readonly #options: RepairOptions;
 
@@ -43,7 +45,10 @@ export class Repairer {
     await rewrite(warehouse, apiVersion, arrival);
   }
 
-  /** Writes all pages of a listing again; returns the ids of the resource's records, if all were listed. */
+  /**
+   * Writes all pages of a listing again; returns the ids of the resource's records; undefined if the listing
+   * is in doubt.
+   */
   async rewriteAll(
     resource: RecordResource,
     companyId: string | null,
@@ -66,8 +71,8 @@ export class Repairer {
   }
 
   /**
-   * Walks once more, as a listing may miss a record that moves. Tombstones what neither pass saw and no other company
-   * lists.
+   * Walks once more, because a walk may miss a record that moves. Tombstones the records that neither pass
+   * saw and no other company lists.
    */
   async retire(
     listing: Listing,

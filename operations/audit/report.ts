@@ -10,9 +10,12 @@ export interface ResourceAudit {
   different: number;
   /** Listings that contradict themselves, so that nothing shows what the service has. */
   suspect: number;
-  /** Rows that the service no longer has, and that somebody decided to keep: no difference. */
+  /** Rows that the service no longer has, and that somebody decided to keep. They are not differences. */
   kept: number;
-  /** Values of the service's records that no column can hold: no difference, as `raw` has them. */
+  /**
+   * Values of the service's records that no column can hold. They are not differences, because `raw` has
+   * them.
+   */
   unreadable: number;
 }
 
@@ -37,7 +40,9 @@ export interface AuditReport {
   resources: Record<AuditResource, ResourceAudit>;
   /** How many rows are kept although the service no longer has them, and by whose decisions. */
   kept: { rows: number; decisions: readonly KeptBy[] };
-  /** Some of the differences, for people: the first by resource and id, in whatever order they were found. */
+  /**
+   * Examples of the differences, for people: the first by resource and id, whatever order they were found in.
+   */
   examples: Example[];
 }
 
@@ -86,7 +91,7 @@ export function addTo(
   }
 }
 
-/** Adds the report of a part. */
+/** Adds the report of a part of the audit. */
 export function addReport(report: AuditReport, part: AuditReport): void {
   for (const resource of auditResources) {
     const [counts, more] = [report.resources[resource], part.resources[resource]];

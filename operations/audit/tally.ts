@@ -6,9 +6,9 @@ import { type AuditReport, addReport, addTo, emptyReport, type Found } from './r
 
 /** One reading of a listing. */
 export interface Pass {
-  /** Why it does not show what the service has; undefined if it does. */
+  /** Why the reading does not show what the service has; undefined if it does. */
   readonly doubt: string | undefined;
-  /** Rows of the warehouse that it does not show. */
+  /** Rows of the warehouse that the reading does not show. */
   readonly unlisted?: readonly UnlistedRow[];
 }
 
@@ -21,17 +21,17 @@ export interface AuditedListing {
 /** What an audit found so far. */
 export class Tally {
   readonly report = emptyReport();
-  /** The companies of a full audit: those that the service lists, and others that were read. */
+  /** The companies of a full audit: companies that the service lists, and other companies that were read. */
   companies: ReadonlySet<string> = new Set();
-  /** Rows that no company owns, of a full audit, until a listing shows them. */
+  /** In a full audit: rows that no company owns and that no listing has shown yet. */
   readonly ownerless = new Map<AuditResource, Set<string>>();
-  /** Of rows that several listings should contain, how many did not, by resource and id. */
+  /** For rows that several listings should contain: how many listings did not, by resource and id. */
   readonly #unlisted = new Map<string, number>();
   readonly #suspects = new Set<string>();
   readonly #repairs: boolean;
   /** Waits for changes under way. */
   readonly #settle: () => Promise<void>;
-  /** Waits that may change nothing. */
+  /** How many further waits may pass without changing anything. */
   #settlesLeft: number;
 
   constructor({ repairs, settleMs, signal }: { repairs: boolean; settleMs: number; signal: AbortSignal }) {

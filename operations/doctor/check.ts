@@ -22,7 +22,10 @@ export const notChecked = (saw: string, todo: string | null = null): Verdict => 
   todo,
 });
 
-/** Runs one check. An error makes it fail, with its own advice, that of the failure catalogue, or `todo`. */
+/**
+ * Runs one check. If it throws an error, it fails with the advice of the error, of the failure catalogue, or
+ * `todo`.
+ */
 export async function check(
   name: string,
   todo: string,
@@ -40,7 +43,7 @@ export async function check(
   }
 }
 
-/** Describes an error; where a name has several addresses, the error of the first one. */
+/** Describes an error; if a host name has several addresses, the error of the first address. */
 function wordsOf(error: unknown): string {
   const first = error instanceof AggregateError && error.message === '' ? error.errors[0] : error;
   return sqlMessage(first);

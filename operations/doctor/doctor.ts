@@ -32,9 +32,9 @@ import { askWarehouse, judgeEventTypes, judgeSchema } from './warehouse.ts';
 export interface DoctorOptions {
   readonly settings: Settings;
   readonly databaseUrl: string;
-  /** Undefined: none is configured and none runs here. */
+  /** Undefined if no Temporal is configured and none runs here. */
   readonly temporal: TemporalPlace | undefined;
-  /** Its URL is empty where none is configured and no sandbox runs. */
+  /** Its URL is empty if no service is configured and no sandbox runs. */
   readonly service: { readonly url: string; readonly apiKey: string };
   readonly insecure: readonly Insecure[];
   /** Whether the sandbox replaces the service; only metersync start knows its secret. */
@@ -50,16 +50,16 @@ export interface DoctorOptions {
   readonly probeArrivesWithinMs: number;
 }
 
-/** What the doctor found: checks of what a sync rests on, the pipeline's health, and one word for both. */
+/** What the doctor found: checks of what a sync needs, the pipeline's health, and one word for both. */
 export interface Examination {
   readonly checks: readonly Check[];
   readonly verdict: Verdict;
 }
 
 /**
- * Checks everything that a sync rests on, from the key to the silence of events. It changes nothing, except
- * that it sends one ignored event where the receiver's public address is known. Never rejects: a check that
- * cannot run is a result too.
+ * Checks everything that a sync needs, from the key to the silence of events. It changes nothing, except that
+ * it sends one ignored event if the receiver's public address is known. Never rejects: a check that cannot
+ * run is a result, too.
  */
 export async function examine(options: DoctorOptions): Promise<Examination> {
   const { settings, databaseUrl, log } = options;
@@ -130,7 +130,7 @@ interface Stored {
   readonly checks: readonly Check[];
   /** Whether Postgres did not answer. */
   readonly away: boolean;
-  /** The warehouse, when its schema is that of this metersync. */
+  /** The warehouse, if its schema fits this metersync. */
   readonly db: Database | undefined;
   readonly aheadMs: number | null;
 }
@@ -139,7 +139,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   let aheadMs: number | null = null;
   const reached = await check('warehouse', '', async () => {
     try {
-      // The first answer includes connecting, which would look like a wrong clock.
+      // The first answer includes the time for connecting, which would look like a wrong clock.
       await withTimeout(askWarehouse(db, now), serverWaits.answerMs);
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
@@ -161,7 +161,10 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   return { checks: [reached, schema], away: false, db: fits ? db : undefined, aheadMs };
 }
 
-/** Checks the service. Its first request does not wait for Postgres, unless it is the sandbox, which needs it. */
+/**
+ * Checks the service. Its first request does not wait for Postgres, unless the service is the sandbox, which
+ * needs Postgres.
+ */
 async function examineService(storing: Promise<Stored>, options: DoctorOptions): Promise<Check[]> {
   const { settings, service, standIn, log, now } = options;
   if (service.url === '') {
@@ -184,7 +187,7 @@ async function examineService(storing: Promise<Stored>, options: DoctorOptions):
     ]);
     const clock = checkClock(pinged, stored.aheadMs, settings.webhooks.toleranceSeconds);
     const first = [...checks, checkVersion(pinged, apiVersion), clock];
-    // All further checks would fail alike at a service that does not answer or refuses the key.
+    // If the service does not answer or refuses the key, all further checks would fail for the same reason.
     const withoutRest = (why: string): Check[] =>
       ['webhooks', 'endpoints'].map((name) => ({ name, ...notChecked(why) }));
     if (checks.some(({ name }) => name === 'service'))
@@ -252,7 +255,10 @@ function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
   );
 }
 
-/** Adds failed checks to the verdict, as the pipeline rests on them, unless a finding of that name says the same. */
+/**
+ * Adds failed checks to the verdict, because the pipeline depends on them. Leaves out a check if a finding of
+ * that name says the same.
+ */
 function withChecks({ findings }: Verdict, checks: readonly Check[]): Verdict {
   const failed = checks
     .filter(({ name, state }) => state === 'fail' && !findings.some((finding) => finding.name === name))

@@ -5,7 +5,7 @@ import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import { type Check, check, notChecked, ok, type Verdict, warn } from './check.ts';
 
-/** Companies that are searched for one with bills and meters. */
+/** Number of companies that are searched for a company with bills and meters. */
 const companiesMax = 5;
 
 const todo = 'Correct the entry in SERVICE_ENDPOINTS, or set it to null.';
@@ -37,10 +37,10 @@ class Endpoints {
     this.#today = today;
   }
 
-  /** One row if all answer; otherwise a row for each that does not. */
+  /** Returns one row if all endpoints answer; otherwise a row for each endpoint that does not. */
   async all(): Promise<Check[]> {
     const checks: Check[] = [];
-    // Companies first; documents and meters before the endpoints that need the id of one.
+    // Companies first; documents and meters before the endpoints that need the id of a document or meter.
     const order = [...endpointNames].sort((a, b) => rank(a) - rank(b));
     for (const name of order) {
       checks.push(await check(`endpoint ${name}`, todo, async () => await this.#look(name)));

@@ -7,7 +7,7 @@ import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './c
 export type Pinged = { readonly ping: Ping; readonly at: number } | { readonly problem: Check };
 
 /**
- * Requests `GET /ping`. A service that is away never saw the key, so the key stays unchecked.
+ * Requests `GET /ping`. If the service does not answer, it never saw the key, so the key stays unchecked.
  * @param now Unix time in milliseconds; `at` is the middle of the request
  */
 export async function pingService(
@@ -82,8 +82,8 @@ function versionOf(pinged: Pinged, asked: string): Verdict {
 const plain = (version: string): string => version.replace(/^v/i, '').replace(/\.0$/, '');
 
 /**
- * Compares clocks. A webhook whose time is too far from the receiver's is refused; half of that earns a
- * warning.
+ * Compares clocks. A webhook whose time is too far from the receiver's time is refused. Half of this
+ * difference is a warning.
  */
 export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, toleranceSeconds: number): Check {
   const offs: { of: string; ms: number }[] = [];

@@ -23,10 +23,13 @@ export function judgeSchema(versions: SchemaVersions): Verdict {
   return fit === 'ahead' ? warn(saw, todo) : fail(saw, todo);
 }
 
-/** Of fewer events than this, a kind may lack any by chance. */
+/** Among fewer events than this, there may be none of a kind by chance. */
 const typesJudgedFrom = 100;
 
-/** Judges which types of events arrive. A kind for which the warehouse has rows should have sent some. */
+/**
+ * Judges which types of events arrive. If the warehouse has rows of a kind, events of this kind should have
+ * arrived.
+ */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
   if (seen.size === 0)

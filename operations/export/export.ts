@@ -32,7 +32,8 @@ export interface ExportOptions {
 /**
  * Streams a table or view as one transaction sees it, with times in UTC; returns the number of rows. Memory
  * does not grow with the rows: it holds what COPY has in flight, or one group of rows.
- * @throws UnknownRelation if there is no such relation, or it has no companies although one is requested
+ * @throws UnknownRelation if there is no such relation, or its rows do not name a company although a company
+ *   is requested
  */
 export async function exportRelation(options: ExportOptions): Promise<number> {
   const { warehouse, companyId, format, spreadsheet = false } = options;
@@ -47,14 +48,15 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
     );
     const write = format === 'csv' ? writeCsv : writeParquet;
     const to = options.open(qualifiedName(relation));
-    // Without it Excel reads a file in the encoding of its own machine.
+    // Without this mark, Excel reads a file in the default encoding of its machine.
     if (spreadsheet) to.write('\ufeff');
     const rows = await write(client, relation, source, to);
     await client.query('commit');
     failed = false;
     return rows;
   } finally {
-    // A reader that stops early leaves the connection in the middle of an answer.
+    // A reader that stops early leaves the connection in the middle of an answer, so the connection is
+    // closed.
     client.release(failed);
   }
 }

@@ -83,9 +83,9 @@ function asDecimal(scale: number): Made {
  * Chooses a type for each column. It reads numerics, times and dates first, because most numerics have no
  * limits, and a file has its types before its values. Numerics become decimals with 12 places, or with the
  * places of the longest fraction. The number of places is the same in most files, because DuckDB reads
- * several files with the places of the first. A column with a value that its type cannot hold (NaN, infinity,
- * more than 38 digits) becomes text. So do types without an equivalent, such as uuid and jsonb. Arrays become
- * lists of text, and ranges two columns.
+ * several files with the places of the first file. A column with a value that its type cannot hold (NaN,
+ * infinity, more than 38 digits) becomes text. Types without an equivalent, such as uuid and jsonb, also
+ * become text. Arrays become lists of text, and ranges two columns.
  */
 export async function parquetColumns(
   client: pg.PoolClient,
@@ -111,7 +111,7 @@ interface Part extends RelationColumn {
   readonly column: string;
 }
 
-/** Types of ranges, with the type of their ends: most readers of Parquet know no ranges. */
+/** Types of ranges, with the type of their ends, because most readers of Parquet do not know ranges. */
 const rangeTypes: Readonly<Record<string, string>> = {
   daterange: 'date',
   tstzrange: 'timestamp with time zone',
@@ -121,7 +121,7 @@ const rangeTypes: Readonly<Record<string, string>> = {
   int8range: 'bigint',
 };
 
-/** Makes two columns of a range: the first value in it, and the first after it. */
+/** Makes two columns of a range: the first value in the range, and the first value after it. */
 function partsOf({ name, type }: RelationColumn): Part[] {
   const column = pg.escapeIdentifier(name);
   const endType = rangeTypes[type];
@@ -145,8 +145,8 @@ function digitsOf(column: string): string {
 }
 
 /**
- * SQL of whether all values fit: 64 bits of microseconds since 1970 end a little before Postgres's own since
- * 2000.
+ * SQL that says whether all values fit. In 64 bits, microseconds since 1970 end a little before Postgres's
+ * microseconds since 2000.
  */
 const isHeld = (column: string, type: string): string =>
   `coalesce(bool_and(isfinite(${column})${type === 'date' ? '' : ` and ${column} < '290000-01-01'`}), true)`;

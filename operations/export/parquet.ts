@@ -6,10 +6,10 @@ import { type ParquetColumn, parquetColumns } from './parquet-columns.ts';
 /** Bounds of a group of rows, which is what an export holds in memory. */
 const groupRowsMax = 100_000;
 const groupCharactersMax = 6_000_000;
-/** Rows of a fetch: at first, as their length is not known, and at most. */
+/** Number of rows of the first fetch, when their length is not known yet, and the maximum of any fetch. */
 const [firstRows, fetchedRowsMax] = [20, 2_000];
 
-/** Keeps values as the texts of Postgres: each column reads its own. */
+/** Keeps values as the texts of Postgres, because each column reads its own values. */
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
 /**

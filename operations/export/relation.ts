@@ -1,20 +1,22 @@
 import type { Executor } from '../../db/connection/connect.ts';
 import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
 
-/** A name matches no table or view, or several, or one without companies; the message says what there is. */
+/**
+ * A name matches no table or view, or several, or a table without companies; the message says what there is.
+ */
 export class UnknownRelation extends Error {}
 
 /**
- * Finds a table or view by its name. Where several schemas have it, that of analytics is meant, else it needs the
- * schema.
- * @throws UnknownRelation that lists those of that name
+ * Finds a table or view by its name. If several schemas have the name, the view of analytics is meant;
+ * otherwise the name needs its schema.
+ * @throws UnknownRelation that lists the tables and views of that name
  */
 export async function findRelation(db: Executor, wanted: string): Promise<Relation> {
   const relations = await listRelations(db);
   const found = relations.filter(
     (relation) => relation.name === wanted || qualifiedName(relation) === wanted,
   );
-  // The views for analysts go first: others of their name are records, or of the pipeline.
+  // The views for analysts go first. Other tables of the same name hold records, or belong to the pipeline.
   const ofAnalysts = found.filter(({ schema }) => schema === 'analytics');
   const [only, ...more] = ofAnalysts.length > 0 ? ofAnalysts : found;
   if (more.length > 0)

@@ -25,7 +25,10 @@ const formula = String.raw`(^|[;,|\t\n\r])([\u0001-\u0008\u000b\u000c\u000e-\u00
 /** Matches texts that begin with a character that ends a cell. */
 const cellEnd = String.raw`^[\t\n\r]`;
 
-/** Selects the columns of a relation for a spreadsheet, with an apostrophe before what it would run in texts. */
+/**
+ * Selects the columns of a relation for a spreadsheet, with an apostrophe before everything in texts that it
+ * would run.
+ */
 export const guardedColumns = (columns: readonly RelationColumn[]): SQL =>
   sql.join(
     columns.map(({ name, type }) => {

@@ -4,7 +4,7 @@ export function amount(text: string | null, places = 2): string {
   const format = new Intl.NumberFormat('en', {
     maximumFractionDigits: places,
     minimumFractionDigits: places,
-    // What rounds to zero has no sign.
+    // An amount that rounds to zero has no sign.
     signDisplay: 'negative',
   });
   return format.format(text as Intl.StringNumericLiteral);
@@ -18,7 +18,7 @@ const percents = new Intl.NumberFormat('en', {
   roundingMode: 'trunc',
 });
 
-/** Formats a share from 0 to 1 as percent, rounded down: 100 % is all. */
+/** Formats a share from 0 to 1 as percent, rounded down, so that 100 % means all. */
 export const percent = (text: string | null): string =>
   text === null ? '–' : percents.format(text as Intl.StringNumericLiteral).replace('%', ' %');
 

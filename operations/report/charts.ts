@@ -13,10 +13,10 @@ import { monthAt, weekdays } from './amounts.ts';
 
 const draw = (height: number, option: object): string => drawChart(option, height, 880);
 
-/** Names months, and marks the one that has not ended. */
+/** Names months, and marks the month that has not ended. */
 const namesOf = (months: readonly string[], madeAt: string) => months.map((month) => monthAt(month, madeAt));
 
-/** Draws a chart for each currency, as a bar of one is no measure of another's. */
+/** Draws a chart for each currency, because bars of different currencies cannot be compared. */
 export function costCharts({ cost, months, madeAt }: Report): string {
   return [...Map.groupBy(cost, ({ currency }) => currency)]
     .map(([currency, rows], colour) =>
@@ -75,7 +75,7 @@ export const correctionsChart = ({ corrections: { byMonth }, madeAt }: Report): 
     { yAxis: { minInterval: 1 } },
   );
 
-/** Formats kW in a few characters: six steps stand in a line. */
+/** Formats kW in a few characters, because six steps have to fit in a line. */
 const power = (kw: number): string => kw.toLocaleString('en', { maximumSignificantDigits: 3 });
 
 /** Draws mean power by hour and weekday, in six steps from the lowest to the highest. */

@@ -98,7 +98,7 @@ function usageSections(report: Report): Html[] {
   );
 }
 
-/** Adds to a caption what the months lack: a sum over them is not all. */
+/** Adds to a caption the amounts that no month has, because a sum over the months lacks them. */
 const captionOf = (caption: string, undated: string): string =>
   undated === '' ? caption : `${caption} Besides, ${undated}.`;
 
@@ -156,7 +156,7 @@ function whatHappened({ what, fields, reason }: Report['corrections']['latest'][
   return what === 'corrected' ? `corrected: ${fields.join(', ')}` : (reason ?? what);
 }
 
-/** Fewer bars show no more than their numbers. */
+/** A chart with fewer bars shows no more than the numbers. */
 const correctionMonthsMin = 3;
 
 function freshnessSection(report: Report, figure: string): Html {

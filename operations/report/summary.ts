@@ -31,8 +31,8 @@ export function figuresOf(report: Report): Figures {
 }
 
 /**
- * Finds the last month of rows (oldest first) that has ended: a running month looks like a collapse. If none
- * has ended, the last row.
+ * Finds the last month of rows (oldest first) that has ended, because a month that has not ended looks like a
+ * collapse. If none has ended, returns the last row.
  */
 const lastEnded = <T extends { readonly month: string }>(rows: readonly T[], madeAt: string): T | undefined =>
   rows.findLast(({ month }) => hasEnded(month, madeAt)) ?? rows.at(-1);
@@ -46,7 +46,10 @@ function costFigure({ cost, madeAt }: Report): string {
   return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
 }
 
-/** Describes the bills that no month has: `in no month, as they have no dates: 2 bills (3.00 EUR)`; else empty. */
+/**
+ * Describes the bills that no month has: `in no month, as they have no dates: 2 bills (3.00 EUR)`; otherwise
+ * empty.
+ */
 export function undatedCost({ undated }: Report): string {
   if (undated.cost.length === 0) return '';
   const bills = undated.cost.map((row) => {
@@ -58,7 +61,7 @@ export function undatedCost({ undated }: Report): string {
 
 /**
  * The usage of a commodity in one unit by month; `latest` describes its last ended month with any day billed,
- * `undated` what no month has, or is empty.
+ * `undated` describes the usage that no month has, or is empty.
  */
 export interface UsageSeries {
   readonly name: string;
@@ -135,7 +138,7 @@ function coverageFigure({ coverage, madeAt }: Report): string {
 }
 
 /**
- * Describes corrections by kind and currency. A bill that replaces a superseded one is new, and not counted.
+ * Describes corrections by kind and currency. A bill that replaces a superseded bill is new, and not counted.
  */
 function correctionsFigure({ corrections }: Report): string {
   if (corrections.byChange.length === 0) return 'none';
