@@ -27,7 +27,7 @@ export interface Size {
   readonly intervalCalls: number;
   /** Readings of a call. */
   readonly intervalReadings: number;
-  /** Companies of the measure analytics, which measures a tenth of them first. */
+  /** Companies of the measures analytics, which measures a tenth of them first, and joins. */
   readonly analyticsCompanies: number;
   /** For each company: bills, meters with readings, and readings of such a meter. */
   readonly analyticsDocuments: number;
