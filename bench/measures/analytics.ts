@@ -25,9 +25,7 @@ export const analyticsLarge: Measure = {
 
 /** From this number of readings in a month on, the planner should use the BRIN index on `start_at`. */
 const readingsForBrin = 100_000;
-/**
- * With fewer companies, one company has such a large share of the readings that reading all of them is right.
- */
+/** With fewer companies, one company has so many of the readings that reading all of them is right. */
 const companiesForBrin = 10;
 
 const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'";
@@ -58,10 +56,7 @@ async function measureAnalytics(bench: Bench): Promise<Figures> {
   };
 }
 
-/**
- * Returns processor times in addition to the figures with goals. At tiny sizes they are too short to be
- * measured, and left out.
- */
+/** Returns processor times, which have no goals. They are left out if they are too short to be measured. */
 function cpuFigures({ views, everyone, summedUp }: Answers): Figures {
   const slowest = Math.max(...[...views.values()].map(({ cpuMs }) => cpuMs ?? 0));
   if (slowest === 0 || !everyone.cpuMs || !summedUp.cpuMs) return {};
@@ -258,8 +253,7 @@ function describe(small: Answers, large: Answers): string {
 
 /**
  * Measures how fast documents are written with history and field catalogue, as a share of the rate without
- * both. It writes new documents, and then a correction of each, so that history stores an earlier state of
- * each.
+ * both. It writes new documents, and then a correction of each, so that history stores a state of each.
  */
 async function measureLoad(bench: Bench): Promise<Figures> {
   const pages = await recordDocumentPages(bench, bench.size.analyticsLoaded);

@@ -23,10 +23,7 @@ const weights = {
   noop: 0,
 } as const satisfies Partial<Record<ChangeType, number>>;
 
-/**
- * How many connections a company has at most for each of its sites, unless a request names the type
- * `createConnection`.
- */
+/** How many connections a company gets for each site, unless a request names the type `createConnection`. */
 const connectionsPerSite = 4;
 
 export type RandomType = keyof typeof weights;
@@ -169,10 +166,7 @@ function drawBill(
   return drawForDocument(random, 'reprocessDocument', last, drawn);
 }
 
-/**
- * If the connection has no meters, adds an account instead of changing it. A company with enough connections
- * gets no further one.
- */
+/** Adds an account to a connection without meters. A company with enough connections gets no further one. */
 function drawConnection(
   random: Random,
   type: 'createConnection' | 'updateConnection',
