@@ -4,7 +4,7 @@
 FROM node:24.21.0-trixie-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
-# Install scripts are for the Postgres of a checkout, which is another container here.
+# The install scripts belong to the embedded Postgres of a checkout. Here, Postgres is another container.
 RUN npm ci --ignore-scripts
 COPY . .
 RUN node build.ts
@@ -14,7 +14,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # Optional packages are the embedded Postgres and the compilers with which a checkout bundles its workflows.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --force
-# Temporal's core comes for every platform, at some 30 MB each.
+# Temporal's core is included for every platform, with some 30 MB for each. Only this platform's is kept.
 RUN cd node_modules/@temporalio/core-bridge/releases && find . -mindepth 1 -maxdepth 1 ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
 
 FROM node:24.21.0-trixie-slim
@@ -27,6 +27,6 @@ COPY --from=build /build/dist dist
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "/app/dist/cli/main.js", "healthcheck"]
-# Node itself, with no shell between it and SIGTERM, on which it drains.
+# Runs Node without a shell, so that it receives SIGTERM and drains.
 ENTRYPOINT ["node", "/app/dist/cli/main.js"]
 CMD ["start"]

@@ -12,7 +12,7 @@ import { bundleWorkflows } from './app/temporal/workflow-bundle.ts';
 const project = import.meta.dirname;
 const dist = join(project, 'dist');
 
-/** Folders that are copied unchanged, as code reads them at run time: SQL, styles and a script. */
+/** Folders that are copied unchanged, because the code reads them at run time: SQL, styles and a script. */
 const plain = [
   'db/migrations',
   'analytics',
@@ -32,7 +32,8 @@ async function build(): Promise<void> {
     await Promise.all([compile(fresh), bundle(fresh)]);
     for (const folder of plain) cpSync(join(project, folder), join(fresh, folder), { recursive: true });
     chmodSync(join(fresh, 'cli/main.js'), 0o755);
-    // mkdtemp makes a private folder, but a package or an image is for everybody.
+    // mkdtemp creates a folder that only its owner can read, but every user must be able to read a package or
+    // an image.
     chmodSync(fresh, 0o755);
     rmSync(dist, { recursive: true, force: true });
     renameSync(fresh, dist);
@@ -52,7 +53,10 @@ async function compile(into: string): Promise<void> {
   }
 }
 
-/** Bundles the workflows from the sources, as a checkout's worker does, so that both run the same script. */
+/**
+ * Bundles the workflows from the sources. A worker of a checkout does the same, so that both run the same
+ * script.
+ */
 async function bundle(into: string): Promise<void> {
   const { code } = await bundleWorkflows({
     debug: () => {},

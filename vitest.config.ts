@@ -4,37 +4,42 @@ import { defineConfig } from 'vitest/config';
 import { withoutThreads } from './test/support/command-process.ts';
 import { temporaryRoot } from './test/support/temporary-root.ts';
 
-// What Node calls the folder for temporary files, in this process and those of tests.
+// Node reads the folder for temporary files from this variable, here and in the processes of tests.
 process.env.TMPDIR ??= temporaryRoot();
 
-// Processes of tests take Vitest's code and that of packages compiled from where commands keep theirs.
+// Processes of tests keep the compiled code of Vitest and of packages in the same cache as commands.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.metersync/compiled');
 
-// V8's compiler and collector get as many threads as there are cores to spare, in processes of tests. Node's four in
-// each, on two cores, cost a twentieth more processor.
+// In processes of tests, Node chooses the number of threads for V8's compiler and garbage collector by the
+// number of cores. With its default of four in each process, tests on two cores took a twentieth more
+// processor time.
 process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --v8-pool-size=0`.trim();
 
 const servers = ['test/support/stack.ts', 'test/support/warehouse-template.ts'];
 
-/** What the files of a kind share. A file is of the kind that the suffix of its name says; see CONTRIBUTING.md. */
+/** Settings for test files of every kind. The suffix of a file name says its kind; see CONTRIBUTING.md. */
 const shared = {
   setupFiles: ['test/support/setup.ts'],
-  // Files share processes, as each process loads the code of servers' clients again, for a second or more.
+  // Test files share processes, because a new process needs a second or more to load the clients of the
+  // servers.
   isolate: false,
   execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'cli/quick-start.ts')).href],
   unstubEnvs: true,
-  // For workers in a test's process, and in the bench's. The promises of the former: test/support/setup.ts.
+  // Workers in a process of tests run workflows in its main thread. See
+  // test/support/without-promise-hooks.ts.
   env: { TEMPORAL_DEBUG: withoutThreads.TEMPORAL_DEBUG },
-  // Else a line that a stopping server writes as its process ends fails the run, although every test passed.
+  // Otherwise a line that a stopping server writes while the process ends fails the run, although every test
+  // passed.
   disableConsoleIntercept: true,
 };
 
 export default defineConfig({
   test: {
-    // Tests wait for real servers: on two cores three workers leave a fifth of both idle.
+    // Tests often wait for real servers. On two cores, three workers left a fifth of the processor time
+    // unused.
     maxWorkers: 4,
-    // Node loads the files, as it does ours in production, and keeps them compiled. Nothing here needs Vite, whose
-    // one process would transform each file for each kind of tests.
+    // Node loads the files itself, as in production, and keeps them compiled. Tests do not need Vite, which
+    // would transform each file in a single process, and again for each kind of test.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       {

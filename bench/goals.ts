@@ -1,6 +1,6 @@
 import type { SizeName } from './size.ts';
 
-/** A goal that a figure is held against. */
+/** A goal with which a figure is compared. */
 export type Goal = { readonly atLeast: number } | { readonly atMost: number } | { readonly below: number };
 
 /** Goals at full size, by measure and figure. Other figures have no goal. */
@@ -29,7 +29,7 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     rowP50Ms: { below: 120 },
     rowP99Ms: { below: 1_000 },
     recordsPerSecond: { atLeast: 300 },
-    // Flat, within the repeatability of resident memory.
+    // No growth, except what repeated measurements of resident memory differ by.
     rssGrowthMb: { atMost: 10 },
   },
   backfill: {
@@ -68,7 +68,7 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   'growth-statements': { statementsAsCheap: { atLeast: 1 } },
 };
 
-/** Measures whose goals depend on the amount of data: a smaller size proves nothing. */
+/** Measures whose goals depend on the amount of data, so that a smaller size proves nothing. */
 const aboutSize: ReadonlySet<string> = new Set([
   'analytics',
   'analytics-large',
@@ -78,7 +78,7 @@ const aboutSize: ReadonlySet<string> = new Set([
   'joins',
 ]);
 
-/** Whether figures of a measure at this size are held against its goals. */
+/** Whether the figures of a measure at this size are compared with its goals. */
 export const isJudged = (measure: string, size: SizeName): boolean =>
   size === 'full' || !aboutSize.has(measure);
 

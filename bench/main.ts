@@ -43,7 +43,8 @@ function sizeOf(wanted: readonly string[], { quick }: Options): Exclude<SizeName
 }
 
 /**
- * Takes the measures one after another on one stack of servers; returns the figures of those that succeeded.
+ * Takes the measures one after another on one stack of servers. Returns the figures of the measures that
+ * succeeded.
  */
 async function takeMeasures(
   wanted: readonly string[],

@@ -13,12 +13,13 @@ export interface Bench {
   readonly size: Size;
   /** Reports the progress to a person. */
   say(line: string): void;
-  /** Folder for a CPU profile of each process; no profiles if undefined. */
+  /** Folder for a CPU profile of each process. If undefined, no profiles are written. */
   readonly profileDir?: string | undefined;
-  /** Starts a process of the bench; it is stopped after the measure. */
+  /** Starts a process of the bench, which is stopped after the measure. */
   child<C extends Calls>(script: string): Child<C>;
   /**
-   * Registers clean-up for the end of the measure, also after a failure. The last one registered runs first.
+   * Registers a clean-up that runs at the end of the measure, also after a failure. The clean-up that was
+   * registered last runs first.
    */
   atEnd(cleanUp: () => Promise<void>): void;
 }
@@ -28,7 +29,7 @@ export interface Measure {
   readonly name: string;
   /** One line of `--help`. */
   readonly about: string;
-  /** Not part of a run of all: it takes too long, or fetches other programs. */
+  /** Left out when all measures are taken, because it takes too long or fetches other programs. */
   readonly onlyByName?: boolean;
   run(bench: Bench): Promise<Figures>;
 }
@@ -81,12 +82,12 @@ export function medians(rounds: readonly Figures[]): Figures {
   );
 }
 
-/** Milliseconds that the work takes. */
+/** Returns how many milliseconds the work takes. */
 export async function msOf(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
   await work();
   return performance.now() - began;
 }
 
-/** Seconds that the work takes. */
+/** Returns how many seconds the work takes. */
 export const secondsOf = async (work: () => Promise<unknown>): Promise<number> => (await msOf(work)) / 1000;

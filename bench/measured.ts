@@ -22,7 +22,7 @@ const path = fileURLToPath(new URL('measured.json', import.meta.url));
 
 export const readMeasured = (): AllMeasured => JSON.parse(readFileSync(path, 'utf8')) as AllMeasured;
 
-/** Keeps a report; it replaces earlier results of its measures. */
+/** Keeps a report. It replaces earlier results of the same measures. */
 export function keepMeasured(report: Report, size: Measured['size']): void {
   const now = { machine: machine(), size, takenOn: new Date().toISOString().slice(0, 10) };
   const fresh = Object.entries(report).map(([measure, figures]) => [
@@ -39,6 +39,6 @@ export function machine(): string {
   return `${cpus().length} cores (${cpus()[0]?.model.trim()}), ${gigabytes} GB of memory`;
 }
 
-/** Three digits are more than a shared machine repeats. */
+/** Rounds to three digits. Measurements on a shared machine do not even repeat these. */
 const rounded = (figures: Figures): Figures =>
   Object.fromEntries(Object.entries(figures).map(([name, figure]) => [name, Number(figure.toPrecision(3))]));

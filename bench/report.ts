@@ -23,7 +23,7 @@ export function describeReport(report: Report, size: SizeName): string {
   return table(['figure', 'measured', 'goal', ''], rows).join('\n');
 }
 
-/** Three digits are more than a shared machine repeats. */
+/** Shows three digits. Measurements on a shared machine do not even repeat these. */
 export function describeFigure(figure: number): string {
   if (Math.abs(figure) >= 100) return Math.round(figure).toLocaleString('en');
   return String(Number(figure.toPrecision(3)));

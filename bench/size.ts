@@ -1,15 +1,15 @@
 /** How much each measure does. */
 export interface Size {
-  /** Rounds of each rate of a load, in turn with its reference. */
+  /** Rounds of each measurement of a load, in turn with its reference. */
   readonly rounds: number;
   /** Events of a round with 512 and with 64 requests in flight. */
   readonly events512: number;
   readonly events64: number;
   /** Events that are sent before anything is timed. */
   readonly warmUpEvents: number;
-  /** Rounds with metrics, in turn with as many without. */
+  /** Rounds with metrics, in turn with as many rounds without. */
   readonly metricsRounds: number;
-  /** Events that each have a workflow. */
+  /** Events that each get a workflow of their own. */
   readonly eventsUngrouped: number;
   readonly eventsApplied: number;
   readonly eventsLone: number;
@@ -18,22 +18,22 @@ export interface Size {
   /** Events that the sandbox delivers. */
   readonly liveEvents: number;
   readonly backfillCompanies: number;
-  /** Of each company. */
+  /** Documents of each company. */
   readonly backfillDocuments: number;
-  /** Companies of five documents each. */
+  /** Companies with five documents each. */
   readonly backfillSmallCompanies: number;
   readonly intervalMeters: number;
   /** Calls of `writeIntervals` for each meter. */
   readonly intervalCalls: number;
   /** Readings of a call. */
   readonly intervalReadings: number;
-  /** Companies of the analytics measure; a tenth of them is measured first. */
+  /** Companies of the measures analytics, which measures a tenth of them first, and joins. */
   readonly analyticsCompanies: number;
   /** For each company: bills, meters with readings, and readings of such a meter. */
   readonly analyticsDocuments: number;
   readonly analyticsMeters: number;
   readonly analyticsReadings: number;
-  /** Companies whose months are read when there are many. */
+  /** Companies of the measure analytics-large, which reads their months. */
   readonly analyticsLargeCompanies: number;
   /** Documents that are loaded with and without history and catalogue. */
   readonly analyticsLoaded: number;
@@ -43,14 +43,20 @@ export interface Size {
   readonly checksReadings: number;
   readonly catalogueDocuments: number;
   readonly catalogueRounds: number;
-  /** Changed documents of each listing, spread over it: the depth of the search differs a little. */
+  /**
+   * Changed documents of each listing. They are spread over the listing, because the depth of the search
+   * differs a little.
+   */
   readonly catchUpChanged: number;
   /** Changes that the sandbox makes; each makes one or two events. */
   readonly historyChanges: number;
   readonly historyCompanies: number;
-  /** Companies that are audited completely; a tenth of them first. */
+  /** Companies that are audited completely. An audit of a tenth of them comes first. */
   readonly auditCompanies: number;
-  /** Days of readings of each, of a meter with quarter-hours and one with hours: some 7,000 to 9,000 in 60 days. */
+  /**
+   * Days of readings of each company. It has a meter with quarter-hours and a meter with hours, which have
+   * 7,000 to 9,000 readings in 60 days.
+   */
   readonly auditDays: number;
   readonly sandboxCompanies: number;
   /** Changes of a round; each makes one or two deliveries. */
@@ -63,22 +69,27 @@ export interface Size {
   /** Companies of the console's warehouse, each with 200 events, 200 readings and 20 parts of runs. */
   readonly consolePlots: number;
   readonly growthCompanies: number;
-  /** Of each company. */
+  /** Documents of each company. */
   readonly growthDocuments: number;
   /** Events that are pending while others arrive. */
   readonly growthWaiting: number;
   /** Events of a round. */
   readonly growthEvents: number;
-  /** Companies, each as large as in test/db/cost, next to which a deployment's work is done. */
+  /**
+   * Additional companies in the warehouse on which a deployment's work is done, each as large as in
+   * test/db/cost.
+   */
   readonly growthPlots: number;
-  /** One of this many pieces of that work is done. */
+  /** Only every nth piece of that work is done. This is n. */
   readonly growthEveryNthWork: number;
   /** Companies of a large customer. */
   readonly customerCompanies: number;
-  /** Of each company: bills, and days of readings of a meter with quarter-hours and one with hours. */
+  /**
+   * Bills of each company, and days of readings of its two meters, one with quarter-hours and one with hours.
+   */
   readonly customerBills: number;
   readonly customerDays: number;
-  /** Changes of its records; each makes one or two events. */
+  /** Changes of the records of the large customer. Each makes one or two events. */
   readonly customerChanges: number;
 }
 
@@ -136,9 +147,12 @@ const full = {
 } as const satisfies Size;
 
 export const sizes = {
-  /** For measures that are named. */
+  /** For measures that are requested by name. */
   full,
-  /** For a run of all, which ends within eight minutes on two cores: less of the longest measures. */
+  /**
+   * For a run of all measures, which ends within eight minutes on two cores because the longest measures do
+   * less.
+   */
   whole: {
     ...full,
     rounds: 2,

@@ -13,7 +13,7 @@ import { connectWarehouse } from '../db/connection/connect.ts';
 import { migrateWarehouse } from '../db/migrate/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
 
-/** How long the server's parts may take to notice a new namespace. */
+/** How long Temporal's parts may take to notice a new namespace. */
 const namespaceWithinMs = 20_000;
 
 export type NamedPlace = TemporalPlace & { readonly address: string; readonly namespace: string };
@@ -27,8 +27,8 @@ export interface BenchStack {
   /** Makes an empty database. */
   database(name: string): Promise<string>;
   /**
-   * Returns a database's URL with the superuser `postgres`, who may see plans, and whose rights a peer's
-   * tables need.
+   * Returns a database's URL with the superuser `postgres`, who may see plans and has the rights that a peer
+   * needs to make its tables.
    */
   asSuperuser(url: string): string;
   /** Makes a migrated warehouse in its own database. */
@@ -39,9 +39,9 @@ export interface BenchStack {
 }
 
 /**
- * Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a temporary folder. Another Temporal
- * may replace the latter.
- * @param temporalAddress host and port of the other Temporal
+ * Starts Postgres and Temporal in a temporary folder. Temporal stores its data in a file (WAL,
+ * synchronous=FULL).
+ * @param temporalAddress host and port of another Temporal, which is used instead
  */
 export async function startBenchStack(temporalAddress?: string): Promise<BenchStack> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-bench-'));
@@ -100,7 +100,7 @@ async function migrated(url: string): Promise<string> {
   }
 }
 
-/** Copies a database, to which no session is connected, for the same owner. */
+/** Copies a database for the same owner. No session may be connected to it. */
 async function copyOf(url: string, superuserUrl: string): Promise<string> {
   const copy = new URL(url);
   copy.pathname = `warehouse_${randomBytes(4).toString('hex')}`;

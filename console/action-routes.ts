@@ -18,7 +18,7 @@ import { awayPage, unlessAway } from './without-warehouse.ts';
 
 interface Serving {
   readonly deps: ConsoleDependencies;
-  /** Actions under way, which a stop waits for. */
+  /** Actions under way. Stopping the console waits for them. */
   readonly underWay: Set<Promise<unknown>>;
   readonly askingOf: (request: FastifyRequest) => Promise<Asking>;
   readonly show: (reply: FastifyReply, asking: Asking, page: Page, status?: number) => Promise<FastifyReply>;
@@ -29,8 +29,8 @@ interface ByName {
 }
 
 /**
- * `/act/{name}` says what an action would do and asks; the form of that page does it. An action that fails or
- * is refused says why on the same page.
+ * `GET /act/{name}` says what an action would do and asks for confirmation. The form of that page posts to
+ * the same address, which performs the action. If the action fails or is refused, the page says why.
  */
 export function actionRoutes(app: FastifyInstance, serving: Serving): void {
   const { deps, askingOf, show } = serving;
@@ -71,12 +71,12 @@ export function actionRoutes(app: FastifyInstance, serving: Serving): void {
   });
 }
 
-/** Why an action failed, without a statement's parameters. */
+/** Says why an action failed, without the parameters of SQL statements. */
 const whyNot = (error: unknown): string => (withoutStatement(error) as Error).message;
 
 const nameOf = ({ params }: FastifyRequest<ByName>): string => params.name.replaceAll('-', ' ');
 
-/** Values of an address that an operation notes: what it is about. */
+/** Parameters of the query that the log of operations keeps, because they say what an action is about. */
 const noted = ['code', 'outcome', 'type', 'id', 'record', 'company', 'since', 'until', 'run', 'kind', 'key'];
 
 function operationOf({ identity, query }: Asking, action: OperationAction): Operation {
@@ -120,7 +120,7 @@ async function act(
   return reply.redirect(`${back}${back.includes('?') ? '&' : '?'}done=${id}`, 303);
 }
 
-/** The page that led here; never another site's. */
+/** The page that led here. An address of another site is never accepted. */
 const backOf = ({ query }: Asking): string => {
   const back = query.get('back') ?? '/';
   return /^\/(?![/\\])[\w\-./?=&%:+~@,]*$/.test(back) ? back : '/';

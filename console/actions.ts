@@ -25,7 +25,7 @@ import { text } from './parts.ts';
 import type { Ask, Question } from './question.ts';
 import { askSites } from './site-actions.ts';
 
-/** Actions by their names, as the log of operations has them; addresses have hyphens for spaces. */
+/** Actions by the names that the log of operations uses. In addresses, hyphens replace the spaces. */
 export const actions = {
   resume: askResume,
   replay: askReplay,
@@ -74,7 +74,10 @@ async function askResume(asking: Asking): Promise<Question> {
   };
 }
 
-/** Refuses an address whose value cannot be read: without it, the action would be about more. */
+/**
+ * Refuses an address with a value that cannot be read. If the value were ignored, the action would apply to
+ * more than was asked for.
+ */
 function requireRead(query: URLSearchParams, values: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries(values)) {
     const given = asked(query, name);

@@ -10,24 +10,24 @@ export interface Asking {
   readonly identity: Identity;
   readonly health: Health;
   readonly verdict: Verdict;
-  /** Parts of the address that its pattern names. */
+  /** Parts of the path that its pattern names, for example `id`. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   /** Unix time in milliseconds. */
   readonly now: number;
 }
 
-/** Makes a page; undefined where there is nothing of that name. */
+/** Makes a page. Returns undefined if what the address names does not exist. */
 export type MakePage = (asking: Asking) => Promise<Page | undefined>;
 
-/** A value of the address, without white space around it; undefined if it is empty. */
+/** A parameter of the query without white space around it, or undefined if it is empty. */
 export function asked(query: URLSearchParams, name: string): string | undefined {
   const value = query.get(name)?.trim() ?? '';
-  // Postgres holds no NUL.
+  // Postgres cannot store NUL characters.
   return value === '' || value.includes('\0') ? undefined : value.slice(0, 300);
 }
 
-/** One of the given words of the address. */
+/** A parameter of the query, or undefined if it is not one of the given words. */
 export const oneOf = <T extends string>(
   query: URLSearchParams,
   name: string,

@@ -9,18 +9,18 @@ import { bars, categories, drawChart, grid, legend, seriesColours, values } from
 import type { Markup } from '../web/markup.ts';
 import { count, text } from './parts.ts';
 
-/** Widths of drawings in pixels, for two in a row or one. */
+/** Widths of drawings in pixels: of two next to each other, and of one that fills the row. */
 const halfWidth = 480;
 const wholeWidth = 960;
-/** A single bar does not fill the width of the chart. */
+/** Prevents a single bar from filling the width of the chart. */
 const barMaxWidth = 40;
 
 interface ChartCard {
   readonly title: string;
-  /** What the drawing shows, for people who do not see it. */
+  /** What the drawing shows, for readers who do not see it. */
   readonly says: string;
   readonly chart: string;
-  /** The numbers behind the drawing; undefined where a table of the page has them. */
+  /** The numbers behind the drawing. Undefined if another table of the page has them. */
   readonly table?: { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] };
 }
 
@@ -38,7 +38,7 @@ ${
 
 const minutes = (ms: number): number => Math.round(ms / 600) / 100;
 
-/** Draws how long runs took and what they wrote, the oldest first. */
+/** Draws how long runs took and how many rows they wrote, the oldest first. */
 export function runCharts(ended: readonly ListedRun[], msOf: (run: ListedRun) => number): Markup {
   const runs = ended.toReversed();
   const names = runs.map(({ finishedAt }) => (finishedAt ?? '').slice(5, 16).replace('T', ' '));
@@ -76,7 +76,7 @@ const outcomeColours: Readonly<Record<EventOutcome, string>> = {
   dead: 'var(--series-5)',
 };
 
-/** Draws the events of the last hours: what became of them, how long they took, and how many waited. */
+/** Draws the events of the last hours: their outcomes, how long they took, and how many were waiting. */
 export function eventCharts(hours: readonly HourOfEvents[]): Markup {
   const names = hours.map(({ hour }) => `${hour.slice(11, 16)}`);
   const outcomes = eventOutcomes.filter((outcome) => hours.some((hour) => hour.outcomes[outcome]));
@@ -151,7 +151,7 @@ ${chartCard({
 })}</div>`;
 }
 
-/** Series beyond the number of colours are added up. */
+/** How many checks have a series of their own. The last colour is for the sum of all others. */
 const checksMax = seriesColours.length - 1;
 
 /** Draws open issues by the week in which they were opened, each check in its colour. */
@@ -199,7 +199,10 @@ export function issueChart(
   });
 }
 
-/** Draws what a company's months cost and used: a chart for each currency, and each commodity and unit. */
+/**
+ * Draws the cost and usage of a company by month: a chart for each currency, and a chart for each commodity
+ * and unit.
+ */
 export function monthCharts({ months, cost, usage }: CompanyMonths): Markup {
   const names = months.map((month) => month.slice(0, 7));
   const chartOf = (title: string, rows: readonly { month: string; value: string | null }[], colour: number) =>
@@ -240,7 +243,9 @@ const marks: Readonly<Record<MonthMark, { readonly sign: string; readonly words:
   missing: { sign: '○', words: 'no bill' },
 };
 
-/** A calendar of months by site that says what is known of their bills. It is a table, so it needs no other. */
+/**
+ * A table of sites and months that says what is known of their bills. It needs no separate table of numbers.
+ */
 export function billCalendar({ calendar: { months, sites } }: CompanyMonths): Markup {
   return html`<div class="card"><p class="muted">${Object.values(marks)
     .map(({ sign, words }) => `${sign} ${words}`)

@@ -5,11 +5,11 @@ import type { Database } from '../db/connection/connect.ts';
 import type { Away, Health } from '../health/measured.ts';
 import type { Identify } from './identify.ts';
 
-/** What the console's pages work with. */
+/** What the console's pages need. */
 export interface ConsoleDependencies {
-  /** Sessions that write nothing: every page reads with them. */
+  /** Read-only sessions, which all pages use. */
   readonly db: Database;
-  /** For actions, and the log of operations. */
+  /** Sessions for actions and for the log of operations. */
   readonly writer: Database;
   readonly settings: Settings;
   readonly temporal: TemporalPlace;
@@ -17,7 +17,10 @@ export interface ConsoleDependencies {
   readonly temporalUi: string | undefined;
   /** Never rejects, and asks the servers at most every few seconds. */
   readonly readHealth: () => Promise<Health>;
-  /** Asks Postgres whether it is there; undefined if it is. Never rejects, and waits shortly. */
+  /**
+   * Asks whether Postgres can be reached, and returns undefined if it can. Never rejects, and waits only
+   * briefly.
+   */
   readonly readAbsence: () => Promise<Away | undefined>;
   readonly identify: Identify;
   readonly log: Logger;

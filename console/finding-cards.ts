@@ -7,18 +7,18 @@ import { type Asking, mayAct } from './asking.ts';
 import { verdictBadge } from './frame.ts';
 import { actButton, address, ago, text } from './parts.ts';
 
-/** Findings, each with what to do, since when its alarm is open, and who knows of it. */
+/** Findings, each with what to do, since when its alarm is open, and who was notified or acknowledged it. */
 export const findingCards = (asking: Asking, findings: readonly Finding[], back: string): Markup =>
   html`<ul class="cards">${findings.map((finding) => {
     const { name, word, saw, todo, open, acknowledged } = finding;
-    return html`<li class="card"><div class="row"><strong>${text(name)}</strong><span class="badges">${workOf(asking, finding, back)}${mayAct(asking) && knowing(finding, back)}${acknowledged === null ? verdictBadge(word) : badge('plain', 'acknowledged')}</span></div>
+    return html`<li class="card"><div class="row"><strong>${text(name)}</strong><span class="badges">${workOf(asking, finding, back)}${mayAct(asking) && acknowledgeButton(finding, back)}${acknowledged === null ? verdictBadge(word) : badge('plain', 'acknowledged')}</span></div>
 <p>${text(saw)}</p>${open !== null && html`<p class="muted small">Open since ${ago(open.since, asking.now)}; ${open.notifiedAt === null ? 'nobody was notified' : html`notified ${ago(open.notifiedAt, asking.now)}`}.</p>`}
 ${acknowledged !== null && html`<p class="muted small">${text(acknowledgedInWords(acknowledged))}.</p>`}
 <p><b>What to do:</b> ${text(todo)}</p></li>`;
   })}</ul>`;
 
-/** The button that acknowledges a finding, or takes that back. */
-function knowing({ alarm, key, word, acknowledged }: Finding, back: string): Markup | '' {
+/** The button that acknowledges a finding or withdraws the acknowledgement. */
+function acknowledgeButton({ alarm, key, word, acknowledged }: Finding, back: string): Markup | '' {
   const to = (action: string) => address(`/act/alerts-${action}`, { id: alarm ?? '', key, back });
   if (acknowledged !== null) return actButton(to('unacknowledge'), 'Take back');
   return alarm !== null && word === acknowledgeable ? actButton(to('acknowledge'), 'Acknowledge') : '';
@@ -33,7 +33,9 @@ const eventsOf: Partial<Record<AlarmName, Readonly<Record<string, string>>>> = {
   EventsMissing: { outcome: 'missing' },
 };
 
-/** Leads to the events that a finding is about, and tries parked or given up work again. */
+/**
+ * A link to the events that a finding is about, and a button that tries parked work again or replays events.
+ */
 function workOf(asking: Asking, { alarm, key }: Finding, back: string): Markup | '' {
   const events = alarm === null ? undefined : eventsOf[alarm];
   if (events === undefined) return '';

@@ -37,10 +37,10 @@ export interface Page {
   readonly section?: Section | undefined;
   /** The result of the last action. */
   readonly notice?: { readonly tone: Tone; readonly words: Markup | string } | undefined;
-  /** Forms, and other parts that must not change while a reader uses them. */
+  /** Stands above the body and is not updated: forms, and other parts that must not change while in use. */
   readonly head?: Markup | undefined;
   readonly body: Markup;
-  /** Whether the body follows what happens. */
+  /** Whether the browser keeps the body up to date. */
   readonly live?: boolean;
 }
 
@@ -52,7 +52,7 @@ export const verdictTones: Readonly<Record<VerdictWord, Tone>> = {
   Unknown: 'bad',
 };
 
-/** A whole document: navigation, search, notice, the page, and as of when it is. */
+/** A whole document: search, navigation, notice, the page, and the time at which it was made. */
 export function layout(frame: Frame, page: Page): Markup {
   const { identity, verdict, assets, now } = frame;
   const { title, section, notice, head, body, live = false } = page;
@@ -88,7 +88,7 @@ function countOf({ findings }: Verdict): Markup | '' {
 
 export const verdictBadge = (word: VerdictWord): Markup => badge(verdictTones[word], word);
 
-/** A page for users who are not known, or for when something failed. */
+/** A page without navigation, for unknown users and for failures. */
 export const plainPage = (assets: AssetAddresses, title: string, words: string): Markup =>
   documentOf(
     assets,
@@ -97,7 +97,7 @@ export const plainPage = (assets: AssetAddresses, title: string, words: string):
 <p><a class="button outline" href="/">Overview</a></p></main>`,
   );
 
-/** For an address that leads nowhere. */
+/** For an address that does not exist. */
 export const missing: Page = {
   title: 'Not found',
   body: html`<div class="empty slim"><h1>Page not found</h1><p>Search above.</p></div>`,

@@ -4,7 +4,7 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import type { ConsoleAccess } from '../app/settings/console-access.ts';
 import type { Identity } from './identity.ts';
 
-/** Why a request is answered nothing. */
+/** Says why a request is turned away. */
 export interface TurnedAway {
   readonly words: string;
 }
@@ -17,11 +17,12 @@ export interface Asked {
 
 export type Identify = (asked: Asked) => Promise<Identity | TurnedAway>;
 
-/** Everybody who reaches this machine's own address is its operator, by the name of the user who runs it. */
+/** Treats everybody who reaches the loopback address of this machine as an operator with the given name. */
 export const identifyLocal =
   (name: string): Identify =>
   async ({ headers }) => {
-    // A page that had its own name resolve to this machine would name itself.
+    // A web page could let its own name resolve to this machine (DNS rebinding). Its requests have that name
+    // as Host.
     if (!isLocalHost(headers.host))
       return {
         words: 'Open the console with the address of this machine, for example http://127.0.0.1.',
@@ -35,7 +36,9 @@ function isLocalHost(header: string | undefined): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
 }
 
-/** Takes the name that a trusted proxy sends; a header from any other peer is worth nothing. */
+/**
+ * Takes the name of the user from the header of a trusted proxy. Requests of any other peer are turned away.
+ */
 export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>): Identify {
   const trusted = blockListOf(access.proxies);
   return async ({ headers, peer }) => {

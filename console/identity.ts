@@ -1,6 +1,6 @@
 import type { OperatorRole } from '../contract/names.ts';
 
-/** Who asks. */
+/** The user who sent a request. */
 export interface Identity {
   readonly name: string;
   readonly role: OperatorRole;

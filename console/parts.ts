@@ -6,14 +6,14 @@ import type { Markup } from '../web/markup.ts';
 import { readableTime, relativeTime } from '../web/times.ts';
 import { visibleText } from '../web/visible-text.ts';
 
-/** Parts that pages are put together from. Text of others passes through `text`. */
+/** Parts of which pages consist. Text from outside must pass through `text`. */
 
 export type Content = Markup | Markup[] | string | number | null | undefined | false;
 
-/** Text of others, in which nothing hides. */
+/** Makes invisible characters of text from outside visible. */
 export const text = (value: string | null | undefined): string => visibleText(value ?? '');
 
-/** "3 minutes ago", with every digit of the time on hover; a dash without a time. */
+/** "3 minutes ago", with the exact time on hover; a dash if there is no time. */
 export function ago(at: string | null | undefined, now: number): Markup | string {
   if (at === null || at === undefined) return '–';
   const iso = rfc3339(at);
@@ -66,14 +66,14 @@ export const section = (title: string, body: Content, more?: Content): Markup =>
 export const nothing = (title: string, words: Content): Markup =>
   html`<div class="empty slim"><h3>${title}</h3><p>${words}</p></div>`;
 
-/** Leads to the next rows, and back to the first. */
+/** Links to the next page of rows and back to the first page. */
 export const pager = (next: string | undefined, first: string | undefined): Markup | '' =>
   next === undefined && first === undefined
     ? ''
     : html`<nav class="pages" aria-label="More">${first !== undefined && html`<a class="button outline" href="${first}">First page</a>`}
 ${next !== undefined && html`<a class="button outline" href="${next}" rel="next">Next page</a>`}</nav>`;
 
-/** An address with other values. Empty values are left out. */
+/** An address with these values as its query. Empty values are left out. */
 export function address(path: string, values: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams(
     Object.entries(values).filter(
@@ -105,7 +105,7 @@ export const stateBadge = (state: RunState): Markup => badge(stateTones[state], 
 const severityTones: Readonly<Record<Severity, Tone>> = { error: 'bad', warning: 'uneasy', info: 'plain' };
 export const severityBadge = (severity: Severity): Markup => badge(severityTones[severity], severity);
 
-/** Leads to the page that asks before it acts. */
+/** A link to the page that asks for confirmation of an action. */
 export const actButton = (to: string, words: string, tone: 'outline' | 'danger' | '' = 'outline'): Markup =>
   html`<a class="button small ${tone}" href="${to}">${words}</a>`;
 

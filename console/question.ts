@@ -4,7 +4,7 @@ import type { Asking } from './asking.ts';
 /** What an action would do, before anybody confirms it. */
 export interface Question {
   readonly title: string;
-  /** How many of what, and the effect. */
+  /** How many records the action applies to, and its effect. */
   readonly says: string;
   /** The fields to fill in. */
   readonly fields?: Markup;
@@ -12,7 +12,7 @@ export interface Question {
   readonly danger?: boolean;
   /**
    * @param form the values that were filled in
-   * @param operation its id in the log
+   * @param operation id of the operation in the log
    * @returns what it did
    * @throws Refused if it does not apply to anything
    */

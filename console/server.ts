@@ -28,7 +28,7 @@ import { awayPage, unlessAway } from './without-warehouse.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who asks the console. */
+    /** The user who sent the request. */
     identity: Identity;
   }
 }
@@ -59,7 +59,7 @@ const site: Assets = {
 export interface RunningConsole {
   /** `http://host:port` */
   readonly url: string;
-  /** Ends when all actions under way have. */
+  /** Resolves once all actions under way have ended. */
   stop(): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export async function serveConsole(
     logger: false,
     forceCloseConnections: true,
     bodyLimit: 64 * 1024,
-    // Ids of events have had up to 256 characters, and each takes up to three in an address.
+    // Ids of events may have 256 characters, and each character may take three in an address.
     routerOptions: { maxParamLength: 3 * 256 },
   });
   const underWay = new Set<Promise<unknown>>();
@@ -110,7 +110,7 @@ export async function serveConsole(
   };
 }
 
-/** Only lets users in whom the console knows, and only accepts changes that its own pages request. */
+/** Lets in only users that the console knows, and accepts changes only from its own pages. */
 function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: AssetAddresses): void {
   app.addHook('onRequest', async (request, reply) => {
     const { headers, socket } = request;
@@ -164,10 +164,10 @@ async function show(
     .send(String(await layout(frame, page)));
 }
 
-/** Pages that show what they can without the warehouse. */
+/** Pages that also work, with less content, while the warehouse cannot be reached. */
 const withoutWarehouse: readonly string[] = ['/', '/system'];
 
-/** Makes a page, or what takes its place where nothing has that name, or something fails. */
+/** Makes a page, or the page that takes its place if the address names nothing or something fails. */
 async function answerOf(
   asking: Asking,
   path: string,
@@ -190,7 +190,7 @@ async function answerOf(
   }
 }
 
-/** Adds the result of the action that led here, which the log has. */
+/** Adds the result of the action that led here. It is read from the log of operations. */
 async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
   const id = operationId(query.get('done') ?? undefined);
   const operation = id === undefined ? undefined : await readOperation(deps.db, id);
@@ -202,7 +202,7 @@ async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
 
 const queryCanceled = '57014';
 
-/** Each failure is a page that says what to do next; the log has the rest. */
+/** Answers each failure with a page that says what to do next. Details are only logged. */
 function showFailures(app: FastifyInstance, { log }: ConsoleDependencies, assets: AssetAddresses): void {
   app.setErrorHandler(async (error: Error & { statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;
@@ -212,7 +212,7 @@ function showFailures(app: FastifyInstance, { log }: ConsoleDependencies, assets
   });
 }
 
-/** Describes an error of a page while Postgres answers. */
+/** Describes the error of a page for a reader. It assumes that Postgres can be reached. */
 function wordsOf(error: unknown): string {
   const state = sqlState(error);
   if (state === queryCanceled)

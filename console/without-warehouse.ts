@@ -7,8 +7,9 @@ import type { Page } from './frame.ts';
 import { nothing, text } from './parts.ts';
 
 /**
- * Creates what a page shows, unless Postgres does not answer. If a page fails or takes long, Postgres is
- * asked whether it is there, so a server that hangs does not hold up a page for longer than that.
+ * Creates what a page shows, or returns why Postgres cannot be reached. If creating the page fails or takes
+ * longer than `askAfterMs`, Postgres is asked whether it is there, so a server that hangs delays a page only
+ * briefly.
  */
 export async function unlessAway<T>(
   { deps, health }: Pick<Asking, 'deps' | 'health'>,

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes the logins of docker-compose.yml, with the passwords of its secrets, and Temporal's databases.
+# Creates the logins of docker-compose.yml, with the passwords of its secrets, and Temporal's databases.
 set -eu
 secrets=${SECRETS:-/run/secrets}
 scripts=$(dirname "$0")
 PGPASSWORD=$(cat "$secrets/postgres_password")
 export PGPASSWORD PGUSER=postgres
 
-# The password within the address in a file.
+# Prints the password that the address in a file contains.
 password_in() {
   password=$(sed -n 's|^postgres://[^:/]*:\([A-Za-z0-9]*\)@.*|\1|p' "$secrets/$1")
   [ -n "$password" ] || { echo "secrets/$1 has to be postgres://LOGIN:PASSWORD@…, of letters and digits" >&2; exit 1; }

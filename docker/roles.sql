@@ -1,5 +1,5 @@
--- The logins of docker-compose.yml, run by the superuser at each start: what is missing is made,
--- passwords are those of now.
+-- Creates the logins of docker-compose.yml. The superuser runs this at each start. Missing roles
+-- are created, and passwords are set to the present ones.
 do $$
 declare
   role text;
@@ -21,7 +21,7 @@ begin
   );
   grant metersync_writer to metersync_worker;
 
-  -- The owner may make schemas in it. Whoever has no role does not get in.
+  -- The owner may create schemas in the database. Only logins with one of these roles can connect.
   execute format('alter database %I owner to metersync_migrator', current_database());
   execute format('revoke all on database %I from public', current_database());
   execute format('grant connect, temporary on database %I to metersync_writer', current_database());

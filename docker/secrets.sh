@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the files of secrets/ that docker-compose.yml needs, and leaves those that are there as they are.
-# The folder is for you alone; its files are for the users of the containers, too.
+# Creates the files of secrets/ that docker-compose.yml needs. Existing files are not changed. Only you can open the folder,
+# but the users of the containers must also be able to read its files.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p secrets

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the namespace of Temporal once its server is there. What has ended is kept for three days.
+# Creates the namespace of Temporal once its server is there. Workflows that have ended are kept for three days.
 set -eu
 namespace=${TEMPORAL_NAMESPACE:-default}
 for _ in $(seq 60); do

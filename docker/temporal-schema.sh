@@ -6,7 +6,7 @@ export SQL_PASSWORD SQL_PLUGIN=postgres12 SQL_HOST="${SQL_HOST:-temporal-postgre
 for schema in temporal visibility; do
   database=temporal
   [ "$schema" = temporal ] || database=temporal_$schema
-  # Does nothing to a schema that is there.
+  # Does nothing if the schema exists.
   temporal-sql-tool --database "$database" setup-schema --version 0.0
   temporal-sql-tool --database "$database" update-schema --schema-name "postgresql/v12/$schema"
 done

@@ -1,5 +1,5 @@
--- The login of Temporal, run by the superuser at each start: made if it is missing, with the
--- password of now.
+-- Creates the login of Temporal if it is missing, and sets its password. The superuser runs this at
+-- each start.
 do $$
 begin
   if not exists (select from pg_roles where rolname = 'temporal') then

@@ -3,13 +3,16 @@ import { type Micros, secondsToMicros } from './timestamps.ts';
 /** Real time in microseconds. */
 export type RealTime = () => Micros;
 
-/** The service's own time: real time plus what a test has moved it forward, at `scale` times the real speed. */
+/** The service's own time. It runs at `scale` times the real speed, and a test can move it forward. */
 export interface ServiceClock {
   now(): Micros;
   advance(seconds: number): void;
-  /** Microseconds that service time is ahead of its start: kept so that a restart does not go back. */
+  /**
+   * Microseconds by which service time is ahead of real time. The value is stored, so that a restart does not
+   * set the clock back.
+   */
   offset(): Micros;
-  /** Real milliseconds until the service's clock shows `at`; 0 when it has passed. */
+  /** Real milliseconds until the service's clock shows `at`, or 0 if that time has passed. */
   millisUntil(at: Micros): number;
 }
 
@@ -28,7 +31,9 @@ export function createClock(real: RealTime, offset: Micros = 0n, scale = 1): Ser
   };
 }
 
-/** The machine's clock with the microseconds that Date lacks, never going back while the process lives. */
+/**
+ * The machine's clock in microseconds, which Date does not have. It never goes back while the process runs.
+ */
 export function createRealTime(): RealTime {
   const start = BigInt(Date.now()) * 1000n;
   const tick = process.hrtime.bigint();

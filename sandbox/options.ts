@@ -12,7 +12,7 @@ export interface SandboxOptions {
   readonly host?: string;
   /** 0 takes a free port. */
   readonly port?: number;
-  /** Decides every generated id, value and time; keys are random. */
+  /** Determines every generated id, value and time. Keys are random. */
   readonly seed?: number;
   readonly organizations?: number;
   readonly companies?: number;
@@ -28,7 +28,10 @@ export interface SandboxOptions {
   readonly apiKey?: string;
   /** Deliveries in flight for each endpoint. */
   readonly deliveryConcurrency?: number;
-  /** Networks to which messages may be sent, besides this machine and public addresses, such as `172.16.0.0/12`. */
+  /**
+   * Networks such as `172.16.0.0/12` to which messages may be sent, in addition to this machine and public
+   * addresses.
+   */
   readonly deliverTo?: readonly string[];
   /** service.md 5.3: the vendor's prefix of the signature headers. */
   readonly headerPrefix?: string;
@@ -38,7 +41,7 @@ export interface SandboxOptions {
   readonly timeScale?: number;
   /** Spread of retry delays: 0.2 is ±20 %. */
   readonly retryJitter?: number;
-  /** Random changes a minute, from the start on. */
+  /** Number of random changes per minute, from the start on. */
   readonly live?: number;
   readonly log?: (entry: SandboxLogEntry) => void;
 }

@@ -13,12 +13,12 @@ import { retryDelaySeconds } from './delivery/schedule.ts';
 import { createFaults, type Faults } from './faults/faults.ts';
 import type { SandboxOptions } from './options.ts';
 
-/** What signs with which time: real, unless a test asks for the service's own. */
+/** Which time signatures use: real time, unless a test asks for the service's own time. */
 export interface Signing {
   mode: 'real' | 'virtual';
 }
 
-/** The working parts of a sandbox, put together and not yet listening. */
+/** The connected parts of a sandbox, before it listens. */
 export interface Parts {
   readonly stores: Stores;
   readonly clock: ServiceClock;
@@ -37,7 +37,10 @@ export interface Parts {
 
 /** Memory for pages that are ready to be sent. */
 const pageCacheBytes = 256 * 1024 * 1024;
-/** Days and ids of generated data are the same whenever it is made, so its end does not depend on today. */
+/**
+ * Generated data must have the same days and ids whenever it is generated, so its end does not depend on
+ * today.
+ */
 const defaultUntil = '2026-07-01';
 
 /** The last day of generated history, and whether it is today, by UTC. */
@@ -53,7 +56,7 @@ export const newMessageId = (): string => `msg_${randomBytes(14).toString('hex')
 
 const settingOfClock = 'clockOffsetMicros';
 
-/** Keeps the clock's place, so that a restart does not go back. */
+/** Stores the offset of the clock, so that a restart does not set it back. */
 export const keepClock = ({ stores, clock }: Pick<Parts, 'stores' | 'clock'>): Promise<void> =>
   writeSetting(stores.pool, settingOfClock, clock.offset().toString());
 
@@ -113,12 +116,12 @@ export async function createParts(
   };
 }
 
-/** Stops what makes changes and sends, and then what they need. */
+/** Stops the parts that make changes and send messages, and then the parts that those need. */
 export async function closeParts(parts: Parts): Promise<void> {
   const { live, dispatcher, faults, stores, report } = parts;
   await live.stop();
   await dispatcher.close();
-  // A clock at another speed went on since it was last moved.
+  // A clock that runs faster or slower than real time has changed its offset since it was last stored.
   await keepClock(parts).catch(report);
   await faults.close();
   await stores.close();

@@ -13,12 +13,15 @@ export interface Sandbox {
   readonly url: string;
   /** Base address of the newest API version. */
   readonly apiUrl: string;
-  /** The key of the first organization, or the one that was asked for. */
+  /** The key of the first organization, or the key that the options contain. */
   readonly apiKey: string;
-  /** What control routes ask for, another one with each start. */
+  /** The token that control routes require. Each start creates another. */
   readonly controlToken: string;
   readonly organizations: readonly Organization[];
-  /** Resolves if another sandbox took the database when Postgres was lost: this one must end. */
+  /**
+   * Resolves if another sandbox took over the database while the connection to Postgres was lost. This
+   * sandbox must then end.
+   */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
 }

@@ -12,7 +12,10 @@ export function toText(at: Micros): string {
   return millis + micros.toString().padStart(3, '0');
 }
 
-/** Whether `YYYY-MM-DD` is a day, of a year that Postgres has. Date.parse takes February 31 for March 3. */
+/**
+ * Whether `YYYY-MM-DD` is an existing day in a year that Postgres supports. Date.parse turns February 31 into
+ * March 3.
+ */
 export function isDay(date: string): boolean {
   const millis = Date.parse(`${date}T00:00:00Z`);
   return date >= '0001' && !Number.isNaN(millis) && new Date(millis).toISOString().startsWith(date);
@@ -29,10 +32,13 @@ export function fromText(text: string): Micros {
 
 export const secondsToMicros = (seconds: number): Micros => BigInt(Math.round(seconds * 1_000_000));
 
-/** The moment of a change: now, and always later than `before` (a change moves `updated` strictly forward). */
+/**
+ * The time of a change: now, or just after `before` if now is not later, because each change moves `updated`
+ * forward.
+ */
 export const laterThan = (before: Micros, now: Micros): Micros => (now > before ? now : before + 1n);
 
-/** Whole days on a date `YYYY-MM-DD`. */
+/** Adds whole days to a date `YYYY-MM-DD`. */
 export function addDays(date: string, days: number): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
 }

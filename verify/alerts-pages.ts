@@ -41,7 +41,7 @@ function rules() {
             alert: `Metersync${name}`,
             expr: promql,
             ...(forMinutes === 0 ? {} : { for: `${forMinutes}m` }),
-            // The label is for links of dashboards, which cannot write an anchor in lower case.
+            // The label is for links in dashboards, which cannot convert an anchor to lower case.
             labels: { severity, runbook: name.toLowerCase() },
             annotations: { summary: means, runbook: runbookOf(name) },
           },

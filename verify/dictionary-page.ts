@@ -2,10 +2,13 @@ import { sql } from 'drizzle-orm';
 import type { Database } from '../db/connection/connect.ts';
 import { generatedFrom } from './markdown.ts';
 
-/** The order of the page. A schema that is missing here fails it. */
+/** Schemas in the order of the page. If one is missing here, creating the page fails. */
 const schemas = ['analytics', 'utility', 'fields', 'ops', 'history', 'metersync'];
 
-/** Relations of one to many, by the column of the many that refers to the one. */
+/**
+ * Relations of one row of the first table to many rows of the second. The column of the second table refers
+ * to the first.
+ */
 const joins: readonly (readonly [one: string, many: string, column: string])[] = [
   ['companies', 'sites', 'company_id'],
   ['companies', 'connections', 'company_id'],
@@ -34,15 +37,15 @@ interface Column {
   readonly comment: string | null;
 }
 
-/** The schema that only metersync uses. The page leaves its tables to psql. */
+/** The schema that only metersync uses. The page does not list its tables, but refers to psql. */
 const internal = 'metersync';
 
-/** Schemas whose relations are all alike: the page names them. */
+/** Schemas whose relations all have the same form. The page lists only their names. */
 const alike = ['fields', 'history'];
 
 /**
  * Creates docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. A column that
- * means the same in several relations is described once. Tables that only metersync uses are left to psql.
+ * means the same in several relations is described once. The tables of schema `metersync` are not described.
  * @throws Error that names every schema, table and column without a comment
  */
 export async function dictionaryPage(db: Database): Promise<string> {
@@ -86,7 +89,10 @@ export async function dictionaryPage(db: Database): Promise<string> {
   ].join('\n');
 }
 
-/** Reads the tables and views of our schemas, without partitions, which are like their table. */
+/**
+ * Reads the tables and views of our schemas. Partitions are left out, because they have the columns of their
+ * table.
+ */
 async function readRelations(db: Database): Promise<Relation[]> {
   const { rows } = await db.execute<Relation & Record<string, unknown>>(sql`
     select n.nspname as schema, obj_description(n.oid, 'pg_namespace') as schema_comment, c.relname as name,
@@ -122,7 +128,10 @@ function withoutComment(relations: readonly Relation[]): string[] {
   return [...new Set(silent)];
 }
 
-/** Lines of columns by their names: the line that most relations have, if several have it. */
+/**
+ * Maps names of columns to their descriptions, as far as several relations have the same description. If
+ * there are several such descriptions for a name, the most frequent is returned.
+ */
 function sharedAmong(columns: readonly Column[]): ReadonlyMap<string, string> {
   return new Map(
     [...Map.groupBy(columns, ({ name }) => name)].flatMap(([name, those]) => {
@@ -158,7 +167,7 @@ const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
 const columnLine = ({ name, type, comment }: Column): string =>
   `- \`${name}\`${isPlain(type) ? '' : ` ${type}`}: ${comment}`;
 
-/** Whether the type is one of a plain value, which the page leaves out. */
+/** Whether the page leaves out the type, because it is one of the usual types of plain values. */
 const isPlain = (type: string): boolean =>
   /^(text|uuid|boolean|date|numeric|smallint|integer|bigint|timestamp.* with time zone)$/.test(type);
 

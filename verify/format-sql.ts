@@ -1,4 +1,7 @@
-/** Formats .sql files but migrations, whose text is released; `--check` fails where a file would change. */
+/**
+ * Formats the .sql files of analytics/ and docker/. Migrations are left out, because their released text must
+ * not change. With `--check`, nothing is written, and the status is 1 if a file is not formatted.
+ */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format } from 'sql-formatter';
@@ -6,7 +9,10 @@ import { format } from 'sql-formatter';
 const project = join(import.meta.dirname, '..');
 const check = process.argv.includes('--check');
 
-/** A literal may go on in the next line; on one line Postgres refuses its parts, so they are joined. */
+/**
+ * Matches comments and literals. Postgres accepts a literal in several parts only if each is on a line of its
+ * own. The formatter would put them on one line, so they are joined before.
+ */
 const commentOrLiteral = /--.*$|'(?:[^']|'')*'(?:\s*\n\s*'(?:[^']|'')*')*|\$(\w*)\$[\s\S]*?\$\1\$/gm;
 const joined = (sql: string): string =>
   sql.replace(commentOrLiteral, (token) =>

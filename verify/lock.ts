@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * Checks that the lock file matches package.json for every npm from that of Node 20 on, which, unlike later
- * versions, refuses a lock file with unsuitable optional peers. The lock file must fit any registry: it has
- * packages and digests, but no addresses. The Node that runs everything is one of the packages, on each of
- * its platforms.
+ * Checks that the lock file matches package.json for every npm since the npm of Node 20. That npm refuses a
+ * lock file with unsuitable optional peers, which later versions accept. The lock file must work with any
+ * registry, so it has packages and digests, but no addresses. Node itself is one of the packages, and is
+ * locked for each platform.
  */
 export async function verifyLock(project: string): Promise<string[]> {
   return [
@@ -32,7 +32,7 @@ export interface Lock {
   >;
 }
 
-/** Lists what a lock leaves to the registry's choice. */
+/** Lists what a lock file leaves open, so that the registry would decide it. */
 export function problemsOfLock({ packages }: Lock): string[] {
   const problems: string[] = [];
   const addressed = Object.entries(packages).filter(([, { resolved }]) => /^https?:/.test(resolved ?? ''));

@@ -17,10 +17,10 @@ import { settingsPage } from './settings-page.ts';
 
 const project = join(import.meta.dirname, '..');
 
-/** Returns problems in lines for people; an empty list if there are none. */
+/** Returns a line for each problem. */
 type Check = () => Promise<readonly string[]>;
 
-/** Files that are made from the code, each by a function of its present text. */
+/** Generated files. The function of a file gets its current text and returns what it should be. */
 const pages: Readonly<Record<string, (text: string) => string | Promise<string>>> = {
   'docs/reference/failures.md': failuresPage,
   'docs/reference/settings.md': settingsPage,

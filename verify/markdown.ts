@@ -2,7 +2,7 @@
 export const generatedFrom = (source: string): string =>
   `<!-- Generated from ${source}: change it there, then run "npm run verify -- --write". -->`;
 
-/** Writes a table; characters that would end a cell are escaped. */
+/** Writes a table. Characters that would end a cell are escaped. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(' | ')} |`;
   return [line(head), `${'|---'.repeat(head.length)}|`, ...rows.map(line)].join('\n');

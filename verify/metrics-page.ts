@@ -35,7 +35,10 @@ ${sections.join('\n\n')}
 `;
 }
 
-/** The values that a label has on most metrics, if on several; others are described with their metric. */
+/**
+ * Descriptions of labels that are the same for several metrics. If a label has several such descriptions,
+ * this is the most frequent; metrics with another description have it with them.
+ */
 const commonLabels: ReadonlyMap<string, string> = new Map(
   [
     ...Map.groupBy(

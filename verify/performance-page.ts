@@ -26,7 +26,7 @@ function goalTable(measured: AllMeasured): string {
   return `${table}\n\nNot measured yet: ${unknown.map(([name]) => name).join(', ')}.`;
 }
 
-/** Writes a figure, and whether its goal was missed; empty if it was not measured. */
+/** Writes a figure and whether it missed its goal, or an empty text if it was not measured. */
 function judgedFigure(measured: AllMeasured, measure: string, name: string): string {
   const { figures = {}, size } = measured[measure] ?? {};
   const [figure, goal] = [figures[name], goals[measure]?.[name]];

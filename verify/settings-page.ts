@@ -9,7 +9,10 @@ interface Setting {
   /** The default, written as the variable's value; undefined if there is none. */
   readonly default?: string;
   readonly means: string;
-  /** What the value must be, if no check of the settings says so; empty if its meaning does. */
+  /**
+   * What the value must be. If undefined, it is taken from the error that a wrong value causes. Empty if
+   * `means` says it.
+   */
   readonly hasTo?: string;
 }
 
@@ -269,7 +272,7 @@ function described(name: string, { default: value, means, hasTo }: Setting): str
 /** Returns the range that a number must be in: `1 to 100`. */
 const rangeOf = (demand: string): string | undefined => /^be a whole number from (.*)$/.exec(demand)?.[1];
 
-/** Writes what a value must be; of an address an example. */
+/** Writes what a value must be. For an address, this is an example. */
 function sentenceOf(demand: string): string {
   const [, example] = /^be a (?:URL|host and a port), for example (.*)$/.exec(demand) ?? [];
   if (example !== undefined) return ` For example ${example}.`;
@@ -277,8 +280,8 @@ function sentenceOf(demand: string): string {
 }
 
 /**
- * Returns what the code requires of a variable, from its error for a wrong value; undefined if it accepts
- * that.
+ * Returns what the code requires of a variable, from the error that a wrong value causes. Undefined if the
+ * code accepts that value.
  */
 function demandOf(name: string): string | undefined {
   const wrong = 'no value is this!';

@@ -5,21 +5,21 @@ import type { FastifyInstance } from 'fastify';
 /** Addresses of the files that pages load. */
 export interface AssetAddresses {
   readonly styles: readonly string[];
-  /** Loaded first: what it defines is used by the scripts. */
+  /** Loaded before the scripts, because they use what it defines. */
   readonly morph: string;
   readonly scripts: readonly string[];
 }
 
-/** Files of a site by the names that they have in addresses; the values are file addresses. */
+/** Files of one site. Keys are the names under which files are served, and values are their file URLs. */
 export interface Assets {
-  /** In the order in which they are read: later styles take precedence. */
+  /** In the order in which pages load them: later styles take precedence. */
   readonly styles: Readonly<Record<string, string>>;
   readonly scripts: Readonly<Record<string, string>>;
 }
 
 const own = (name: string): string => new URL(`./assets/${name}`, import.meta.url).href;
 
-/** The looks that all sites share. */
+/** Stylesheets that all sites share. */
 const styles = {
   'pico.css': import.meta.resolve('@picocss/pico/css/pico.min.css'),
   'colours.css': own('colours.css'),
@@ -32,8 +32,8 @@ const morph = { 'idiomorph.js': import.meta.resolve('idiomorph/dist/idiomorph.mi
 const page = { 'page.js': own('page.js') };
 
 /**
- * Reads the shared stylesheets and scripts and a site's own, serves them below `prefix` and returns their addresses. The
- * address changes with the content of any of them, so browsers keep them for good.
+ * Reads the shared stylesheets and scripts and those of the site, serves them below `prefix` and returns
+ * their addresses. Every address contains a hash of all files, so browsers may cache the files forever.
  */
 export async function serveAssets(
   app: FastifyInstance,

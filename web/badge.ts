@@ -1,7 +1,9 @@
 import { html } from 'hono/html';
 import type { Markup } from './markup.ts';
 
-/** The state of something by colour. The words say it, too. */
+/**
+ * The colour of a badge. The words of the badge express the same, for readers who cannot tell colours apart.
+ */
 export type Tone = 'good' | 'bad' | 'uneasy' | 'busy' | 'plain';
 
 export const badge = (tone: Tone, words: string): Markup => html`<span class="badge ${tone}">${words}</span>`;

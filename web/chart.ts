@@ -13,18 +13,21 @@ echarts.use([
   SVGRenderer,
 ]);
 
-/** Colours are variables of the page's stylesheet, so that one drawing fits light and dark. */
+/** Colours are variables of the page's stylesheet, so that one drawing fits the light and the dark theme. */
 export const seriesColours: readonly string[] = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--series-${n})`);
 export const heatColours: readonly string[] = [0, 1, 2, 3, 4, 5].map((n) => `var(--heat-${n})`);
 
-/** The size is for the layout of labels. The stylesheet sets the same font for `.chart text`. */
+/**
+ * ECharts needs the font and its size to lay out labels. The stylesheet sets the same font for `.chart text`.
+ */
 export const chartText = { color: 'var(--text)', fontFamily: 'system-ui, sans-serif', fontSize: 13 };
 const line = { lineStyle: { color: 'var(--line)' } };
 
 /**
- * Draws a chart of ECharts as SVG text, without script, styles or identifiers of its own: a page that allows only
- * its stylesheet shows it. ECharts escapes names.
- * @param width in CSS pixels at which labels have their size; the page may scale the drawing
+ * Draws a chart of ECharts as SVG text. The drawing has no scripts, inline styles or classes, so a page whose
+ * content security policy allows only its stylesheet shows it. ECharts escapes names.
+ * @param width in CSS pixels. Labels have the size of `chartText` at this width; the page may scale the
+ *   drawing.
  */
 export function drawChart(option: object, height: number, width: number): string {
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
@@ -61,7 +64,7 @@ export const values = (more: object = {}) => ({
 export const legend = (of: readonly unknown[]) =>
   of.length > 1 ? { legend: { top: 0, textStyle: chartText } } : {};
 
-/** Bounds within which the labels of the axes stay. */
+/** Margins of a drawing. The labels of the axes stay within them. */
 export const grid = {
   left: 8,
   right: 16,
@@ -72,8 +75,9 @@ export const grid = {
 };
 
 /**
- * Draws a bar for each name. A float is enough for the height of a bar: the exact figures are in a table beside it.
- * @param heights null or undefined for a name without one
+ * Draws a bar for each name. A float is enough for the height of a bar: the exact figures are in a table next
+ * to it.
+ * @param heights null or undefined for a name without a bar
  */
 export const bars = (
   names: readonly string[],

@@ -1,11 +1,14 @@
-/** Sent with every page: nothing runs, loads or frames it but the site's own files, and no cache keeps it. */
+/**
+ * Sent with every page. The page runs and loads only files of its own site, no page can frame it, and caches
+ * do not store it.
+ */
 export const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    // The stylesheet's own icons are data addresses.
+    // Icons in the stylesheets are data URLs.
     "img-src 'self' data:",
     "connect-src 'self'",
     "form-action 'self'",

@@ -7,7 +7,7 @@ const units = [
 
 const english = new Intl.RelativeTimeFormat('en', { numeric: 'always' });
 
-/** Seconds from now as a person says them: "3 minutes ago", "in 5 hours", "just now". */
+/** Says in words how many seconds from now something is: "3 minutes ago", "in 5 hours", "just now". */
 export function relativeTime(seconds: number): string {
   const [unit, size] = units.find((one) => Math.abs(seconds) >= one[1]) ?? ['second', 1];
   const count = Math.trunc(seconds / size);

@@ -1,12 +1,13 @@
 /**
- * Characters that a reader cannot see or that turn the text around them. They are controls, zero-width and
- * direction marks, line separators, tags, and lone surrogates. Tab and line feed stay.
+ * Characters that a reader cannot see or that change the direction of the text around them: controls,
+ * zero-width and direction marks, line separators, tags, and lone surrogates. Tab and line feed are not among
+ * them.
  */
 const invisible =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\p{Surrogate}]|[\u{e0000}-\u{e007f}]/gu;
 
-/** Makes text that a reader may trust: what is invisible is written as in JSON, `\u202e`. */
+/** Makes text that a reader can trust: invisible characters are written as in JSON, for example `\u202e`. */
 export const visibleText = (text: string): string => text.replace(invisible, escaped);
 
 const escaped = (found: string): string =>

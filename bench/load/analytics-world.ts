@@ -2,13 +2,13 @@ import type pg from 'pg';
 
 /** The data of each company in the analytics measure. */
 export interface AnalyticsShape {
-  /** Bills, one a month and meter. */
+  /** Number of bills. There is one for each month and meter. */
   readonly documents: number;
   readonly months: number;
   /** Meters with readings each quarter-hour, and the readings of each. */
   readonly intervalMeters: number;
   readonly readings: number;
-  /** Whether Postgres analyses the tables after they are filled; default true. */
+  /** Whether Postgres analyses the tables after they are filled. The default is true. */
   readonly analysed?: boolean;
 }
 
@@ -16,9 +16,9 @@ const firstMonth = '2023-01-01';
 const firstReading = '2025-01-01 00:00:00+00';
 
 /**
- * Fills the tables with companies number `from` to `to`, both included, in set-based statements. One bill in
- * a hundred is superseded, one deleted, two overlap their neighbour, two were corrected once; one in twenty
- * is estimated. Readings are inserted by day and meter, as synced ranges arrive; one day in fifty is missing.
+ * Fills the tables with companies number `from` to `to`, both included, in set-based statements. Of a hundred
+ * bills, one is superseded, one is deleted, two overlap a neighbour, two were corrected once, and five are
+ * estimated. Readings are inserted by day and meter, as synced ranges arrive. One day in fifty is missing.
  */
 export async function fillAnalytics(
   client: pg.Client,
@@ -107,7 +107,7 @@ const corrections = `
     from world_bills b join utility.documents d on d.id = b.id
     where (b.meter * 7 + b.n) % 50 = 7`;
 
-/** Inserts a day of all meters at a time. */
+/** Inserts readings day by day, each day for all meters. */
 async function fillReadings(client: pg.Client, { intervalMeters, readings }: AnalyticsShape): Promise<void> {
   if (intervalMeters === 0) return;
   const days = Math.ceil(readings / 96);

@@ -3,8 +3,8 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { withClient } from '../stack.ts';
 
 /**
- * Copies every reading of a sandbox's database into a warehouse, as fast as Postgres copies. The result
- * equals that of a backfill. Returns the number of readings.
+ * Copies every reading of a sandbox's database into a warehouse, as fast as Postgres can copy. The result is
+ * the same as after a backfill. Returns the number of readings.
  */
 export async function copyReadings(sandboxUrl: string, warehouseUrl: string): Promise<number> {
   return await withClient(sandboxUrl, (sandbox) =>

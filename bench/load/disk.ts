@@ -1,6 +1,9 @@
 import type pg from 'pg';
 
-/** Bytes on disk of the tables whose name with its schema begins so; indexes and compressed values count. */
+/**
+ * Returns the bytes on disk of the tables whose name, with its schema, begins with the prefix. Indexes and
+ * compressed values are included.
+ */
 export async function bytesOnDisk(client: pg.Client, prefix: string): Promise<number> {
   const { rows } = await client.query<{ bytes: string }>(
     `select coalesce(sum(pg_total_relation_size(c.oid)), 0) as bytes

@@ -37,7 +37,10 @@ export function corrected(pages: readonly DocumentPage[]): DocumentPage[] {
   });
 }
 
-/** Seconds to write the pages, including the flush of the counts. Every record must be new, or changed. */
+/**
+ * Returns how many seconds it takes to write the pages, including the flush of the counts. Every record must
+ * be new or changed, as `written` says.
+ */
 export async function writeDocumentPages(
   warehouse: Warehouse,
   pages: readonly DocumentPage[],

@@ -2,8 +2,8 @@ import { createRandom, type Random } from './random.ts';
 import type { Connection, Document, World } from './world.ts';
 
 /**
- * How often each change of the service is drawn. The mix is that of the sandbox's random changes: mostly
- * documents, then connections, then interval ranges.
+ * How often each change of the service is drawn. The mix is the same as for the sandbox's random changes:
+ * mostly documents, then connections, then interval ranges.
  */
 const weights = {
   createDocument: 24,
@@ -29,8 +29,8 @@ interface Events {
  */
 export function createEvents(world: World, seed: number): Events {
   const random = createRandom(seed);
-  // Microseconds after a moment later than every record of the world, so each event is newer than the one
-  // before.
+  // Microseconds since a time after that of every record of the world. Each event is newer than the previous
+  // event.
   let micros = 0;
   const now = (): string => {
     micros += random.int(1, 900);

@@ -10,7 +10,7 @@ import { createWorld, worldSeed } from './world.ts';
 
 export interface PrepareInput {
   readonly secret: string;
-  /** Number of fresh events of its world, of all changes or some; or exactly these events. */
+  /** How many new events of its world to make, and of which changes, or the events themselves. */
   readonly events: number | Drawn | readonly Outgoing[];
 }
 

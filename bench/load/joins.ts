@@ -15,10 +15,12 @@ const keys: readonly (readonly string[])[] = [
   ['connection_id'],
 ];
 
-/** Views with a row for each thing that rows of other views name. */
+/** Views with a row for each meter or site, which the rows of other views name. */
 const named: Readonly<Record<string, string>> = { meters: 'meter_id', sites: 'site_id' };
 
-/** Views over readings need a meter or a span; there are no readings in this world. */
+/**
+ * Views of readings, which are left out. They need a meter or a time span, and this world has no readings.
+ */
 const ofReadings = /^interval_|^load_profile$|^bill_interval_comparison$/;
 
 /** Lists all pairs and triples of views of analytics that have a key in common. */
@@ -49,7 +51,7 @@ const pairs = (all: readonly string[]): string[][] =>
 const triples = (all: readonly string[]): string[][] =>
   all.flatMap((one, at) => pairs(all.slice(at + 1)).map((others) => [one, ...others]));
 
-/** Counts the rows of a join: of all companies, or of one. */
+/** Returns a statement that counts the rows of a join, for all companies or for one. */
 export function statementOf({ views: [first, ...others], key }: Join, companyId?: string): string {
   const columns = companyId === undefined ? key : ['company_id', ...key];
   const joined = others.map((view) => `join analytics.${view} using (${columns.join(', ')})`);

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 
-/** How long events may take until applied; then the bench gives up. */
+/** How long events may take until they are applied. After that the bench gives up. */
 const appliedWithinMs = 60_000;
 const lookEveryMs = 100;
-/** How long events may take until none waits, and how often that is checked. */
+/** How long it may take until no event waits, and how often that is checked. */
 const settledWithinMs = 300_000;
 const settledEveryMs = 250;
 
 /**
- * Waits until the journal holds this many events; returns the time, in Unix milliseconds.
+ * Waits until the journal has this many events. Returns the time in Unix milliseconds.
  * @throws Error after a minute
  */
 export async function untilJournaled(client: pg.Client, events: number): Promise<number> {
@@ -22,8 +22,8 @@ export async function untilJournaled(client: pg.Client, events: number): Promise
 }
 
 /**
- * Waits until the journal holds this many events received since a time (Unix milliseconds). It counts no
- * others, so its cost does not grow with the journal.
+ * Waits until the journal has this many events that were received since a time (Unix milliseconds). It counts
+ * no other events, so its cost does not grow with the journal.
  */
 export async function untilReceived(client: pg.Client, since: number, events: number): Promise<number> {
   for (const deadline = Date.now() + appliedWithinMs; ; ) {
@@ -38,7 +38,7 @@ export async function untilReceived(client: pg.Client, since: number, events: nu
   }
 }
 
-/** Counts the journal itself: the view of its events also looks up the outcome of each. */
+/** Counts the rows of the journal itself, because the view `metersync.events` also joins other tables. */
 export async function journaled(client: pg.Client): Promise<number> {
   const { rows } = await client.query('select count(*)::int as count from metersync.journal');
   return rows[0].count;
@@ -56,13 +56,15 @@ export async function proveApplied(client: pg.Client): Promise<void> {
   if (rows[0].count > 0) throw new Error(`${rows[0].count} events are in the journal without their effect`);
 }
 
-/** Whether any record is stale. This query is cheap; that for the outcomes of events costs far more. */
+/**
+ * Whether any record is stale. This query is cheap, and a query for the outcomes of events costs far more.
+ */
 async function anyStale(db: pg.Client): Promise<boolean> {
   const { rows } = await db.query('select exists (select from metersync.stale_records) as stale');
   return rows[0].stale;
 }
 
-/** Waits until every event is in the journal and none is pending; returns the time, in Unix milliseconds. */
+/** Waits until every event is in the journal and none is pending. Returns the time in Unix milliseconds. */
 export async function untilSettled(db: pg.Client, events: number): Promise<number> {
   for (const deadline = Date.now() + settledWithinMs; ; ) {
     while (Date.now() < deadline && (await anyStale(db))) await delay(settledEveryMs);

@@ -18,7 +18,7 @@ export interface Latencies {
   /** The latency in milliseconds at a percentile. */
   percentile(percent: number): number;
   readonly count: number;
-  /** Encodes them for another process, which reads them with `mergedLatencies`. */
+  /** Encodes the latencies for another process, which reads them with `mergedLatencies`. */
   encode(): string;
 }
 

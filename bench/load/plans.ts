@@ -13,10 +13,13 @@ export interface RunPlan {
   readonly scans: readonly { readonly node: string; readonly relation: string }[];
 }
 
-/** How long a caller waits for all rows of a statement, as text. */
+/** How long a caller waits for all rows of a statement, which Postgres sends as text. */
 export interface RunTime {
   readonly ms: number;
-  /** Processor time of Postgres, if it can be measured: the time on an idle machine. */
+  /**
+   * Processor time of Postgres, if it can be measured. On an idle machine, the statement would take about
+   * this long.
+   */
   readonly cpuMs: number | undefined;
 }
 
@@ -29,14 +32,17 @@ interface Node {
   readonly Plans?: readonly Node[];
 }
 
-/** Runs a statement for its plan. That takes a quarter longer than its caller waits, as each row is counted. */
+/**
+ * Runs a statement to get its plan. This takes a quarter longer than a normal run, because each row is
+ * counted.
+ */
 export async function planOf(client: pg.Client, statement: string): Promise<RunPlan> {
   const { rows } = await client.query(`explain (analyze, timing off, format json) ${statement}`);
   const { Plan: plan } = rows[0]['QUERY PLAN'][0] as { Plan: Node };
   return { cost: plan['Total Cost'], rows: plan['Actual Rows'], scans: scansOf(plan) };
 }
 
-/** Runs a statement like its caller, which takes each row and stores none. */
+/** Runs a statement as a caller does, and discards each row. */
 export async function timeOf(client: pg.Client, statement: string): Promise<RunTime> {
   const before = cpuMs(client);
   const ms = await msOf(() => finished(client.query(copyTo(`copy (${statement}) to stdout`)).resume()));
@@ -44,7 +50,10 @@ export async function timeOf(client: pg.Client, statement: string): Promise<RunT
   return { ms, cpuMs: before === undefined || after === undefined ? undefined : after - before };
 }
 
-/** Linux counts it in hundredths of a second. Undefined for a server elsewhere, or on another system. */
+/**
+ * Processor time of the session so far, which Linux counts in hundredths of a second. Undefined if Postgres
+ * runs elsewhere or on another system.
+ */
 function cpuMs(client: pg.Client): number | undefined {
   return cpuMsOf((client as pg.Client & { readonly processID: number | null }).processID);
 }

@@ -2,7 +2,7 @@
 export interface Random {
   /** Returns a number from 0 to below 1. */
   next(): number;
-  /** Returns an integer from `least` to `most`, both possible. */
+  /** Returns an integer from `least` to `most`, both included. */
   int(least: number, most: number): number;
   pick<T>(from: readonly T[]): T;
   uuid(): string;

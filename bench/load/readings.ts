@@ -4,7 +4,7 @@ import { createRandom } from './random.ts';
 const quarterHourMs = 15 * 60 * 1000;
 const firstReading = Date.UTC(2025, 0, 1);
 
-/** Makes quarter-hour readings as columns of the service's text, from reading number `from` on. */
+/** Makes quarter-hour readings from number `from` on, as columns of texts as the service sends them. */
 export function readings(seed: number, from: number, count: number, updated: string): IntervalColumns {
   const random = createRandom(seed + from);
   const at = (place: number) =>
@@ -24,8 +24,8 @@ export function readings(seed: number, from: number, count: number, updated: str
 }
 
 /**
- * Makes the same readings as an earlier sync left them: the first three fifths, a sixth of them with another
- * value. So half of the range is identical, a tenth has changed, and two fifths are new.
+ * Makes the readings that an earlier sync left: the first three fifths, of which a sixth have another value.
+ * So half of the range is identical, a tenth has changed, and two fifths are new.
  */
 export function earlier(
   columns: IntervalColumns,

@@ -8,7 +8,7 @@ import type { LoadReport } from './run.ts';
 /** A load generator in its own process. */
 export interface Generator {
   readonly pid: number;
-  /** Signs the events, and then sends them; signing is not timed. */
+  /** Signs the events and then sends them. Signing is not timed. */
   send(target: Target, events: PrepareInput['events'], inFlight: number): Promise<LoadReport>;
 }
 
@@ -23,7 +23,7 @@ export function startGenerator(bench: Bench): Generator {
   };
 }
 
-/** Events a second over several rounds; a longer round weighs more. */
+/** Returns the events per second over several rounds. A longer round weighs more. */
 export function perSecond(reports: readonly Pick<LoadReport, 'events' | 'seconds'>[]): number {
   const events = reports.reduce((sum, report) => sum + report.events, 0);
   return events / reports.reduce((sum, report) => sum + report.seconds, 0);

@@ -8,7 +8,7 @@ export interface Outgoing {
   readonly body: string;
 }
 
-/** Makes the bytes of a delivery's request: signed now (service.md 5.3), ready to send. */
+/** Makes the bytes of a delivery's request, signed now (service.md 5.3). */
 export function signedRequest(secret: string, { id, body }: Outgoing): Buffer {
   const timestamp = Math.floor(Date.now() / 1000);
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');

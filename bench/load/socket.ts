@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net';
 const headEnd = Buffer.from('\r\n\r\n');
 
 /**
- * One keep-alive connection that sends complete requests, one at a time. Of an answer it reads only the
- * status and finds the end. The sender of a load must be cheap, as it shares the machine with the measured
- * part.
+ * One keep-alive connection that sends complete requests, one at a time. It reads only the status of an
+ * answer and finds its end. The sender of a load must be cheap, because it shares the machine with the
+ * measured process.
  */
 export class LeanSocket {
   readonly #port: number;
@@ -21,7 +21,7 @@ export class LeanSocket {
     this.#port = port;
   }
 
-  /** Sends the bytes of a request; calls back with the status of its answer, or with the error. */
+  /** Sends the bytes of a request. Calls back with the status of its answer, or with an error. */
   send(request: Buffer, answered: (status: number) => void, failed: (error: Error) => void): void {
     this.#answered = answered;
     this.#failed = failed;
@@ -54,7 +54,7 @@ export class LeanSocket {
     return socket;
   }
 
-  /** Keeps only the head; of the body only its end matters. */
+  /** Keeps only the head. Only the end of the body matters. */
   #read(bytes: Buffer): void {
     if (this.#bodyBytesMissing > 0) {
       this.#readBody(bytes.length);

@@ -3,7 +3,7 @@ import { planOf, type RunPlan, type RunTime, timeOf } from './plans.ts';
 
 export type Answer = RunPlan & RunTime;
 
-/** Queries of each view after one that warms up; the median counts. */
+/** How often each view is queried after a query that warms up. The median counts. */
 const asked = 3;
 
 /** Lists the views of analytics that have a company in each row. */
@@ -16,7 +16,7 @@ async function viewsOfCompanies(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Asks each of these views for one company. */
+/** Queries each of these views for one company. */
 export async function answersOf(client: pg.Client, companyId: string): Promise<Map<string, Answer>> {
   const answers = new Map<string, Answer>();
   for (const view of await viewsOfCompanies(client))
@@ -27,7 +27,7 @@ export async function answersOf(client: pg.Client, companyId: string): Promise<M
   return answers;
 }
 
-/** Returns the plan, of a run that warms the caches, and the median time of some after it. */
+/** Returns the plan of a run that warms the caches, and the median time of several runs after it. */
 export async function answer(client: pg.Client, statement: string): Promise<Answer> {
   const plan = await planOf(client, statement);
   const times: RunTime[] = [];

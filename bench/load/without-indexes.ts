@@ -2,8 +2,8 @@ import pg from 'pg';
 import { withClient } from '../stack.ts';
 
 /**
- * What a load may do without, because nothing but the bench needs its rows: durability, and checkpoints
- * within it. A reload takes each of them.
+ * Settings that turn off durability, and checkpoints during a load, because only the bench needs its rows.
+ * All of them take effect by a reload.
  */
 const settings = {
   fsync: 'off',
@@ -15,9 +15,9 @@ const settings = {
 } as const;
 
 /**
- * Loads rows while the warehouse lacks its plain indexes, and makes these afterwards. A load of millions of
- * rows at random ids would otherwise slow down as soon as the indexes outgrow Postgres's memory. It resets
- * what `alter system` had set.
+ * Loads rows without the indexes that are not unique, and creates these indexes afterwards. A load of
+ * millions of rows at random ids would otherwise slow down as soon as the indexes outgrow Postgres's memory.
+ * It also resets all settings that `alter system` had set before.
  * @param url of the warehouse, as superuser
  */
 export async function loadWithoutIndexes(url: string, load: () => Promise<void>): Promise<void> {

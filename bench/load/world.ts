@@ -38,7 +38,7 @@ export interface Meter {
   readonly company: Company;
 }
 
-/** Seed of the world and its changes: the generator draws from the world that fills the warehouse. */
+/** Seed of the world and its changes. The generator and the warehouse must have the same world. */
 export const worldSeed = 1;
 
 const companiesCount = 120;

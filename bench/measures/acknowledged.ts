@@ -44,7 +44,7 @@ async function measureAcknowledged(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Compares adjacent rounds: what disturbed one mostly disturbed the other. */
+/** Compares adjacent rounds, because what disturbed one of them mostly disturbed the other, too. */
 function ratioOf(durable: readonly LoadReport[], reference: readonly LoadReport[]): number {
   return median(
     durable.map((report, round) => perSecond([report]) / perSecond([reference[round] as LoadReport])),
@@ -94,7 +94,7 @@ async function measureInTurn(
   return { durable, reference };
 }
 
-/** Measures without a worker: the cost of taking events if another machine applies them. */
+/** Measures the receiver without a worker, as if another machine applied the events. */
 async function measureReceiverAlone(bench: Bench, generator: Generator): Promise<number> {
   bench.say('the receiver without a worker, 512 in flight');
   const pipeline = await startPipeline(bench, { worker: false, filled: false });

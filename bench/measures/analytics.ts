@@ -23,9 +23,9 @@ export const analyticsLarge: Measure = {
   run: measureMonths,
 };
 
-/** From this number of readings in a month on, the planner should use the index of its days. */
+/** From this number of readings in a month on, the planner should use the BRIN index on `start_at`. */
 const readingsForBrin = 100_000;
-/** With fewer companies, one has so many of the readings that reading all is right. */
+/** With fewer companies, one company has so many of the readings that reading all of them is right. */
 const companiesForBrin = 10;
 
 const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'";
@@ -33,7 +33,7 @@ const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'"
 async function measureAnalytics(bench: Bench): Promise<Figures> {
   const url = await bench.stack.warehouse();
   const [small, large, plans] = await withClient(url, async (client) => {
-    // One process a statement, so that its processor time is all that the statement uses.
+    // Each statement must run in one process, so that its processor time is complete.
     await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
     const few = Math.max(1, Math.floor(bench.size.analyticsCompanies / 10));
     const before = await grownTo(bench, url, client, 1, few);
@@ -56,7 +56,7 @@ async function measureAnalytics(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Returns processor times in addition to the figures with goals. At tiny sizes there are none. */
+/** Returns processor times, which have no goals. They are left out if they are too short to be measured. */
 function cpuFigures({ views, everyone, summedUp }: Answers): Figures {
   const slowest = Math.max(...[...views.values()].map(({ cpuMs }) => cpuMs ?? 0));
   if (slowest === 0 || !everyone.cpuMs || !summedUp.cpuMs) return {};
@@ -72,7 +72,7 @@ interface Answers {
   readonly views: ReadonlyMap<string, Answer>;
   /** Usage by month of all companies. */
   readonly everyone: Answer;
-  /** The view that sums months up by site, of all companies. */
+  /** Sums of months by site, of all companies. */
   readonly summedUp: Answer;
 }
 
@@ -119,12 +119,12 @@ async function monthsOfAll(client: pg.Client): Promise<Pick<Answers, 'everyone' 
   return { everyone, summedUp: await answer(client, 'select * from analytics.monthly_by_site') };
 }
 
-/** Companies that are filled by one statement. */
+/** How many companies one statement fills. */
 const filledTogether = 200;
 
 /**
- * Fills a warehouse with companies that have bills and no readings, and keeps their months.
- * @returns how many companies were kept a second
+ * Fills a warehouse with companies that have bills and no readings, and computes their stored months.
+ * @returns for how many companies per second the months were computed
  */
 export async function fillMonths(
   { size, stack, say }: Bench,
@@ -162,7 +162,7 @@ async function measureMonths(bench: Bench): Promise<Figures> {
     await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
     const keptPerSecond = await fillMonths(bench, url, client, bench.size.analyticsLargeCompanies);
     const { everyone, summedUp } = await monthsOfAll(client);
-    // What is kept, as text: no way of working it out could answer sooner.
+    // The stored months, unchanged. No computation could answer sooner.
     const kept = await answer(client, 'select * from metersync.monthly_usage');
     const usage = await answer(
       client,
@@ -183,7 +183,7 @@ async function keepMonths(client: pg.Client): Promise<void> {
   await client.query('analyze');
 }
 
-/** Makes Postgres write what was loaded, because it would otherwise do so while answers are timed. */
+/** Makes Postgres write the loaded rows to disk, because it would otherwise do so while answers are timed. */
 async function writeBack(superuserUrl: string): Promise<void> {
   await withClient(superuserUrl, (client) => client.query('checkpoint'));
 }
@@ -193,7 +193,7 @@ async function countOf(client: pg.Client, relation: string): Promise<number> {
   return rows[0].n;
 }
 
-/** Lists months ahead, which are empty: reading them costs nothing. */
+/** Lists partitions of future months, which are empty, so that reading them costs nothing. */
 async function emptyPartitions(client: pg.Client): Promise<ReadonlySet<string>> {
   const { rows } = await client.query<{ name: string }>(`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -201,7 +201,7 @@ async function emptyPartitions(client: pg.Client): Promise<ReadonlySet<string>> 
   return new Set(rows.map(({ name }) => name));
 }
 
-/** Checks that readings of a day come only from its month, through the index of days. */
+/** Checks that readings of a day are read only from the partition of its month, with its BRIN index. */
 async function lookAtPlans(bench: Bench, client: pg.Client): Promise<Figures> {
   const partitions = await countOf(client, `pg_inherits where inhparent = 'utility.intervals'::regclass`);
   const plan = await answer(
@@ -253,7 +253,7 @@ function describe(small: Answers, large: Answers): string {
 
 /**
  * Measures how fast documents are written with history and field catalogue, as a share of the rate without
- * both. It writes new documents, and then corrections of each, so that history keeps a state of each.
+ * both. It writes new documents, and then a correction of each, so that history stores a state of each.
  */
 async function measureLoad(bench: Bench): Promise<Figures> {
   const pages = await recordDocumentPages(bench, bench.size.analyticsLoaded);

@@ -39,7 +39,10 @@ async function measureApplied(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Events a second from the first byte sent to the last event in the journal, and what each takes there. */
+/**
+ * Returns the events per second from the first byte sent to the last event in the journal, and the bytes that
+ * an event takes on disk.
+ */
 async function rateOf(
   bench: Bench,
   generator: Generator,

@@ -20,7 +20,7 @@ export const audit: Measure = {
   run: measureAudit,
 };
 
-/** Companies that are read at once to fill the warehouse; not measured. */
+/** How many companies are read at the same time to fill the warehouse. This is not measured. */
 const fillConcurrency = 8;
 
 async function measureAudit(bench: Bench): Promise<Figures> {
@@ -66,7 +66,7 @@ async function equalSides(bench: Bench, companies: number): Promise<Sides> {
   return { readings, warehouseUrl, env };
 }
 
-/** Fills a warehouse that lacks everything except readings, by a repair. */
+/** Fills a warehouse with everything except readings, by a repair. */
 async function fillRecords(env: Readonly<Record<string, string>>): Promise<void> {
   const settings = readSettings(env);
   const { url = '', apiKey = '' } = settings.service;
@@ -108,8 +108,8 @@ async function auditEqual(bench: Bench, sides: Sides): Promise<CommandRun> {
 }
 
 /**
- * Changes a few readings by the least possible: an amount by a thousandth, a start by a microsecond. The
- * audit must find each, and nothing else.
+ * Changes a few readings by the smallest possible amount: a usage by a thousandth, a start by a microsecond.
+ * The audit must find each change, and nothing else.
  */
 async function auditChanged(bench: Bench, sides: Sides): Promise<void> {
   const { rows: made } = await withClient(sides.warehouseUrl, (client) => client.query<Change>(changeSome));
@@ -131,8 +131,8 @@ const sameReading = `(i.meter_id, i.start_at, i.granularity_seconds, i.usage_uni
   = (c.meter_id, c.start_at, c.granularity_seconds, c.usage_units)`;
 
 /**
- * Changes one reading of each of several meters, from the first to the last. Returns them with an audit's
- * names, in its order.
+ * Changes one reading of each of several meters, spread from the first meter to the last. Returns the changes
+ * as an audit names and orders them.
  */
 const changeSome = `
   with meter as (

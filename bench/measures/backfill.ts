@@ -18,7 +18,7 @@ export const backfill: Measure = {
 const warmUpCompanies = 5;
 
 const apiKey = 'bench';
-/** Endpoints without a path are off: the figures are about documents. */
+/** Turns off all other endpoints, because the figures are about documents. */
 const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
 
 /** Documents of each small company. */
@@ -51,7 +51,7 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
   return medians(rounds);
 }
 
-/** Loads an empty warehouse between two readings of the same pages, as the machine's speed drifts. */
+/** Loads an empty warehouse between two reads of the same pages, because the speed of the machine drifts. */
 async function loadInTurn(
   bench: Bench,
   recorded: Recorded,
@@ -78,7 +78,9 @@ async function loadInTurn(
   };
 }
 
-/** Measures companies of a few documents each: what a company costs besides its records. */
+/**
+ * Measures companies of a few documents each, which shows what a company costs in addition to its records.
+ */
 async function measureCompanies(bench: Bench): Promise<number> {
   const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
   const rates: number[] = [];
@@ -92,7 +94,7 @@ async function measureCompanies(bench: Bench): Promise<number> {
   return median(rates);
 }
 
-/** Records the documents of a real service, for a server that costs next to nothing. */
+/** Records the pages of the sandbox, for a server that costs next to nothing. */
 export async function record(bench: Bench, companies: number, documents: number): Promise<Recorded> {
   bench.say(`the sandbox makes ${companies} companies of ${documents} documents; their pages are recorded`);
   const sandbox = await startSandbox(bench, { companies, documents, intervalDays: 0 });
@@ -103,7 +105,10 @@ export async function record(bench: Bench, companies: number, documents: number)
   return recorded;
 }
 
-/** Starts a pipeline that reads some companies and forgets them: a second read would find their rows. */
+/**
+ * Starts a pipeline that reads some companies to warm up. Their rows are removed, because another read would
+ * find them.
+ */
 export async function startWarm(bench: Bench, { url, companies }: Recorded): Promise<Pipeline> {
   const pipeline = await startPipeline(bench, { service: { url, apiKey, endpoints }, filled: false });
   await runBackfill(pipeline, companies.slice(0, warmUpCompanies));

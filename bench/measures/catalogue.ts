@@ -10,7 +10,7 @@ export const catalogue: Measure = {
   run: measureCatalogue,
 };
 
-/** A worker has parsed each page already, to walk the listing: parsing is part of neither figure. */
+/** Parsing is part of neither figure, because a worker parses each page anyway to walk the listing. */
 async function measureCatalogue(bench: Bench): Promise<Figures> {
   const { catalogueDocuments, catalogueRounds } = bench.size;
   const pages = await recordDocumentPages(bench, catalogueDocuments);
@@ -19,7 +19,8 @@ async function measureCatalogue(bench: Bench): Promise<Figures> {
   bench.atEnd(() => warehouse.close());
   bench.say(`${pages.length} pages of 100 documents, ${catalogueRounds} rounds, with and without in turn`);
   const seconds = { with: [] as number[], without: [] as number[] };
-  // The first round warms up connections and code; a worker meets new fields only in its first seconds.
+  // The first round warms up connections and code. It also notes the new fields, which a worker meets only in
+  // its first seconds.
   for (let round = 0; round <= catalogueRounds; round++) {
     const fields = createFieldCatalogue({
       db: warehouse.db,

@@ -33,7 +33,7 @@ interface Listing {
 }
 
 const documentId = (at: number): string => `00000000-0000-4000-8000-${String(at).padStart(12, '0')}`;
-/** Oldest first: the newest stands at the far end. */
+/** Documents are listed oldest first, so the newest is at the end of the listing. */
 const createdAt = (at: number): string => new Date(Date.UTC(2020, 0, 1) + at * 60_000).toISOString();
 
 async function measureCatchUp(bench: Bench): Promise<Figures> {
@@ -73,7 +73,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     wallClock: Date.now,
     now: () => performance.now(),
   };
-  /** Counts the requests of the catch-up of one event. */
+  /** Counts the requests of a catch-up for one event. */
   const requestsFor = async (pages: number, at: number): Promise<number> => {
     const listing = { companyId: randomUUID(), pages };
     service.show(listing);
@@ -118,7 +118,7 @@ function eventOf({ companyId }: Listing, at: number) {
   return { id: randomUUID(), timestamp: 0, receivedAt, body: JSON.stringify(event) };
 }
 
-/** A service with one listing, which makes its pages on request. */
+/** Starts a service with one listing, whose pages are made on request. */
 async function startListing(bench: Bench) {
   let served: Listing = { companyId: '', pages: 1 };
   let requests = 0;

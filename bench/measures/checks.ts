@@ -14,7 +14,7 @@ export const checks: Measure = {
   run: measureChecks,
 };
 
-/** Companies that are checked one by one; the median counts. */
+/** How many companies are checked one by one. The median counts. */
 const asked = 40;
 
 async function measureChecks(bench: Bench): Promise<Figures> {
@@ -47,7 +47,7 @@ async function measureChecks(bench: Bench): Promise<Figures> {
     companyMs: median(alone.ms),
     companyWithReadingsMs: median(withReadings.ms),
     firstOfConnectionMs,
-    // Processor time, in addition to the goals. At tiny sizes it is nothing.
+    // Processor time, in addition to the figures with goals. At tiny sizes it is too short to be measured.
     ...(alone.cpuMs ? { companyCpuMs: alone.cpuMs } : {}),
   };
 }
@@ -59,7 +59,7 @@ function connect(bench: Bench, url: string, max: number): Warehouse {
   return warehouse;
 }
 
-/** Elapsed time of each, and average processor time of the one connection. */
+/** Returns the elapsed time for each company, and the average processor time of the connection. */
 async function each({ db }: Warehouse, ids: readonly string[]): Promise<{ ms: number[]; cpuMs: number }> {
   const { rows } = await db.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
   const pid = rows[0]?.pid ?? null;

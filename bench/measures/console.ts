@@ -25,9 +25,9 @@ export const consolePagesLarge: Measure = {
   run: (bench) => measure(bench, 10),
 };
 
-/** Plots that one statement inserts. */
+/** How many companies ("plots") one statement inserts. */
 const plotsTogether = 500;
-/** Companies whose trouble stays: some hundred events that wait, and some dead and missing events. */
+/** How many companies keep their trouble: some hundred events that wait, and some dead and missing events. */
 const plotsInTrouble = 3;
 const rounds = 3;
 
@@ -67,7 +67,7 @@ async function fill(bench: Bench, { db }: Warehouse, plots: number): Promise<voi
 const vacuum = (bench: Bench, url: string): Promise<unknown> =>
   withClient(bench.stack.asSuperuser(url), (client) => client.query('vacuum analyze'));
 
-/** Leaves only the trouble of a few companies. */
+/** Removes the trouble of all companies except a few. */
 async function settle({ db }: Warehouse): Promise<void> {
   const inTrouble = Array.from({ length: plotsInTrouble }, (_, at) => at + 1);
   const companies = inTrouble.map((plot) => `'${idOf('company', plot)}'`).join();
@@ -83,7 +83,7 @@ async function settle({ db }: Warehouse): Promise<void> {
     await db.execute(sql.raw(statement));
 }
 
-/** Every page, with rows in it. */
+/** Every page of the console, with addresses that show rows. */
 const pages: readonly string[] = [
   '/',
   '/events',
@@ -111,7 +111,7 @@ const pages: readonly string[] = [
   `/trace?kind=meter&id=${encodeURIComponent(meterOf(2, 1))}`,
 ];
 
-/** Times health and each page: the median of some requests, after one that is not counted. */
+/** Measures health and each page: the median of several requests, after a request that is not counted. */
 async function time(
   bench: Bench,
   url: string,

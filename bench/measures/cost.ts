@@ -20,7 +20,7 @@ async function measureCost(bench: Bench): Promise<Figures> {
   return { ...(await costOfEvents(bench)), ...(await costOfDocuments(bench)) };
 }
 
-/** Events that are applied without reading records again, as in the measure `applied`. */
+/** Measures events that are applied without reading records again, as in the measure `applied`. */
 async function costOfEvents(bench: Bench): Promise<Figures> {
   const { size } = bench;
   const generator = startGenerator(bench);
@@ -57,7 +57,10 @@ async function send(generator: Generator, pipeline: Pipeline, events: number, in
   await withClient(pipeline.databaseUrl, (client) => untilReceived(client, beganAt, events));
 }
 
-/** Documents of 3.8 kB through the workflows, from a server that costs next to nothing; then again, unchanged. */
+/**
+ * Measures documents of 3.8 kB through the workflows, from a server that costs next to nothing, and then the
+ * same documents unchanged.
+ */
 async function costOfDocuments(bench: Bench): Promise<Figures> {
   const recorded = await record(bench, bench.size.backfillCompanies, bench.size.backfillDocuments);
   const pipeline = await startWarm(bench, recorded);
@@ -76,7 +79,7 @@ async function costOfDocuments(bench: Bench): Promise<Figures> {
   };
 }
 
-/** The receiver and the worker are one process here, `node`. */
+/** Returns the processor times of all processes. The receiver and the worker are one process here, `node`. */
 function timesOf({ stack }: Bench, pipeline: Pipeline, sender?: Generator): Times {
   const pids = { ...(sender && { sender: sender.pid }), node: pipeline.process.pid, ...serverPids(stack) };
   return Object.fromEntries(Object.entries(pids).map(([name, pid]) => [name, processorMs(pid)]));
@@ -85,7 +88,7 @@ function timesOf({ stack }: Bench, pipeline: Pipeline, sender?: Generator): Time
 const since = (before: Times, after: Times): Times =>
   Object.fromEntries(Object.entries(after).map(([name, ms]) => [name, ms - (before[name] ?? 0)]));
 
-/** Milliseconds for each piece of work, of all processes and of each. */
+/** Returns the milliseconds for each piece of work, in all processes together and in each process. */
 function figuresOf(suffix: string, times: Times, pieces: number): Figures {
   const all = Object.values(times).reduce((sum, ms) => sum + ms, 0);
   return Object.fromEntries(

@@ -36,7 +36,7 @@ async function measureCustomer(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Loads everything, and again when nothing changed, as each night. */
+/** Loads everything, and then again without changes, as happens each night. */
 async function load(bench: Bench, pipeline: Pipeline): Promise<Figures> {
   const loadSeconds = await runBackfill(pipeline);
   const { bills, readings, bytes } = await withClient(pipeline.databaseUrl, async (client) => {
@@ -53,7 +53,7 @@ async function load(bench: Bench, pipeline: Pipeline): Promise<Figures> {
   return { bills, readings, loadSeconds, unchangedSeconds, diskMegabytes: bytes / 1e6 };
 }
 
-/** Changes records and sends their events; all are read again. */
+/** Changes records and sends their events, until all records are read again. */
 async function catchUp(
   bench: Bench,
   sandbox: BenchSandbox,
@@ -72,7 +72,7 @@ async function catchUp(
   });
 }
 
-/** Times what people and the worker ask of the whole: checks, months, and each view for one company. */
+/** Measures checks and months of all companies, and each view for one company. */
 async function ask(bench: Bench, { databaseUrl: url }: Pipeline): Promise<Figures> {
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
   bench.atEnd(() => warehouse.close());

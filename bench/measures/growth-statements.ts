@@ -21,14 +21,14 @@ export const growthStatements: Measure = {
   run: measureStatements,
 };
 
-/** Plots are loaded in portions of this many, one statement a table each. */
+/** Companies ("plots") are loaded in portions of this many, with one statement for each table. */
 const plotsTogether = 1_000;
 /** Length of a reported statement, in characters. */
 const textMax = 160;
-/** First plot beside those on which work is done. */
+/** Number of the first plot on which no work is done. */
 const firstPlotBeside = 10_001;
 
-/** Statistics of a large warehouse: of its first plots only, of all, or none. */
+/** The statistics that Postgres has of a large warehouse: only of its first plots, of all, or none. */
 const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<unknown>])[] = [
   ['analysed before it was loaded', async () => {}],
   ['analysed', ({ pool }) => pool.query('analyze')],
@@ -37,8 +37,8 @@ const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<u
 
 /**
  * Measures the share of a deployment's statements that touch as few blocks in a large warehouse as in a small
- * one. The cost test (test/db/cost) judges them, in a warehouse twenty times as large as there. Its
- * exceptions hold here too.
+ * one. They are judged as in the cost test (test/db/cost), with the same exceptions, but in a warehouse
+ * twenty times as large.
  */
 async function measureStatements(bench: Bench): Promise<Figures> {
   const { growthPlots, growthEveryNthWork } = bench.size;
@@ -52,7 +52,8 @@ async function measureStatements(bench: Bench): Promise<Figures> {
     await loadPlots(db, 1, works.length);
   });
   const before: Ran[][] = [];
-  // In small tables the planner rightly scans. The comparison is with its plan for large ones.
+  // In small tables, the planner rightly scans. Without scans, it uses the plan that it would use in large
+  // tables.
   for (const [place, work] of works.entries())
     before.push(await ranBy(small, work, place + 1, { enable_seqscan: 'off' }));
   await loadLarge(bench, large, works.length * knowledge.length, growthPlots);
@@ -60,7 +61,7 @@ async function measureStatements(bench: Bench): Promise<Figures> {
   for (const [way, [known, learn]] of knowledge.entries()) {
     await withWarehouse(large, learn);
     for (const [place, work] of works.entries()) {
-      // Each state of the statistics has plots of its own, as work changes its plot.
+      // Each state of the statistics has its own plots, because work changes its plot.
       const plot = way * works.length + place + 1;
       const ran = await ranBy(large, work, plot, { random_page_cost: '4' });
       const said = complaintsAbout(before[place] ?? [], ran, work.rows).filter(
@@ -92,7 +93,7 @@ async function loadLarge(bench: Bench, url: string, plotsOfWork: number, plotsBe
   );
 }
 
-/** Runs work on its plot; returns the statements of Postgres. */
+/** Runs work on its plot. Returns the statements that Postgres ran. */
 async function ranBy(
   url: string,
   work: Work,

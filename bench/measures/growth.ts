@@ -18,14 +18,14 @@ export const growth: Measure = {
 };
 
 const inFlight = 512;
-/** Events that are signed and held in memory before they are sent. */
+/** How many events are signed and held in memory before they are sent. */
 const eventsTogether = 20_000;
 /** Companies that are backfilled before anything is timed. */
 const warmUpCompanies = 5;
 
 async function measureGrowth(bench: Bench): Promise<Figures> {
   const copied = await copyDocuments(bench);
-  // Without usage endpoints, usage comes from document records: each page writes usage as well.
+  // Without usage endpoints, usage comes from the documents, so each page also writes usage.
   const noUsage = { usageData: null, documentUsage: null };
   const withListing = await measureDocuments(bench, copied, 'with', {});
   const withoutListing = await measureDocuments(bench, copied, 'without', noUsage);
@@ -39,7 +39,7 @@ async function measureGrowth(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Makes a service of many companies, each with the documents of one of the sandbox. */
+/** Makes a service of many companies. Each has copies of the documents of a company of the sandbox. */
 async function copyDocuments(bench: Bench): Promise<Copied> {
   const { growthCompanies, growthDocuments: documents } = bench.size;
   const sandbox = await startSandbox(bench, { companies: 1, documents, intervalDays: 0 });
@@ -64,7 +64,7 @@ async function measureDocuments(
   bench.say(
     `${count(measured).toLocaleString('en')} documents of ${Math.round(bytesOfDocument)} B, ${usage} a listing of usage`,
   );
-  // Endpoints without a path are off: the figure is about documents.
+  // Turns off the other endpoints, because the figure is about documents.
   const none = { connections: null, meters: null, intervals: null };
   const service = { url, apiKey: 'bench', endpoints: { ...none, ...endpoints } };
   const pipeline = await startPipeline(bench, { service, filled: false });
@@ -96,8 +96,8 @@ async function proveDocuments({ databaseUrl }: Pipeline, documents: number): Pro
 }
 
 /**
- * Measures events a second with many pending, in turn with an empty warehouse. The service is down, so
- * nothing is read again.
+ * Measures events per second with many pending events, in turn with a warehouse without any. Catch-ups are
+ * off, so no record is read again.
  */
 async function measureEvents(bench: Bench): Promise<Figures> {
   const { rounds, growthWaiting, growthEvents, warmUpEvents } = bench.size;
@@ -124,7 +124,9 @@ async function measureEvents(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Sends events of new documents and of readings, which supersede none, until this many are pending. */
+/**
+ * Sends events of new documents and of readings until this many are pending. Such events supersede no others.
+ */
 async function letWait(
   bench: Bench,
   generator: Generator,
@@ -155,7 +157,7 @@ async function countWaiting({ databaseUrl: url }: Pipeline): Promise<number> {
   }
 }
 
-/** Events a second from the first byte sent to the last event in the journal. */
+/** Returns the events per second from the first byte sent to the last event in the journal. */
 async function rateOf(generator: Generator, pipeline: Pipeline, events: number): Promise<number> {
   const { beganAt } = await generator.send(pipeline, events, inFlight);
   const endedAt = await withClient(pipeline.databaseUrl, (client) => untilReceived(client, beganAt, events));

@@ -44,7 +44,10 @@ async function measureHistory(bench: Bench): Promise<Figures> {
   });
 }
 
-/** Counts events in the histories of all workflows started since, including running ones. */
+/**
+ * Counts the events in the histories of all workflows that were started since then, including running
+ * workflows.
+ */
 async function countHistory(client: Client, since: Date): Promise<number> {
   let events = 0;
   const query = `StartTime >= "${since.toISOString()}"`;

@@ -47,7 +47,7 @@ async function measureIntervals(bench: Bench): Promise<Figures> {
         seconds.overlap.push(overlap);
       }
     }
-    // The median call of many: a call that was disturbed does not count.
+    // The median of many calls, so that calls which were disturbed do not count.
     const [copy, fresh, overlap] = [median(seconds.copy), median(seconds.fresh), median(seconds.overlap)];
     const rows = await client.query<{ count: string }>('select count(*) from utility.intervals');
     return {
@@ -74,7 +74,10 @@ async function writeFresh(warehouse: Warehouse, meterId: string, columns: Interv
   if (inserted !== columns.startAt.length) throw new Error(`${inserted} of the fresh readings were written`);
 }
 
-/** Seconds to write over the rows of an earlier sync; writing those is not counted. */
+/**
+ * Returns how many seconds it takes to write over the rows of an earlier sync. Writing the earlier rows is
+ * not counted.
+ */
 async function writeOverlapping(
   warehouse: Warehouse,
   meterId: string,

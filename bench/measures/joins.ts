@@ -11,7 +11,7 @@ export const joins: Measure = {
   run: measureJoins,
 };
 
-/** A join that takes longer is stopped: it computes a view again for each row of another. */
+/** A join that takes longer is stopped, because it computes a view again for each row of another view. */
 const mostMs = 120_000;
 
 async function measureJoins(bench: Bench): Promise<Figures> {

@@ -7,10 +7,10 @@ import { holdChanges, releaseHeld } from '../service/held.ts';
 import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
-/** Each company's data before any change: enough for changes to meet records of every kind. */
+/** Data of each company before any change. It is enough to have records of every kind that can change. */
 const documents = 60;
 const intervalDays = 2;
-/** Changes that make about this many events: some make two. */
+/** Average number of events of a change, because some changes make two. */
 const eventsOfChange = 1.05;
 
 export const live: Measure = {
@@ -53,7 +53,7 @@ async function measureLive(bench: Bench): Promise<Figures> {
 }
 
 /**
- * Reads the sandbox's record of its deliveries: how fast they were acknowledged, and how long an answer took.
+ * Reads how fast deliveries were acknowledged and how long an answer took, as the sandbox recorded it.
  * @throws Error if a delivery was refused or is missing, because a rate of refusals is not a result
  */
 async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures> {
@@ -74,7 +74,10 @@ async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures
   return { acknowledgedPerSecond: events / seconds, answerP50Ms: p50, answerP99Ms: p99 };
 }
 
-/** Times from an event's arrival at the receiver to its row, and to the read of its record. */
+/**
+ * Returns the times from an event's arrival at the receiver until its row is written, and until its record is
+ * read.
+ */
 async function latenciesOf(pipeline: Pipeline, since: string, events: number): Promise<Figures> {
   const { rows } = await withClient(pipeline.databaseUrl, (db) =>
     db.query(

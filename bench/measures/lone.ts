@@ -9,7 +9,7 @@ import { runBackfill } from '../service/backfill.ts';
 import { startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
-/** How often the rows are polled; this is the resolution of the figures. */
+/** How often the rows are polled. This is the resolution of the figures. */
 const lookEveryMs = 2;
 const recordWithinMs = 30_000;
 /** Pause between events, so that each event is alone. */
@@ -55,7 +55,8 @@ async function measureLone(bench: Bench): Promise<Figures> {
 }
 
 /**
- * Picks created and updated documents with one event each: the newest, as the service shows no other state.
+ * Picks created and updated documents with one event each. This is the newest event, because the service
+ * shows only the newest state.
  */
 async function documentEvents(
   sandbox: Awaited<ReturnType<typeof startSandbox>>,
@@ -70,7 +71,7 @@ async function documentEvents(
   return [...newest.values()].slice(-count);
 }
 
-/** Milliseconds from sending an event to each of its stages, as seen from outside. */
+/** Returns the milliseconds from sending an event to each of its stages, as seen from outside. */
 async function follow(
   client: pg.Client,
   socket: LeanSocket,

@@ -5,7 +5,7 @@ import { type Pipeline, startPipeline } from '../pipeline/start.ts';
 import { withClient } from '../stack.ts';
 
 const inFlight = 512;
-/** A monitor asks every 15 s; here more often, as rounds are short. */
+/** Prometheus usually scrapes every 15 s. Here it is more often, because rounds are short. */
 const scrapeEveryMs = 5_000;
 
 export const metrics: Measure = {
@@ -16,8 +16,8 @@ export const metrics: Measure = {
 };
 
 /**
- * Both ways are measured in one process, whose parts start again for each: of two processes that do the same, one
- * may be a third faster, by how its code was compiled.
+ * Both ways are measured in the same process, whose parts are started again for each round. Of two processes
+ * that do the same, one may be a third faster, depending on how its code was compiled.
  */
 async function measureMetrics(bench: Bench): Promise<Figures> {
   const generator = startGenerator(bench);
@@ -48,7 +48,10 @@ async function measureMetrics(bench: Bench): Promise<Figures> {
   };
 }
 
-/** Makes the function that sends events to the pipeline until they are journaled; counts what that took. */
+/**
+ * Makes a function that sends events to the pipeline and waits until they are journaled. It returns the rate
+ * and the processor time.
+ */
 function senderTo(generator: Generator) {
   let sent = 0;
   return async (pipeline: Pipeline, events: number): Promise<{ perSecond: number; processorMs: number }> => {

@@ -37,7 +37,10 @@ async function measurePeers(bench: Bench): Promise<Figures> {
   return { ...(await measureBackfill(bench, python)), ...(await measureEvents(bench, folder)) };
 }
 
-/** Measures a first load of the same pages from memory into a Postgres of its own, by dlt and by us. */
+/**
+ * Measures a first load of the same pages by dlt and by metersync. The pages come from memory, and each has
+ * its own database.
+ */
 async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
   const { peersCompanies, peersDocuments, rounds } = bench.size;
   const made = makeSmallDocuments(peersCompanies, peersDocuments);
@@ -62,7 +65,7 @@ async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
   };
 }
 
-/** Documents a second between the start and the end of its run, without its start-up. */
+/** Returns the documents per second between the start and the end of the run, without the start-up of dlt. */
 async function loadWithDlt(
   bench: Bench,
   python: string,
@@ -90,13 +93,13 @@ async function loadWithDlt(
   return documents / seconds;
 }
 
-/** Documents a second of a backfill that also reads the list of companies, as dlt does. */
+/** Returns the documents per second of a backfill that also reads the list of companies, as dlt does. */
 async function loadWithMetersync(bench: Bench, url: string, { documents }: SmallDocuments): Promise<number> {
-  // Endpoints without a path are off, as for dlt.
+  // Turns off the other endpoints, because dlt does not read them either.
   const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
   const service = { url, apiKey: 'bench', endpoints };
   const pipeline = await startPipeline(bench, { service, filled: false });
-  // The worker has run before: neither its first workflow nor the imports of dlt are timed.
+  // Runs a workflow first, so that the start of the worker is not timed, like the imports of dlt.
   await withTemporal(pipeline.temporal, (client) =>
     client.workflow.execute(workflowNames.reconcile, {
       workflowId: workflowIds.reconcile('first'),
@@ -119,15 +122,12 @@ async function proveDocuments(databaseUrl: string, table: string, documents: num
 
 interface Round {
   readonly report: LoadReport;
-  /** Events a second from the first byte sent to the last row. */
+  /** Events per second from the first byte sent to the last row. */
   readonly applied: number;
 }
 type Rounds = Record<Level, Round[]>;
 
-/**
- * Measures signed events over HTTP, each engine with a Postgres database of its own; both apply events to
- * rows.
- */
+/** Measures signed events over HTTP. Both engines apply events to rows, each in its own Postgres database. */
 async function measureEvents(bench: Bench, folder: string): Promise<Figures> {
   const { events512, events64, warmUpEvents, rounds } = bench.size;
   const generator = startGenerator(bench);
@@ -164,7 +164,7 @@ async function measureEvents(bench: Bench, folder: string): Promise<Figures> {
 const reportsOf = (rounds: readonly Round[]): LoadReport[] => rounds.map(({ report }) => report);
 const rateOf = (rounds: readonly Round[]): string => perSecond(reportsOf(rounds)).toFixed(0);
 
-/** Compares adjacent rounds: what disturbed one mostly disturbed the other. */
+/** Compares adjacent rounds, because what disturbed one of them mostly disturbed the other, too. */
 const timesOf = (ours: readonly Round[], theirs: readonly Round[]): number =>
   median(
     ours.map(
@@ -197,7 +197,7 @@ async function sendOurs(
   return { report, applied: (events * 1000) / (endedAt - report.beganAt) };
 }
 
-/** stripe-sync-engine and a sender of Stripe's events; its answer means that the event is a row. */
+/** Starts stripe-sync-engine and a sender of Stripe's events. The engine answers when the event is a row. */
 async function startStripeSync(bench: Bench, folder: string) {
   const databaseUrl = bench.stack.asSuperuser(await bench.stack.database('stripe'));
   const secret = newSecret();

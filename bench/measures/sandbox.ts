@@ -15,10 +15,10 @@ export const sandbox: Measure = {
   run: measureSandbox,
 };
 
-/** The sandbox's default of deliveries in flight for an endpoint. */
+/** The sandbox's default number of deliveries in flight for an endpoint. */
 const deliveriesInFlight = 16;
 const readsInFlight = 32;
-/** Documents of a company: five pages. */
+/** Documents of each company, which fill five pages. */
 const documents = 500;
 const intervalDays = 7;
 
@@ -30,7 +30,10 @@ async function measureSandbox(bench: Bench): Promise<Figures> {
   return { ...(await measureDeliveries(bench, service)), ...pages };
 }
 
-/** Releases a backlog at one moment. Then a simple load posts the same bodies, signed in advance. */
+/**
+ * Releases a backlog at one moment. After that, a simple load posts the same bodies, which were signed in
+ * advance.
+ */
 async function measureDeliveries(bench: Bench, service: BenchSandbox): Promise<Figures> {
   const generator = startGenerator(bench);
   const receiver = bench.child<AnsweringCalls>('service/answering.ts');
@@ -58,7 +61,7 @@ async function measureDeliveries(bench: Bench, service: BenchSandbox): Promise<F
   };
 }
 
-/** Releases all held deliveries; returns the seconds until the receiver has them. */
+/** Releases all held deliveries. Returns the seconds until the receiver has them. */
 async function deliverHeld(
   service: BenchSandbox,
   receiver: Child<AnsweringCalls>,
@@ -73,7 +76,7 @@ async function deliverHeld(
   return (lastAt - began) / 1_000;
 }
 
-/** @throws Error if it is not signed as the service's document says */
+/** @throws Error if the delivery is not signed as the service's document says */
 function proveSigned({ headers, body }: Delivery, secret: string): void {
   const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature'];
   new Webhook(secret).verify(body, Object.fromEntries(names.map((name) => [name, String(headers[name])])));
@@ -151,7 +154,7 @@ async function readAll(service: BenchSandbox) {
   return { listings, documentPages };
 }
 
-/** Keeps each page of a list; returns the ids of its records. */
+/** Keeps each page of a list. Returns the ids of its records. */
 async function walk(service: BenchSandbox, list: string, pages: Map<string, Uint8Array>): Promise<string[]> {
   const ids: string[] = [];
   for (let page = 1, more = true; more; page++) {

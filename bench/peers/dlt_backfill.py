@@ -1,6 +1,6 @@
-"""Loads the documents of every company into Postgres with dlt, and prints how many in how many seconds as JSON.
+"""Loads the documents of every company into Postgres with dlt. Prints the seconds and the version of dlt as JSON.
 
-Asks for its input as JSON on standard input: url and apiKey of the service, databaseUrl, dataset, workers, dir.
+Reads its input as JSON from standard input: url and apiKey of the service, databaseUrl, dataset, workers, dir.
 """
 
 import json
@@ -36,7 +36,7 @@ def companies():
         yield company["id"]
 
 
-# The pages of different companies are read at once, those of one in their order.
+# The pages of different companies are read at the same time, and the pages of one company in their order.
 @dlt.transformer(
     data_from=companies, name="documents", primary_key="id", write_disposition="merge", parallelized=True
 )
@@ -48,7 +48,7 @@ def documents(company):
         page, more = page + 1, body["hasNext"]
 
 
-# Processes that normalise import this file anew.
+# The processes that normalise import this file again, and must not run the pipeline.
 if __name__ == "__main__":
     pipeline = dlt.pipeline(
         "peer", destination="postgres", dataset_name=given["dataset"], pipelines_dir=given["dir"]

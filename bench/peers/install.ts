@@ -10,7 +10,10 @@ export const versions = {
   stripe: '23.1.0',
 } as const;
 
-/** Next to the servers of the embedded stack, and never among the project's own packages. */
+/**
+ * The folder of all peers, next to the data of the embedded stack. Peers are not installed among the
+ * project's own packages.
+ */
 export const peersDir = resolve(import.meta.dirname, '../../.metersync/peers');
 
 const run = promisify(execFile);
@@ -20,13 +23,13 @@ const installWithinMs = 600_000;
 export interface Installing {
   /** Folder of all peers. */
   readonly dir: string;
-  /** Environment of an installer: where it finds programs, and how it fetches packages. */
+  /** Environment of an installer, which says where programs are and how packages are fetched. */
   readonly env: NodeJS.ProcessEnv;
   say(line: string): void;
 }
 
 /**
- * Installs dlt in its own virtual environment, unless it exists; returns the path of its Python.
+ * Installs dlt in its own virtual environment, if it is not installed yet. Returns the path of its Python.
  * @throws Error that names the missing part: python3, venv, pip, or the package
  */
 export async function installDlt({ dir, env, say }: Installing): Promise<string> {
@@ -50,7 +53,7 @@ export async function installDlt({ dir, env, say }: Installing): Promise<string>
 }
 
 /**
- * Installs stripe-sync-engine in its own folder, unless it exists; returns the folder.
+ * Installs stripe-sync-engine in its own folder, if it is not installed yet. Returns the folder.
  * @throws Error that names the missing part: npm, or the packages
  */
 export async function installStripeSync({ dir, env, say }: Installing): Promise<string> {
@@ -84,7 +87,7 @@ async function once(home: string, install: () => Promise<void>): Promise<void> {
   await writeFile(complete, '');
 }
 
-/** Adds the purpose to the error, before the end of the program's output. */
+/** Puts the purpose of the work before the error, which has the end of the program's output. */
 async function explain(what: string, work: () => Promise<unknown>): Promise<void> {
   try {
     await work();

@@ -4,8 +4,7 @@ import { createHash } from 'node:crypto';
 const perPage = 100;
 
 /**
- * Makes a service of companies with documents of some 600 B, as the bytes of each path: every reader gets the
- * same.
+ * The pages of a service with documents of some 600 B, as bytes by path. Every reader gets the same bytes.
  */
 export interface SmallDocuments {
   readonly pages: ReadonlyMap<string, Uint8Array>;

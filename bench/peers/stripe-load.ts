@@ -1,6 +1,6 @@
 /**
- * The process that sends a load of Stripe's events: one for each event of our load, of the same record and
- * size.
+ * The process that sends a load of Stripe's events. For each event of our load there is an event of the same
+ * record and size.
  */
 import { createHmac } from 'node:crypto';
 import { createEvents } from '../load/events.ts';
@@ -34,7 +34,7 @@ function createStripeLoad() {
 
 /**
  * Creates an update of a customer that stands for the record of metersync's event. It is later than all
- * updates before, so it is written.
+ * earlier updates, so stripe-sync-engine writes it.
  */
 function customerEvent(number: number, created: number, ours: string): string {
   const { id, meterId } = JSON.parse(ours) as { id?: string; meterId?: string };

@@ -1,6 +1,6 @@
 /**
- * The process of stripe-sync-engine: an HTTP server that passes each webhook on, and answers once it is
- * written.
+ * The process of stripe-sync-engine: an HTTP server that passes each webhook to it, and answers once the
+ * event is written.
  */
 import { createServer, type IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
@@ -20,13 +20,13 @@ interface Engine {
   }) => { processWebhook(payload: Buffer, signature: string): Promise<void> };
 }
 
-/** Where it reports errors of its tables: `runMigrations` itself never fails. */
+/** The engine reports errors of its tables here, because `runMigrations` itself never fails. */
 interface MigrationLog {
   info(): void;
   error(error: unknown): void;
 }
 
-/** Connections to Postgres: its own default. */
+/** Connections to Postgres. This is the engine's own default. */
 const connections = 10;
 const schema = 'stripe';
 

@@ -1,4 +1,7 @@
-/** The limit of a receiver: Fastify that verifies a delivery with the same library and answers. */
+/**
+ * The upper limit of a receiver: a Fastify server that only verifies a delivery, with the same library, and
+ * answers.
+ */
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
 import { Webhook } from 'standardwebhooks';

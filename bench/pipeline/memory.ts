@@ -9,7 +9,7 @@ export type MemoryFigures = Readonly<
   Record<'rssStartMb' | 'rssMiddleMb' | 'rssEndMb' | 'rssGrowthMb', number>
 >;
 
-/** Samples the memory of receiver and worker; `rssGrowthMb` is the growth over the second half. */
+/** Samples the memory of receiver and worker. `rssGrowthMb` is the growth during the second half. */
 export function watchMemory({ process }: Pipeline): { stop(): Promise<MemoryFigures> } {
   const bytes: number[] = [];
   let over = false;

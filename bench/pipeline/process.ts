@@ -23,7 +23,7 @@ export type Grouping = 'groups' | 'one-per-event';
 
 const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
 
-/** Without a service, catching up is off: nothing is woken and no schedule runs. */
+/** Without a service, catch-ups are off: none is woken, and no schedule runs. */
 const eventsAlone: WorkerOverrides = {
   dependencies: { wake: async () => {}, backfillFirst: async () => {} },
   ownSchedules: false,
@@ -34,13 +34,13 @@ const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
 export interface PipelineInput {
   readonly temporal: TemporalPlace;
   readonly logFile: string;
-  /** Whether the process measures itself, and serves that on a private port. */
+  /** Whether the process has metrics and serves them on a private port. */
   readonly metrics?: boolean;
   readonly receiver?: { readonly secret: string; readonly grouping: Grouping };
   readonly worker?: {
     readonly databaseUrl: string;
     readonly bundlePath: string;
-    /** Where catch-ups and backfills read; without it they are off. */
+    /** The service that catch-ups and backfills read. Without it they are off. */
     readonly service?: {
       readonly url: string;
       readonly apiKey: string;
@@ -131,9 +131,11 @@ function createPipeline() {
       const metricsUrl = served === undefined ? undefined : `${served.url}/metrics`;
       return { port: Number(new URL(started.url).port), metricsUrl };
     },
-    /** Stops the parts; others may be started. */
+    /** Stops the parts. After that, others may be started. */
     stop,
-    /** Starts groups without events, one after the other: what Temporal costs for a workflow that does nothing. */
+    /**
+     * Starts groups without events, one after the other, to measure what a workflow that does nothing costs.
+     */
     startEmptyGroups: async (count: number): Promise<void> => {
       const start = startHere;
       if (start === undefined) throw new Error('no worker runs here that could take an eager start');

@@ -19,7 +19,7 @@ export interface Pipeline extends Target {
   readonly temporal: NamedPlace;
   /** Undefined without metrics. */
   readonly metricsUrl: string | undefined;
-  /** Starts its parts again in the same process, which has compiled its code. */
+  /** Starts the parts again in the same process, whose code is compiled already. */
   restart(options: { readonly metrics: boolean }): Promise<Pipeline>;
 }
 
@@ -28,16 +28,16 @@ export async function startPipeline(
   bench: Bench,
   options: {
     readonly grouping?: Grouping;
-    /** False only starts the receiver: workflows are started and nothing runs them. */
+    /** If false, only the receiver is started. It starts workflows, but nothing runs them. */
     readonly worker?: boolean;
     readonly service?: NonNullable<PipelineInput['worker']>['service'];
-    /** Whether the warehouse has the world that the generator draws its events from. */
+    /** Whether the warehouse has the records from which the generator draws its events. */
     readonly filled?: boolean;
   } = {},
 ): Promise<Pipeline> {
   const { grouping = 'groups', worker = true, service, filled = true } = options;
   const { stack } = bench;
-  // It loads its modules while the servers prepare.
+  // The child loads its modules while the servers prepare.
   const child = bench.child<PipelineCalls>('pipeline/process.ts');
   const [temporal, databaseUrl, bundlePath] = await Promise.all([
     stack.namespace(),
@@ -64,7 +64,7 @@ export async function startPipeline(
   return await start(false);
 }
 
-/** Starts the limit of a receiver. */
+/** Starts bare Fastify, the upper limit of a receiver. */
 export async function startBare(bench: Bench): Promise<Target & { readonly process: Child<BareCalls> }> {
   const secret = newSecret();
   const child = bench.child<BareCalls>('pipeline/bare.ts');

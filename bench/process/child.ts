@@ -5,10 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Answer, CallOf, Calls, Request } from './serve.ts';
 
-/** Commands begin with it, too. */
+/** A module with which the commands of metersync begin, too. */
 const quickStart = new URL('../../cli/quick-start.ts', import.meta.url).href;
 
-/** Time that a child has to end after it was asked to; then it is killed. */
+/** Time that a child has to end after it was asked to. Then it is killed. */
 const stopWithinMs = 15_000;
 
 /** A process that works for the bench, so that each part has its own event loop. */
@@ -16,16 +16,16 @@ export interface Child<C extends Calls> {
   readonly pid: number;
   /** Rejects with the child's message if the call fails or the child ends. */
   call<K extends keyof C & string>(name: K, input: Parameters<C[K]>[0]): Promise<Awaited<ReturnType<C[K]>>>;
-  /** Lets it clean up and end. */
+  /** Asks the child to clean up and end. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a script of the bench that ends with `serve(...)`. It ends with this process, even if this process
- * is killed.
+ * Starts a script of the bench whose last statement is `serve(...)`. The child ends with this process, even
+ * if this process is killed.
  * @param script path relative to `bench/`
  * @param options.output file to which its output is added
- * @param options.profileDir folder for a CPU profile at its end; none if undefined
+ * @param options.profileDir folder for a CPU profile that it writes at its end; if undefined, it writes none
  */
 export function startChild<C extends Calls>(
   script: string,

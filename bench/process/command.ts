@@ -53,7 +53,7 @@ export async function runCommand(
   }
 }
 
-/** Returns the resident memory of a process; rejects if there is no such process. */
+/** Returns the resident memory of a process. Rejects if there is no such process. */
 async function residentBytes(pid: number): Promise<number> {
   const kilobytes =
     process.platform === 'linux'

@@ -17,13 +17,19 @@ export function processorMs(pid: number): number {
   return (own + waited + running.reduce((sum, ticks) => sum + ticks, 0)) * msOfTick;
 }
 
-/** Returns the pids of the servers that the stack started, without a Temporal that replaces its own. */
+/**
+ * Returns the pids of the servers that the stack started. Another Temporal that is used instead is not
+ * included.
+ */
 export function serverPids({ dir }: BenchStack): Partial<Record<ServerName, number>> {
   const servers = Object.entries(readRunning(dir)?.servers ?? {});
   return Object.fromEntries(servers.map(([name, { pid }]) => [name, pid]));
 }
 
-/** The fields of /proc/PID/stat after the name of the program, which may hold spaces: the first is the state. */
+/**
+ * The fields of /proc/PID/stat after the name of the program, which may contain spaces. The first field is
+ * the state.
+ */
 function fieldsOf(pid: string): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -34,7 +40,7 @@ function ticksOf(pid: string): { own: number; waited: number } {
   return { own: user + system, waited: waitedUser + waitedSystem };
 }
 
-/** A process can end while the list is read. */
+/** Undefined if the process ended while the list of processes was read. */
 function timesOrNone(pid: string): ReturnType<typeof ticksOf> | undefined {
   try {
     return ticksOf(pid);

@@ -1,4 +1,4 @@
-/** The calls of a child of the bench: each takes one value and returns one. */
+/** The calls of a child of the bench. Each takes one value and returns one value. */
 // biome-ignore lint/suspicious/noExplicitAny: the table is only a bound; every call site is typed by its own table
 export type Calls = Record<string, (input: any) => unknown>;
 export type CallOf<C extends Calls, K extends keyof C> = Awaited<ReturnType<C[K]>>;
@@ -13,8 +13,8 @@ export type Answer =
   | { readonly id: number; readonly error: string };
 
 /**
- * Answers the calls of the process that forked this one. Ends when its channel closes: by `stop`, or because
- * that process has ended.
+ * Answers the calls of the process that forked this one. This process ends when the channel closes, by `stop`
+ * or because the other process has ended.
  * @param cleanUp is awaited before the end
  */
 export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {}): void {
@@ -28,7 +28,8 @@ export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {
       () => process.exit(1),
     );
   });
-  // Ctrl-C in a terminal reaches every process there; the parent decides when this one ends.
+  // Ctrl-C in a terminal reaches every process of the terminal, but the parent decides when this process
+  // ends.
   process.on('SIGINT', () => {});
 }
 

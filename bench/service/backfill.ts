@@ -20,9 +20,10 @@ export async function withTemporal<T>(
 }
 
 /**
- * Backfills the given companies, or all, through the real workflows. Waits for the checks of the data that
- * follow, which would disturb the next measurement. Returns only the seconds of the backfill.
- * @throws Error if the run ended in another state than complete
+ * Backfills the given companies, or all, through the real workflows. It also waits for the checks of the data
+ * that follow, because they would disturb the next measurement. Returns the seconds of the backfill without
+ * the checks.
+ * @throws Error if the run did not end as complete
  */
 export async function runBackfill(
   { temporal, databaseUrl }: Pick<Pipeline, 'temporal' | 'databaseUrl'>,

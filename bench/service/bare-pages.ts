@@ -1,4 +1,4 @@
-/** The upper limit of a service: a process with only `node:http`, with every page ready in memory. */
+/** The upper limit of a service: a process with only `node:http` and every page ready in memory. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve } from '../process/serve.ts';
@@ -7,7 +7,7 @@ export type BarePagesCalls = ReturnType<typeof createBarePages>;
 
 function createBarePages() {
   return {
-    /** Answers each path with its bytes; returns the port. */
+    /** Answers each path with its bytes. Returns the port. */
     listen: async (pages: ReadonlyMap<string, Uint8Array>): Promise<number> => {
       const server = createServer((request, response) => {
         const body = pages.get(request.url ?? '');

@@ -1,6 +1,7 @@
 /**
  * The process of a service with any number of companies, which costs next to nothing. It reads the documents
- * and usage of one company of a real service, and serves them for each company, with ids of their own.
+ * and usage of one company of the sandbox once. It serves copies of them, with different ids, for each of its
+ * companies.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +12,7 @@ export interface Copied {
   readonly companies: readonly string[];
   /** Documents of each company. */
   readonly documents: number;
-  /** Average size of a document of a page, in bytes. */
+  /** Average size of a document on a page, in bytes. */
   readonly bytesOfDocument: number;
 }
 
@@ -52,7 +53,7 @@ function createCopies() {
   };
 }
 
-/** A text cut at its ids: text, id, text, and so on. */
+/** A text that is cut at its ids. Even places have text, and odd places have ids. */
 type Template = readonly string[];
 
 const idPattern = /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})/;

@@ -11,8 +11,8 @@ export type FetchOnlyCalls = ReturnType<typeof createFetchOnly>;
 function createFetchOnly() {
   return {
     /**
-     * Seconds to read every document of every company, with as many companies at the same time as a backfill
-     * reads.
+     * Returns how many seconds it takes to read every document of every company. It reads as many companies
+     * at the same time as a backfill.
      */
     fetch: async (service: {
       url: string;

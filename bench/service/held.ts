@@ -4,7 +4,7 @@ import type { BenchSandbox } from './sandbox.ts';
 /** Service time for which events are held back, so that a backlog exists before anything is timed. */
 const heldSeconds = 3_600;
 
-/** Makes random changes whose events are held back; returns the events. */
+/** Makes random changes whose events are held back. Returns the events. */
 export async function holdChanges(service: BenchSandbox, changes: number): Promise<Outgoing[]> {
   const delayMs = [heldSeconds * 1_000, heldSeconds * 1_000];
   await service.ask('POST', '/sandbox/disturb', { delayMs });

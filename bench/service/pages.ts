@@ -1,7 +1,7 @@
 /**
- * The process of a service that costs next to nothing: it reads the documents of a real service once, page by
- * page, and serves the same bytes from memory. So the measure is of a backfill, not of how fast a service
- * makes pages.
+ * The process of a service that costs next to nothing. It reads the documents of the sandbox once, page by
+ * page, and serves the same bytes from memory. So the figures show the speed of a backfill, and not how fast
+ * a service makes pages.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -4,20 +4,20 @@ import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../.
 import type { Outgoing } from '../load/signed.ts';
 import type { Bench } from '../measure.ts';
 
-/** Changes a request of the control routes asks for; more are made in portions. */
+/** How many changes one request of the control routes asks for. More changes are made in portions. */
 const changesTogether = 2_000;
 const eventsTogether = 5_000;
 
 /** The sandbox, in its own process and on its own database. */
 export interface BenchSandbox extends SandboxProcess {
-  /** URL of its database, to read what it has. */
+  /** URL of the database of the sandbox. */
   readonly databaseUrl: string;
   /**
    * Makes random changes and returns their events, in order. Nothing is delivered: the bench sends the events
    * itself, once the service has their state.
    */
   change(count: number, types?: readonly string[]): Promise<Outgoing[]>;
-  /** Requests a path of the API or of the control routes with the headers of both; the answer is JSON. */
+  /** Requests a path of the API or of the control routes, with the headers of both. The answer is JSON. */
   ask<T>(method: string, path: string, body?: unknown): Promise<T>;
   /** Returns the text of a page. */
   read(path: string): Promise<string>;

@@ -84,7 +84,7 @@ ${unwell === 0 && waiting > 0 && badge('busy', 'catching up')}
 ${unwell === 0 && waiting === 0 && connections === 0 && readUntil !== null && badge('good', 'in sync')}</span>`;
 }
 
-/** Why is it behind? */
+/** Why is this company behind? */
 export const companyPage: MakePage = async (asking) => {
   const { deps, params, now } = asking;
   const { db } = deps;

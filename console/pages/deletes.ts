@@ -11,7 +11,7 @@ import type { Markup } from '../../web/markup.ts';
 import { type Asking, asked, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, type Content, nothing, table, text } from '../parts.ts';
 
-/** What that runs found gone waits for a decision? */
+/** Which deletions that runs inferred wait for a decision? */
 export const deletesPage: MakePage = async (asking) => {
   const { deps, query, health } = asking;
   const run = canonicalUuid(asked(query, 'run') ?? '');
@@ -64,7 +64,7 @@ ${
 const saysOf = (listedAsDeleted: boolean): string =>
   listedAsDeleted ? 'lists it as deleted' : 'does not list it any more';
 
-/** All rows of a run, each with what somebody has to know to decide. */
+/** The rows of a run, each with what an operator needs to know for a decision. */
 async function rowTable({ deps }: Asking, run: string): Promise<Markup> {
   const rows = await listDeletedRows(deps.db, run, consoleBounds.deletedRows);
   return html`${table(
@@ -109,7 +109,7 @@ function whatOf({ resource, id, provider, name, readings }: DeletedRow): Markup 
     : html`<a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}">${words}</a>`;
 }
 
-/** Links a run; a catch-up or a repair, which notes deletions as well, has no page. */
+/** Links to the page of a run. A catch-up or a repair also notes deletions, but has no page. */
 const titleOf = (id: string, rows: readonly InferredDeletes[]): Content =>
   rows.some(({ isRun }) => isRun)
     ? html`<a href="/runs/${id}">Run ${id}</a>`

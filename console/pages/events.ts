@@ -29,7 +29,7 @@ import {
   textField,
 } from '../parts.ts';
 
-/** The filter in an address. An invalid time or id restricts nothing. */
+/** The filter in an address. An invalid time or id is ignored. */
 export function filterOf(query: URLSearchParams): EventFilter {
   const company = asked(query, 'company');
   return {
@@ -142,7 +142,7 @@ export const eventTable = (rows: readonly JournalledEvent[], now: number): Marku
 export const eventPage: MakePage = async (asking) => {
   const { deps, params, query, now } = asking;
   const { id: named = '' } = params;
-  // Postgres holds no NUL.
+  // Postgres cannot store NUL characters.
   const event = named.includes('\0') ? undefined : await readEvent(deps.db, named);
   if (event === undefined) return undefined;
   const { id, type, outcome } = event;
@@ -211,7 +211,7 @@ function workflow({ deps }: Asking, { workflowId, workflowRunId }: EventDetails)
   ])}</div>`;
 }
 
-/** Characters of a payload that the page shows. */
+/** How many characters of a payload the page shows at most. */
 const payloadMax = 60_000;
 
 function payload({ payload, body, payloadDroppedAt }: EventDetails, at: string, shown: boolean): Markup {

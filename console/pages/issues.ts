@@ -93,7 +93,7 @@ ${first && (await attentionSection(asking))}`,
   };
 };
 
-/** Each issue with what it is about, as several of a company can have the same sentence. */
+/** Names with each issue what it is about, because several issues of a company can have the same sentence. */
 export const issueTable = (issues: readonly DataIssue[], now: number): Markup =>
   table(
     'Issues, the gravest first',

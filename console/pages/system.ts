@@ -9,7 +9,7 @@ import { badge } from '../../web/badge.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, type Content, facts, nothing, section, table, text } from '../parts.ts';
 
-/** Is everything that it depends on healthy? */
+/** Is everything that metersync depends on healthy? */
 export const systemPage: MakePage = async (asking) => {
   const [versions, schedules] = await Promise.all([readVersions(asking), schedulesOf(asking)]);
   return {

@@ -1,5 +1,5 @@
--- The months of all meters add up to the bills, to the cent; bills without a currency are compared,
--- too.
+-- The months of all meters must add up to the bills, to the cent. Bills without a currency are
+-- compared, too.
 with months as (
     select coalesce(currency, '') as currency, sum(cost) as cost
     from {{ source('analytics', 'monthly_cost') }}

@@ -1,5 +1,6 @@
--- The months of all meters add up to what was billed, exactly, with what has no dates and what no
--- meter or commodity is known of. Power is a highest value and no sum.
+-- The months of all meters must add up exactly to the billed usage, including usage without dates,
+-- without a known meter and without a known commodity. Power is left out, because it is a highest
+-- value and not a sum.
 with months as (
     select
         coalesce(datasource_type, '') as datasource_type,

@@ -7,9 +7,9 @@ const setting = z.strictObject({ enabled: z.boolean() });
 
 export interface PortalLinks {
   /**
-   * A link to the organization's webhook portal that is valid for 7 days (service.md 4), with the host by
-   * which its caller reached the sandbox, because 0.0.0.0 and a port inside a container are not an address
-   * for a browser.
+   * Creates a link to the organization's webhook portal that is valid for 7 days (service.md 4). It has the
+   * host by which the caller reached the sandbox, because a browser cannot use 0.0.0.0 or a port inside a
+   * container.
    */
   create(organizationId: string, reachedAt: string): Promise<string>;
 }

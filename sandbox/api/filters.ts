@@ -23,7 +23,10 @@ function alsoWhere(
   };
 }
 
-/** Columns that a date filter of documents or usage rows compares: start bound with `to`, end bound with `from`. */
+/**
+ * Columns that a date filter of documents or usage rows compares: `startDate` with the end of a period,
+ * `endDate` with its start.
+ */
 export interface DateColumns {
   readonly alias: string;
   readonly periodStart: string;
@@ -31,8 +34,9 @@ export interface DateColumns {
 }
 
 /**
- * `startDate` and `endDate` (each by itself or both, inclusive) by `dateType`. A usage period matches if one
- * of its days is in the range. Times of creation and change are compared with 00:00 UTC of the dates.
+ * The filters `startDate` and `endDate`, alone or together and inclusive, on the dates that `dateType` names.
+ * A usage period matches if one of its days is in the range. Times of creation and change are compared with
+ * 00:00 UTC of the dates.
  */
 export function dateFilters(
   conditions: Conditions,
@@ -76,7 +80,10 @@ const datasourceTypes = [
   'TELECOM',
 ] as const;
 
-/** `datasourceType` (repeatable) and `identifier` of the meters that rows of `column` belong to. */
+/**
+ * The filters `datasourceType` (repeatable) and `identifier`. `holds` makes the condition that a row belongs
+ * to one of the meters.
+ */
 export function meterFilters(
   conditions: Conditions,
   query: Query,
@@ -96,14 +103,16 @@ export function meterFilters(
   return result;
 }
 
-/** Identifiers are compared without separators, leading zeros and case. */
+/**
+ * SQL of an identifier in the form in which it is compared: upper case, without separators and leading zeros.
+ */
 const normal = (text: string) => `upper(ltrim(translate(${text}, '- _,/', ''), '0'))`;
 
 const metersIdentifiedBy = (value: string) => `select f.id from sandbox.meters f
   where exists (select from jsonb_array_elements(('{'||f.members||'}')::jsonb->'identifiers') one
     where ${normal("one->>'value'")} = ${normal(`${value}::text`)})`;
 
-/** `status`, `connectionOwnerEmail` (exact) and `sites` (repeatable) of connections. */
+/** The filters `status`, `connectionOwnerEmail` (exact) and `sites` (repeatable) of connections. */
 export function connectionFilters(conditions: Conditions, query: Query): Conditions {
   const facts = `('{'||k.members||'}')::jsonb`;
   const [status] = readTexts(query, 'status');
@@ -124,7 +133,7 @@ export function connectionFilters(conditions: Conditions, query: Query): Conditi
   return result;
 }
 
-/** Deleted documents are left out unless `isDeleted=true`, which includes them with the others. */
+/** Leaves out deleted documents. `isDeleted=true` includes them along with the others. */
 export function deletedFilter(conditions: Conditions, query: Query): Conditions {
   if (readBoolean(query, 'isDeleted')) return { ...conditions, name: `${conditions.name} deleted` };
   return {
@@ -134,7 +143,10 @@ export function deletedFilter(conditions: Conditions, query: Query): Conditions 
   };
 }
 
-/** Intervals that lie in [startDate, endDate): they begin at or after the first and end at or before the second. */
+/**
+ * Intervals that lie completely in the range: they begin at or after `startDate` and end at or before
+ * `endDate`.
+ */
 export function intervalFilters(conditions: Conditions, query: Query): Conditions {
   const start = readTime(query, 'startDate');
   const end = readTime(query, 'endDate');

@@ -3,8 +3,9 @@ import type { FastifyInstance } from 'fastify';
 import { Problem } from '../problem.ts';
 
 /**
- * Refuses requests whose `Host` is not a name of this sandbox. A web page of another site can have its own name
- * resolve to this machine (DNS rebinding); the browser then lets it read the answers, but still sends that name.
+ * Refuses requests whose `Host` is not a name of this sandbox. A web page of another site can have its own
+ * name resolve to this machine (DNS rebinding); the browser then lets the page read the answers, but still
+ * sends the page's name as `Host`.
  * @param host the name or address that the sandbox listens on
  */
 export function refuseForeignHosts(app: FastifyInstance, host: string): void {
@@ -18,8 +19,8 @@ export function refuseForeignHosts(app: FastifyInstance, host: string): void {
 }
 
 /**
- * Names that no public DNS server answers, so that no other site has them: without a dot, as of a container, or
- * below a domain that is reserved for private networks.
+ * Names that no public DNS server resolves, so that no other site can have them. They have no dot, as names
+ * of containers, or are below a domain that is reserved for private networks.
  */
 const privateName = /^[^.]+$|\.(internal|local|localhost|test)$/;
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 
-/** Finds the organization of a key. Only this process issues keys, so they are read once. */
+/** Maps keys to the ids of their organizations. Only this process issues keys, so they are read once. */
 export type ApiKeys = Map<string, string>;
 
 /** Draws a key that nobody can guess, because anyone on this machine could open the webhook portal with it. */
@@ -10,7 +10,7 @@ export const newApiKey = (): string => `uds_${randomBytes(16).toString('hex')}`;
 export interface Organization {
   readonly id: string;
   readonly name: string;
-  /** Returns the first of its keys. */
+  /** The first of its keys. */
   readonly apiKey: string;
 }
 

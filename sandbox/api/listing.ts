@@ -1,6 +1,6 @@
 import type { Reader } from '../faults/snapshot.ts';
 
-/** What a list endpoint reads: rows, their order, and how one becomes JSON text. */
+/** What a list endpoint reads: rows, their order, and how a row becomes JSON text. */
 export interface Listing {
   /** Also the name under which Postgres keeps the plan, so it is unique for each combination of filters. */
   readonly name: string;
@@ -10,7 +10,7 @@ export interface Listing {
   readonly from: string;
   readonly where: string;
   readonly order: string;
-  /** Rows of the page under the same alias, joined with the other tables that `record` reads. */
+  /** Joins the rows of the page with the other tables that `record` reads. */
   readonly join?: string;
   readonly record: string;
   /**
@@ -45,9 +45,10 @@ interface PageRow {
 }
 
 /**
- * Reads one page as the envelope of service.md 2.7, in one statement, so that total and records are of one moment.
- * A page beyond the last returns the last page, with its number in `currentPage` (service.md 7); an empty list has
- * one empty page. Undefined if the record of the scope does not exist.
+ * Reads one page as the envelope of service.md 2.7, in one statement, so that the total and the records are
+ * of the same moment. A page beyond the last returns the last page, with its number in `currentPage`
+ * (service.md 7); an empty list has one empty page. Returns undefined if the record that the list belongs to
+ * does not exist.
  */
 export async function readPage(
   reader: Reader,

@@ -29,7 +29,10 @@ export interface ListAsked {
   readonly query: Query;
 }
 
-/** The company of the scope's record, if it is of the caller's organization; $1 is its id, $2 the organization. */
+/**
+ * SQL for the company of the record to which a list belongs, or null if the record is not of the caller's
+ * organization. $1 is the id of the record, $2 the organization.
+ */
 const ownerOf: Readonly<Record<Scope, string>> = {
   company: owned('sandbox.companies c', 'c.id'),
   site: owned('sandbox.sites x join sandbox.companies c on c.id = x.company_id', 'x.id'),
@@ -103,7 +106,7 @@ export function listDocuments(asked: ListAsked): Listing {
   };
 }
 
-/** Documents with a usage row of one of these meters. */
+/** The condition that a document has a usage row of one of these meters. */
 const documentsOf = (meters: string): string =>
   `exists (select from sandbox.usage_data r where r.document_id = d.id and r.meter_id in (${meters}))`;
 
@@ -127,8 +130,8 @@ export function listUsageData(asked: ListAsked): Listing {
 export function listIntervals(asked: ListAsked): Listing {
   const conditions: Conditions = {
     name: `intervals ${asked.scope}`,
-    // With only one meter, Postgres knows that its index has the order, so it reads only up to the page and sorts
-    // nothing.
+    // With only one meter, Postgres knows that the index already has the order. It then reads only up to the
+    // end of the page and does not sort.
     where:
       asked.scope === 'meter'
         ? 'i.meter_number = (select m.number from sandbox.meters m where m.id = $1::uuid)'

@@ -1,17 +1,23 @@
 /**
- * Keeps pages ready to be sent while nothing of their company changes. A page costs Postgres milliseconds,
+ * Keeps pages ready to be sent until a record of their company changes. A page costs Postgres milliseconds,
  * and a sync with an audit reads each page several times.
  */
 export interface PageCache {
-  /** Must be taken before a page is read: a later change makes the page old. */
+  /**
+   * The number of changes so far. Callers take it before they read a page, because a later change makes the
+   * page outdated.
+   */
   asOf(): number;
   find(key: string): Buffer | undefined;
   keep(key: string, page: { readonly companyId: string; readonly asOf: number; readonly body: Buffer }): void;
-  /** Records of these companies have changed, and the change is committed. */
+  /** Must be called after a change of records of these companies was committed. */
   changed(companyIds: Iterable<string>): void;
 }
 
-/** What a page costs besides its body and its key, because empty pages of ever new filters would fill the memory. */
+/**
+ * Memory that a page takes in addition to its body and key. Without it, many empty pages of different filters
+ * would fill the memory.
+ */
 const entryBytes = 500;
 
 const sizeOf = (key: string, body: Buffer): number => entryBytes + 2 * key.length + body.length;
@@ -23,7 +29,8 @@ interface Kept {
 }
 
 export function createPageCache(bytesMax: number): PageCache {
-  // A Map keeps the order of insertion: used pages move to the end, the oldest are dropped from the start.
+  // A Map keeps the order of insertion. A page that is used moves to the end, and pages at the start are
+  // dropped first.
   const pages = new Map<string, Kept>();
   const changedAt = new Map<string, number>();
   let bytes = 0;

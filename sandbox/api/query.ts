@@ -27,10 +27,13 @@ export function readCount(query: Query, name: string, fallback: number, max: num
   return value;
 }
 
-/** Beyond every list; Postgres takes no number with more digits. */
+/** A page number beyond every list. Larger numbers could exceed the number types of Postgres. */
 const pageMax = 999_999_999;
 
-/** The number of a page, from 1 on, however large, because a page beyond the last is not an error (service.md 7). */
+/**
+ * Reads the number of a page. Any number from 1 on is accepted, because a page beyond the last is not an
+ * error (service.md 7).
+ */
 export function readPageNumber(query: Query): number {
   const text = one(query, 'page') ?? '1';
   const value = /^\d+$/.test(text) ? Number(text) : 0;
@@ -86,7 +89,7 @@ export function readTime(query: Query, name: string): string | undefined {
   if (time === undefined) throw badRequest(`${name} must be an ISO 8601 date or date-time.`);
   try {
     const at = toText(fromText(time.replace(/(\.\d{6})\d+$/, '$1')) - offsetMicros(offset));
-    // The offset may lead out of the years.
+    // With the offset applied, the year may be one that Postgres does not support.
     fromText(at);
     return at;
   } catch {

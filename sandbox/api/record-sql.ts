@@ -1,6 +1,6 @@
 /**
- * Records as SQL expressions that give their JSON text: rows hold ready members, so a page is one string that
- * Postgres joins and nobody parses.
+ * Records as SQL expressions that return their JSON text. Rows contain the text of their JSON members, so
+ * Postgres joins a page as one string, and nothing has to parse it.
  */
 export const versions = ['v2', 'v2.1', 'v2.2'] as const;
 export type Version = (typeof versions)[number];
@@ -21,7 +21,7 @@ export const connectionRecord = `'{"id":"'||k.id||${dates('k')}||k.members||'}'`
 
 export const meterRecord = `'{"id":"'||m.id||'",'||m.members||'}'`;
 
-/** v2 sends the header; v2.1 and v2.2 more metadata with it (service.md 9.2). */
+/** v2 sends the header. v2.1 and v2.2 send more metadata with it (service.md 9.2). */
 const header = (version: Version) =>
   `'"id":"'||d.id||${dates('d')}||d.header${version === 'v2' ? '' : `||','||d.detail`}`;
 
@@ -33,7 +33,10 @@ function usageMembers(version: Version, inDocument: boolean): string {
   return `${common}u.time_of_use||','||u.v21`;
 }
 
-/** A usage row with the header of its document, which holds no usage itself. Reads rows `u` and `d`. */
+/**
+ * A usage row with the header of its document, which has no usage rows of its own here. Reads rows `u` and
+ * `d`.
+ */
 export const usageRecord = (version: Version): string =>
   `'{'||${usageMembers(version, false)}||',"document":{'||${header(version)}||'}}'`;
 
@@ -44,7 +47,10 @@ export function documentRecord(version: Version): string {
   return `'{'||${header(version)}||',"usageData":['||${usage}||'],"lineItems":'||d.line_items${demand}||'}'`;
 }
 
-/** An interval has no id column: its meter, start, granularity and units make one. Reads rows `i` and `m`. */
+/**
+ * An interval has no id column, so its id is derived from its meter, start, granularity and units. Reads rows
+ * `i` and `m`.
+ */
 export const intervalRecord = `'{"id":"'||overlay(overlay(md5(m.id::text||i.start_at||i.seconds||i.usage_units)
   placing '4' from 13) placing '8' from 17)::uuid||${dates('i')}
   ||'"meter":"'||m.id||'","account":"'||m.account_id||'","start":"'||${stamp('i.start_at')}

@@ -21,7 +21,7 @@ import { type Resource, readCompanies, readRecord } from './single.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Returns the organization of the request's key. */
+    /** The organization of the request's key. */
     organizationId: string;
   }
 }
@@ -39,7 +39,7 @@ interface ById {
   Querystring: Query;
 }
 
-/** The scopes under which each list is found, and how it is read. */
+/** Each list with the scopes under which it exists and the function that reads it. */
 const lists: readonly (readonly [string, readonly Scope[], (asked: ListAsked) => Listing])[] = [
   ['site', ['company'], listSites],
   ['connection', ['company'], listConnections],
@@ -59,10 +59,12 @@ const records: readonly (readonly [string, Resource])[] = [
   ['/usage/:id', 'usage'],
 ];
 
-/** Most records that `limit` may ask of `/connection/company/{id}`. */
+/** The largest `limit` that `/connection/company/{id}` accepts. */
 const limitMax = 500;
 
-/** The API under each of its version prefixes: same paths, key and data (service.md 4, 5, 9). */
+/**
+ * Serves the API under the prefix of each version, with the same paths, keys and data (service.md 4, 5, 9).
+ */
 export function apiRoutes(app: FastifyInstance, dependencies: ApiDependencies): void {
   app.decorateRequest('organizationId', '');
   app.decorateRequest('faults');
@@ -75,7 +77,7 @@ export function apiRoutes(app: FastifyInstance, dependencies: ApiDependencies): 
 function versionRoutes(app: FastifyInstance, version: Version, dependencies: ApiDependencies): void {
   const { pool, keys, links, faults, cache } = dependencies;
   app.addHook('onRequest', async (request, reply) => {
-    // Records leave as text that is JSON already.
+    // Records are sent as text that is JSON already.
     reply.type('application/json; charset=utf-8');
     request.faults = [];
     request.organizationId = organizationOf(request, keys);
@@ -107,7 +109,10 @@ function versionRoutes(app: FastifyInstance, version: Version, dependencies: Api
   configureWebhook(app, pool, links);
 }
 
-/** Returns a page from the cache, or reads and keeps it; a request that a fault strikes does neither. */
+/**
+ * Returns a page from the cache, or reads the page and keeps it. A request that a fault strikes does not use
+ * the cache.
+ */
 async function answerPage(
   request: FastifyRequest<ById>,
   scope: Scope,

@@ -1,12 +1,12 @@
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import { badRequest } from '../problem.ts';
 
-/** The escape of a NUL in JSON, and not of a backslash before `u0000`. */
+/** Matches an escaped NUL in JSON, but not an escaped backslash before `u0000`. */
 const escapedNul = /(?<!\\)(?:\\\\)*\\u0000/;
 
 /**
- * The HTTP server of API, control routes and portal. Every refusal is JSON `{"detail": …}`. Unexpected errors
- * are answered with 500 and passed to `report`, never to the caller.
+ * Creates the HTTP server of the API, the control routes and the portal. Every refusal is JSON `{"detail":
+ * …}`. Unexpected errors are answered with 500 and passed to `report`, never to the caller.
  */
 export function createServer(report: (error: Error) => void): FastifyInstance {
   const app = Fastify({
@@ -19,7 +19,7 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     frameworkErrors: ({ statusCode = 400, message }, _request, reply: FastifyReply) =>
       reply.status(statusCode).send({ detail: message }),
   });
-  // Postgres holds no NUL.
+  // Postgres cannot store NUL characters.
   app.addHook('preHandler', (request, _reply, done) =>
     done(/\?.*%00/.test(request.url) ? badRequest('No parameter has a NUL.') : undefined),
   );

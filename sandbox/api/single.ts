@@ -30,7 +30,9 @@ function recordOf(resource: Resource, version: Version): string {
   ];
 }
 
-/** Returns one record's JSON text; undefined if it does not exist or belongs to another organization. */
+/**
+ * Returns the JSON text of a record, or undefined if it does not exist or belongs to another organization.
+ */
 export async function readRecord(
   reader: Reader,
   resource: Resource,
@@ -49,7 +51,7 @@ export async function readRecord(
   return rows[0]?.record;
 }
 
-/** Every company of an organization, a bare array. */
+/** Returns all companies of an organization as a JSON array without an envelope. */
 export async function readCompanies(reader: Reader, organizationId: string): Promise<string> {
   const text = `select coalesce(string_agg(${companyRecord}, ',' order by c.position), '') as records
     from sandbox.companies c where c.organization_id = $1`;

@@ -32,21 +32,21 @@ export interface ApplySettings extends Omit<OutboxSettings, 'now'> {
 
 export interface AppliedChange {
   readonly type: string;
-  /** The record created or changed. */
+  /** The id of the record that was created or changed. */
   readonly id: string;
 }
 
 export interface Applied {
   readonly changes: readonly AppliedChange[];
   readonly events: readonly WrittenEvent[];
-  /** Whose records were written. */
+  /** The companies whose records were written. */
   readonly companyIds: ReadonlySet<string>;
 }
 
 /**
  * Applies changes in their order and writes their events in the caller's transaction (service.md 6). Interval
- * syncs follow the others, so that they find the meters that the batch adds.
- * @throws Problem if one change cannot be applied: then none is.
+ * syncs are applied after all others, so that they find the meters that the batch adds.
+ * @throws Problem if one change cannot be applied; then no change is applied
  */
 export async function applyChanges(
   client: ClientBase,

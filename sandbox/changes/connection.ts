@@ -9,7 +9,7 @@ import { fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Connection, emit, take, unused } from './working-set.ts';
 
-/** A connection appears: `connection.created.v2`, once (service.md 6.2). Returns its id. */
+/** Creates a connection and emits `connection.created.v2` (service.md 6.2). Returns its id. */
 export function createConnection(context: ChangeContext, change: ChangeOf<'createConnection'>): string {
   const { set, now, newId } = context;
   const company = take(set.companies, 'company', change.companyId);
@@ -69,7 +69,7 @@ export function updateConnection(context: ChangeContext, change: ChangeOf<'updat
   });
 }
 
-/** The provider's answer to a check of the credentials moves the status (service.md 3.3). */
+/** Sets the status that the provider's answer to a check of the credentials leads to (service.md 3.3). */
 export function validateConnection(context: ChangeContext, change: ChangeOf<'validateConnection'>): void {
   const connection = take(context.set.connections, 'connection', change.connectionId);
   if (connection.facts.status === change.status) return;
@@ -97,7 +97,7 @@ export function assignSites(context: ChangeContext, change: ChangeOf<'assignSite
 const metersOf = ({ set }: ChangeContext, connectionId: string): MeterInPlace[] =>
   [...set.meters.values()].filter((meter) => meter.connectionId === connectionId);
 
-/** An account with one meter is found at the provider. Returns the meter's id. */
+/** Adds an account with one meter, as if it was found at the provider. Returns the meter's id. */
 export function addAccount(context: ChangeContext, change: ChangeOf<'addAccount'>): string {
   const { set, now, newId } = context;
   const connection = take(set.connections, 'connection', change.connectionId);
@@ -166,7 +166,10 @@ function newMeter(
   };
 }
 
-/** New credentials: events name what changed and show neither the old nor the new (service.md 2.4). */
+/**
+ * Changes credentials. Events name the fields that changed, but show neither old nor new values (service.md
+ * 2.4).
+ */
 export function rotateCredentials(context: ChangeContext, change: ChangeOf<'rotateCredentials'>): void {
   const connection = take(context.set.connections, 'connection', change.connectionId);
   const { username = connection.facts.username, password, securityQuestions } = change;
@@ -178,7 +181,7 @@ export function rotateCredentials(context: ChangeContext, change: ChangeOf<'rota
   alter(context, connection, { ...connection.facts, username }, secrets);
 }
 
-/** Moves `updated` and nothing else, so there is no event (service.md 6.1.3). */
+/** Changes only `updated`, so there is no event (service.md 6.1.3). */
 export function touchConnection({ set, now }: ChangeContext, id: string): void {
   const connection = take(set.connections, 'connection', id);
   const updated = toText(laterThan(fromText(connection.updated), now));
@@ -188,10 +191,13 @@ export function touchConnection({ set, now }: ChangeContext, id: string): void {
 
 /** Fields whose values no event may show. */
 const secretFields = ['username', 'password', 'securityQuestions'];
-/** Times that accompany a change; they are not a change themselves (service.md 6.1.3). */
+/** Times that accompany a change, but are not a change themselves (service.md 6.1.3). */
 const timestampFields = ['statusLastUpdateTime', 'statusFirstSeenTime'];
 
-/** Stores a connection's new state and emits what service.md 6.3 asks for; equal states change and emit nothing. */
+/**
+ * Stores a connection's new state and emits the events that service.md 6.3 requires. If the state is the
+ * same, it does nothing.
+ */
 function alter(
   { set, now }: ChangeContext,
   before: Connection,

@@ -11,8 +11,8 @@ import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Document, emit, take, unused } from './working-set.ts';
 
 /**
- * Adds a bill of the meter's account, retrieved or uploaded: `document.created.v2`. It is for the next period
- * if that is over, and otherwise an older bill, before the first. Returns its id.
+ * Adds a bill of the meter's account and emits `document.created.v2`. The bill is for the next period if that
+ * period is over. Otherwise it is an older bill, for the period before the first. Returns its id.
  */
 export function createDocument(context: ChangeContext, change: ChangeOf<'createDocument'>): string {
   const { set, now, newId } = context;
@@ -54,14 +54,20 @@ function periodOf(
   return { start, end };
 }
 
-/** A correction, a move to another meter or new usage values: `document.updated.v2` when its data differs. */
+/**
+ * Corrects a document, moves it to another meter or gives it new usage values. Emits `document.updated.v2` if
+ * its data differ.
+ */
 export function reprocessDocument(context: ChangeContext, change: ChangeOf<'reprocessDocument'>): void {
   const before = present(context, change.documentId);
   const bill = reprocessed(context, before, change);
   if (bill !== before.bill) rewrite(context, before, bill);
 }
 
-/** A new bill takes a document's place: `document.created.v2`, and `document.updated.v2` for the link to it. */
+/**
+ * Replaces a document by a new bill. Emits `document.created.v2` for the new bill, and `document.updated.v2`
+ * for the link to it.
+ */
 export function supersedeDocument(context: ChangeContext, change: ChangeOf<'supersedeDocument'>): string {
   const before = present(context, change.documentId);
   const id = unused(context.set.documents, 'document', change.id ?? context.newId());
@@ -74,7 +80,7 @@ export function supersedeDocument(context: ChangeContext, change: ChangeOf<'supe
   return id;
 }
 
-/** Sets or clears the link to the superseding document, as a person does: `document.updated.v2`. */
+/** Sets or clears the link to the superseding document, as a person does, and emits `document.updated.v2`. */
 export function linkDocument(context: ChangeContext, change: ChangeOf<'linkDocument'>): void {
   const before = present(context, change.documentId);
   const { revisedDocumentId } = change;
@@ -119,7 +125,10 @@ function reprocessed(
   return { ...bill, readings, notes: 'Corrected bill', fixedCents: bill.fixedCents + random.int(1, 500) };
 }
 
-/** `document.deleted.v2` with the state at deletion; its usage rows are gone from every list. */
+/**
+ * Deletes a document and emits `document.deleted.v2` with its last state. Its usage rows disappear from every
+ * list.
+ */
 export function deleteDocument(context: ChangeContext, change: ChangeOf<'deleteDocument'>): void {
   const before = present(context, change.documentId);
   emit(
@@ -132,7 +141,7 @@ export function deleteDocument(context: ChangeContext, change: ChangeOf<'deleteD
   store(context, { ...before, updated, deletedAt: updated }, false);
 }
 
-/** Moves `updated` and nothing else, so there is no event (service.md 6.1.3). */
+/** Changes only `updated`, so there is no event (service.md 6.1.3). */
 export function touchDocument(context: ChangeContext, id: string): void {
   const before = present(context, id);
   store(context, { ...before, updated: moved(context, before) }, false);

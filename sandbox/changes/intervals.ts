@@ -16,7 +16,7 @@ interface WrittenRow {
   readonly updatedCount: number;
 }
 
-/** The readings in a range after a sync, from any source (service.md 2.6). */
+/** Describes the readings of a range after a sync, whichever sync wrote them (service.md 2.6). */
 interface PresentRow {
   readonly granularitySeconds: number[];
   readonly usageUnits: string[];
@@ -25,13 +25,14 @@ interface PresentRow {
 
 type SyncedRow = WrittenRow & PresentRow;
 
-/** Intervals that one change may write: ten years of a quarter-hour meter fit. */
+/** How many intervals one change may write. This is enough for ten years of a quarter-hour meter. */
 const slotsMax = 400_000;
 
 /**
- * Inserts or updates interval data (service.md 6.2): `intervals.synced` with the counts, or no event if there
- * were none. `insert` leaves existing readings unchanged, `update` writes only those, and `both` writes the
- * range; [start, end). Returns the companies whose meters were synced.
+ * Inserts or updates interval data (service.md 6.2). Emits `intervals.synced` with the counts, or no event if
+ * nothing was written. Mode `insert` leaves existing readings unchanged, `update` writes only existing
+ * readings, and `both` writes the whole range. The end of a range is not included. Returns the companies
+ * whose meters were synced.
  */
 export async function syncIntervals(
   client: ClientBase,
@@ -40,8 +41,8 @@ export async function syncIntervals(
 ): Promise<string[]> {
   for (const change of changes) checkRange(change);
   const companyIds: string[] = [];
-  // A statement writes a row once, so changes of one meter follow one another, and changes of different meters are
-  // written together.
+  // A statement can write a row only once. Changes of the same meter are therefore written one after another,
+  // and changes of different meters together.
   for (let waiting = [...changes]; waiting.length > 0; ) {
     const meters = new Set<string>();
     const round = waiting.filter(({ meterId }) => !meters.has(meterId) && meters.add(meterId));

@@ -3,13 +3,16 @@ import type { ChangeService } from './service.ts';
 
 /** Makes plausible changes continuously, as at a real service. */
 export interface Live {
-  /** 0 ends them. */
+  /** 0 stops the changes. */
   setRate(perMinute: number): void;
   rate(): number;
   stop(): Promise<void>;
 }
 
-/** Changes that may wait for their turn: a rate beyond what the machine does leaves out the others. */
+/**
+ * How many changes may wait for their turn. If the rate is more than the machine can do, further changes are
+ * left out.
+ */
 const waitingMax = 50;
 
 export function createLive(changes: ChangeService, seed: number, report: (error: Error) => void): Live {

@@ -4,7 +4,7 @@ import { connectionStatuses } from '../records/connection.ts';
 import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
 import type { Change, ChangeType } from './schema.ts';
 
-/** How long a generated period is at most. */
+/** The longest period of a generated bill. */
 const longestPeriodDays = 33;
 
 /** How often each type is drawn. Superseding bills, touches and no-ops are drawn only on request. */
@@ -23,7 +23,7 @@ const weights = {
   noop: 0,
 } as const satisfies Partial<Record<ChangeType, number>>;
 
-/** Connections of a company for each of its sites: from then on no more are drawn, unless by name. */
+/** How many connections a company gets for each site, unless a request names the type `createConnection`. */
 const connectionsPerSite = 4;
 
 export type RandomType = keyof typeof weights;
@@ -50,7 +50,7 @@ interface MeterSample {
   readonly seconds: number | null;
   readonly units: string | null;
   readonly last: string | null;
-  /** Its last bill, and the day on which that ends. */
+  /** Its last bill, and the last day of that bill. */
   readonly documentId: string | null;
   readonly billedUntil: string | null;
 }
@@ -68,8 +68,9 @@ export interface Times {
 }
 
 /**
- * Draws up to `count` valid changes for one batch from the database; at least one if it can. Without named
- * types, a bill whose period is not over is a correction of the last one instead, and only last bills are deleted.
+ * Draws up to `count` valid changes for one batch from the database, and at least one if possible. If no
+ * types are named, the last bill is corrected instead of a new bill for a period that is not over, and only
+ * last bills are deleted.
  */
 export async function drawChanges(
   client: ClientBase,
@@ -101,7 +102,7 @@ function drawType(random: Random, types: readonly RandomType[] | undefined): Ran
   return 'createDocument';
 }
 
-/** Draws a change where no types are named: what it leaves can go on for years. */
+/** Draws a change if no types are named. Such changes keep the data plausible even after years. */
 function drawFreely(...given: Parameters<typeof compose>): Change | undefined {
   const [random, type, index, { connections, meters }, drawn, { now }] = given;
   const connection = connections[index % connections.length];
@@ -117,7 +118,7 @@ function drawFreely(...given: Parameters<typeof compose>): Change | undefined {
   }
 }
 
-/** The changes drawn so far in one batch, so that a later change of it stays valid. */
+/** The changes drawn so far in one batch, so that a later change of the same batch stays valid. */
 interface Drawn {
   readonly statuses: Map<string, string>;
   readonly documents: Set<string>;
@@ -146,8 +147,8 @@ function compose(
 }
 
 /**
- * Draws the bill of the next period once that is over, and until then a correction of the last bill. Deletes
- * only the last bill, whose period is then due again, because older bills would never come back.
+ * Draws the bill of the next period once that period is over, and until then a correction of the last bill.
+ * Deletes only the last bill, because its period is then billed again. An older bill would never come back.
  */
 function drawBill(
   random: Random,
@@ -165,7 +166,7 @@ function drawBill(
   return drawForDocument(random, 'reprocessDocument', last, drawn);
 }
 
-/** Instead of changing a connection that has no account, adds one. A company with enough connections gets no more. */
+/** Adds an account to a connection without meters. A company with enough connections gets no further one. */
 function drawConnection(
   random: Random,
   type: 'createConnection' | 'updateConnection',
@@ -181,7 +182,7 @@ function drawConnection(
   return { type: 'addAccount', ...ids, connectionId, siteId, datasourceType: 'ELECTRICITY' };
 }
 
-/** Undefined if this batch has drawn the document before: it may be deleted by then. */
+/** Returns undefined if this batch has drawn the document before, because it may be deleted by then. */
 function drawForDocument(
   random: Random,
   type: RandomType,
@@ -234,7 +235,7 @@ function drawForConnection(
   }
 }
 
-/** Draws some slots that are over, after the meter's last reading, or some before that, or both. */
+/** Draws a range of slots up to the meter's last reading, after it, or both. All slots are over by now. */
 function drawSync(random: Random, meter: MeterSample, { now, until }: Times): Change {
   const granularitySeconds = meter.seconds ?? 3600;
   const usageUnits = meter.units ?? (meter.datasourceType === 'ELECTRICITY' ? 'kWh' : 'CCF');
@@ -260,7 +261,7 @@ function drawSync(random: Random, meter: MeterSample, { now, until }: Times): Ch
   };
 }
 
-/** Records near random points of the key: an even draw without reading the tables. */
+/** Reads the records whose ids follow random ids. This draws evenly without reading the whole tables. */
 async function sample(client: ClientBase, random: Random, count: number): Promise<Samples> {
   const probes = Array.from({ length: count }, () => random.uuid());
   const near = (
@@ -280,7 +281,7 @@ async function sample(client: ClientBase, random: Random, count: number): Promis
     [probes],
   );
   const documents = await client.query<DocumentSample>(
-    // A bill moves to a meter of its commodity that has no bill of its time yet.
+    // A bill may move to a meter of the same commodity that has no bill of the same time yet.
     `select x.id, array(
         select m.id
         from sandbox.meters m

@@ -15,7 +15,10 @@ interface Mentioned {
   readonly documents: Set<string>;
 }
 
-/** Reads what a batch of changes mentions. The caller's transaction is the only writer, so no rows are locked. */
+/**
+ * Reads the records that a batch of changes mentions. The caller's transaction is the only writer, so no rows
+ * are locked.
+ */
 export async function readWorkingSet(client: ClientBase, changes: readonly Change[]): Promise<WorkingSet> {
   const set = emptyWorkingSet();
   const ids = mentionedBy(changes);
@@ -103,7 +106,7 @@ interface MeterRow extends Omit<MeterInPlace, 'facts' | 'utility' | 'country'> {
 }
 
 /**
- * The named meters, and all other meters of their accounts and of the named connections, because a bill
+ * Reads the named meters, and all other meters of their accounts and of the named connections, because a bill
  * covers an account.
  */
 async function readMeters(
@@ -157,7 +160,7 @@ async function readCompanies(client: ClientBase, set: WorkingSet, ids: string[])
   for (const { company } of rows) set.companies.set(company.id, company);
 }
 
-/** The sites named, and the sites of the companies read, oldest first. */
+/** Reads the named sites, and all sites of the named companies, the oldest first. */
 async function readSites(
   client: ClientBase,
   set: WorkingSet,

@@ -16,7 +16,7 @@ const time = z.string().refine((value) => {
 const billDate = z.iso
   .date()
   .refine((day) => day >= '1900-01-01' && day < '3000-01-01', 'a day of the years 1900 to 2999');
-/** The known statuses, or any other: the full list is not shown (service.md 2.4). */
+/** A known status or any other, because the full list is not documented (service.md 2.4). */
 const status = z.union([z.enum(connectionStatuses), z.string().regex(/^[A-Z_]{1,60}$/)]);
 
 /** The body of `POST /sandbox/changes`. A creating change may contain the new record's `id`. */
@@ -111,6 +111,6 @@ export type Change = z.infer<typeof changeSchema>;
 export type ChangeType = Change['type'];
 export type ChangeOf<T extends ChangeType> = Extract<Change, { type: T }>;
 
-/** Changes that one request may carry. */
+/** How many changes one request may contain. */
 const changesMax = 10_000;
 export const changesSchema = z.strictObject({ changes: z.array(changeSchema).min(1).max(changesMax) });

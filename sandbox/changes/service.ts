@@ -14,7 +14,10 @@ export interface ChangeServiceDependencies {
   readonly delays: () => readonly DeliveryDelay[];
   readonly newId: () => string;
   readonly newMessageId: () => string;
-  /** Last day of the generated history: intervals of a meter without any begin there, or 48 before now. */
+  /**
+   * Last day of the generated history. The first intervals of a meter begin there, or 48 intervals before now
+   * if that is earlier.
+   */
   readonly until: string;
   /** Called after changes were committed. */
   readonly committed: (applied: Applied) => void;
@@ -43,7 +46,7 @@ export interface ChangeService {
   random(asked: RandomAsked): Promise<RandomResult>;
 }
 
-/** Changes drawn and written together. */
+/** How many changes are drawn and written together. */
 const randomBatch = 500;
 
 export function createChangeService(dependencies: ChangeServiceDependencies): ChangeService {

@@ -55,7 +55,7 @@ export interface WorkingSet {
   readonly connections: Map<string, Connection>;
   readonly meters: Map<string, MeterInPlace>;
   readonly documents: Map<string, Document>;
-  /** By the account; accounts without bills are absent. */
+  /** By account. Accounts without bills are absent. */
   readonly billed: Map<string, Billed>;
   readonly newCompanies: NewCompany[];
   readonly newSites: NewSite[];
@@ -67,7 +67,9 @@ export interface WorkingSet {
   readonly events: PendingEvent[];
 }
 
-/** The input of a change besides records: all of it given, so that the same input makes the same change. */
+/**
+ * Everything that a change depends on. Time and ids are given, so that the same input makes the same change.
+ */
 export interface ChangeContext {
   readonly set: WorkingSet;
   readonly now: Micros;
@@ -92,7 +94,7 @@ export function emptyWorkingSet(): WorkingSet {
   };
 }
 
-/** @throws Problem 404 when the record isn't there. */
+/** @throws Problem 404 if the record does not exist */
 export function take<T>(records: ReadonlyMap<string, T>, what: string, id: string): T {
   const record = records.get(id);
   if (record === undefined) throw notFound(`${what} ${id}`);
@@ -101,7 +103,7 @@ export function take<T>(records: ReadonlyMap<string, T>, what: string, id: strin
 
 /**
  * Returns the id for a new record.
- * @throws Problem 409 if a record has it: each is created once (service.md 6.2).
+ * @throws Problem 409 if a record already has it, because a record is created only once (service.md 6.2)
  */
 export function unused(records: ReadonlyMap<string, unknown>, what: string, id: string): string {
   if (records.has(id)) throw new Problem(409, `${what} ${id} exists`);

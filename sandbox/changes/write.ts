@@ -3,7 +3,7 @@ import { documentColumns, documentValues, usageColumns, usageValues } from '../r
 import { toMembers } from '../records/members.ts';
 import { take, type WorkingSet } from './working-set.ts';
 
-/** Writes the results of the changes, one statement a table, keys in sorted order. */
+/** Writes the results of the changes with one statement for each table, in the order of their keys. */
 export async function writeWorkingSet(client: ClientBase, set: WorkingSet): Promise<void> {
   await writeCompanies(client, set);
   await writeConnections(client, set);
@@ -74,7 +74,10 @@ async function writeMeters(client: ClientBase, { newMeters }: WorkingSet): Promi
   );
 }
 
-/** Writes documents with a new or different bill completely, with their usage rows; others only move. */
+/**
+ * Writes documents with a new or different bill completely, with their usage rows. Of other changed
+ * documents, it writes only `updated` and `deleted_at`.
+ */
 async function writeDocuments(client: ClientBase, set: WorkingSet): Promise<void> {
   const rewritten = [...set.rewrittenDocuments].sort().map((id) => take(set.documents, 'document', id));
   await insert(
@@ -114,7 +117,10 @@ async function writeDocuments(client: ClientBase, set: WorkingSet): Promise<void
 
 const texts = (count: number): string[] => Array<string>(count).fill('text');
 
-/** `into` selects from `v`, whose columns are a, b, c … of the types given. */
+/**
+ * Inserts rows. `into` is a table with a select from `v`, whose columns are named a, b, c … and have the
+ * given types.
+ */
 async function insert(
   client: ClientBase,
   into: string,

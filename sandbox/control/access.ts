@@ -4,8 +4,9 @@ import type { FastifyInstance } from 'fastify';
 import { Problem } from '../problem.ts';
 
 /**
- * Only lets requests with the control token reach the routes of `app`, and none from a web page: they show
- * keys and secrets of every organization, and any user of the machine can reach its loopback address.
+ * Lets only requests with the control token reach the routes of `app`, and no requests from web pages. The
+ * routes show keys and secrets of every organization, and any user of the machine can reach its loopback
+ * address.
  */
 export function requireControl(app: FastifyInstance, token: string): void {
   app.addHook('onRequest', async ({ headers }, reply) => {
@@ -25,7 +26,7 @@ function askedByPage(headers: IncomingHttpHeaders): boolean {
   return headers.origin !== undefined || (headers['sec-fetch-site'] ?? 'none') !== 'none';
 }
 
-/** Digests have one length, which comparing in constant time needs. */
+/** Compares digests, because a comparison in constant time needs texts of equal length. */
 function carries(token: string, authorization: string | undefined): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(authorization ?? ''), digest(`Bearer ${token}`));

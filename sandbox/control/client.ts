@@ -1,6 +1,6 @@
-/** The control routes (docs/guides/sandbox.md), as far as the commands use them. */
+/** The control routes that the commands use (docs/guides/sandbox.md). */
 export interface SandboxControl {
-  /** Registers a webhook endpoint in place of earlier ones; returns its signing secret. */
+  /** Registers a webhook endpoint, removes all earlier endpoints, and returns the signing secret. */
   registerEndpoint(url: string): Promise<string>;
   disturb(how: { duplicate?: number; shuffle?: boolean; delayMs?: [number, number] }): Promise<void>;
   /** Makes the sandbox do this many random changes a minute, until it is set to 0. */

@@ -39,7 +39,7 @@ export const deliveryStates = [
 ] as const;
 
 export interface DeliveriesAsked {
-  /** None means deliveries in any state. */
+  /** An empty list means deliveries in any state. */
   readonly states: readonly string[];
   readonly endpointId: string | undefined;
   readonly after: number;

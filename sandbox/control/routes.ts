@@ -24,7 +24,7 @@ export interface ControlDependencies {
   readonly dispatcher: Dispatcher;
   readonly seed: number;
   readonly setSigning: (signing: 'real' | 'virtual') => void;
-  /** Keeps the clock's place, so that a restart doesn't go back. */
+  /** Stores the offset of the clock, so that a restart does not set it back. */
   readonly keepClock: () => Promise<void>;
   readonly addOrganization: (asked: {
     name?: string | undefined;
@@ -77,7 +77,10 @@ const organizationSchema = z.strictObject({
     .optional(),
 });
 
-/** Routes that show the service's internals and make things happen in it; they need no API key. */
+/**
+ * Routes that show the service's internals and cause changes in it. They need the control token and no API
+ * key.
+ */
 export function controlPlane(app: FastifyInstance, dependencies: ControlDependencies): void {
   readingRoutes(app, dependencies);
   changingRoutes(app, dependencies);

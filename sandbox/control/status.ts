@@ -21,7 +21,10 @@ export interface Status {
     readonly dropped: number;
     readonly duplicates: number;
   };
-  /** Nothing waits, nothing is in flight: the receiver was given all that it will be given. */
+  /**
+   * Whether nothing waits and nothing is in flight, so that receivers have got everything that was to be
+   * sent.
+   */
   readonly quiet: boolean;
 }
 
@@ -37,9 +40,9 @@ export interface StatusDependencies {
   readonly pool: Pool;
   /** The service's time as a timestamp. */
   readonly now: () => string;
-  /** What is under way in the process and not in the database yet. */
+  /** Number of attempts under way in the process that the database does not show yet. */
   readonly busy: () => number;
-  /** Differs when records were changed: until then their counts are known. */
+  /** Changes with each change of records. Counts are read again only when it has changed. */
   readonly revision: () => number;
 }
 

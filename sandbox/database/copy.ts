@@ -21,8 +21,8 @@ export function copyLine(values: readonly CopyValue[]): string {
 }
 
 /**
- * Streams lines made by copyLine into a table that the same transaction has emptied. Rows are frozen: nothing has to
- * visit them again to learn that everyone sees them.
+ * Streams lines made by copyLine into a table that the same transaction has emptied. Rows are frozen, so that
+ * no later vacuum has to mark them as visible to everyone.
  */
 export async function copyInto(
   client: ClientBase,
@@ -34,7 +34,10 @@ export async function copyInto(
   await pipeline(chunks(lines), target);
 }
 
-/** COPY messages of about a quarter megabyte: one for each line would cost more than the rows. */
+/**
+ * Groups lines into COPY messages of about a quarter megabyte. A message for each line would cost more than
+ * the rows.
+ */
 function* chunks(lines: Iterable<string>, bytes = 262_144): Generator<Buffer> {
   let held: string[] = [];
   let size = 0;

@@ -3,21 +3,21 @@ import pg from 'pg';
 
 /** The connection that holds the lock of a database, so that two sandboxes never share one. */
 export interface Guard {
-  /** The first connection. */
+  /** The first connection that took the lock. */
   readonly client: pg.Client;
-  /** Resolves if another sandbox took the lock while the connection was lost: this one must end. */
+  /** Resolves if another sandbox took the lock while the connection was lost. This sandbox must then end. */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
 }
 
 const advisoryLock = 7_205_114;
-/** After a failed try to connect, as while Postgres restarts. */
+/** Wait after a failed attempt to connect, for example while Postgres restarts. */
 const retryMs = 500;
 
 class Taken extends Error {}
 
 /**
- * Takes the lock, and takes it again over a new connection whenever one is lost.
+ * Takes the lock, and takes it again with a new connection whenever the connection is lost.
  * @throws Error when another sandbox runs on this database.
  */
 export async function openGuard(databaseUrl: string, report: (error: Error) => void): Promise<Guard> {

@@ -4,12 +4,12 @@ import { migrate } from './migrate.ts';
 
 /** The connections of a running sandbox. */
 export interface Stores {
-  /** Keeps a second sandbox out. */
+  /** Prevents a second sandbox from using the database. */
   readonly guard: Guard;
   readonly pool: pg.Pool;
   /**
-   * For what deliveries write: it does not wait for Postgres's disk. A crash of the sandbox loses nothing by that; one
-   * of Postgres repeats the deliveries of its last moment.
+   * For the writes of deliveries. Its commits do not wait for Postgres's disk. A crash of the sandbox still
+   * loses nothing, and after a crash of Postgres the last deliveries are repeated.
    */
   readonly deliveryPool: pg.Pool;
   close(): Promise<void>;

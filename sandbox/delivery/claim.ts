@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 
-/** A delivery that was taken from the due-table, to be sent now. */
+/** A delivery that was claimed because it is due, to be sent now. */
 export interface Claimed {
   readonly id: string;
   /** Attempts made before this one. */
@@ -9,7 +9,9 @@ export interface Claimed {
   readonly payload: string;
 }
 
-/** Claims due deliveries of an endpoint, the longest due first; no other claim gets the same. */
+/**
+ * Claims due deliveries of an endpoint, those due for longest first. No other claim gets the same deliveries.
+ */
 export async function claimDue(
   pool: Pool,
   endpointId: string,
@@ -40,7 +42,7 @@ export async function nextDue(pool: Pool, endpointId: string): Promise<string | 
   return rows[0]?.due ?? undefined;
 }
 
-/** Returns claimed deliveries that were not sent. */
+/** Gives back claimed deliveries that were not sent. */
 export async function unclaim(pool: Pool, claimed: readonly Claimed[]): Promise<void> {
   if (claimed.length === 0) return;
   await pool.query(

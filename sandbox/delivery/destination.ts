@@ -6,14 +6,14 @@ import { buildConnector } from 'undici';
 /** Whether messages may be sent to an IP address. */
 export type Allows = (address: string) => boolean;
 
-/** This machine, which `0.0.0.0` means as well, and public addresses. */
+/** This machine, which is also what `0.0.0.0` means, and public addresses. */
 const allowedRanges: ReadonlySet<string> = new Set(['loopback', 'unspecified', 'unicast']);
 
 /**
- * Allows this machine, public addresses and the given networks. Others trust this machine more than a person
- * who may add an endpoint: neighbours in a private network, and the metadata service of a cloud, which hands
- * out credentials.
- * @param networks as `172.16.0.0/12` or a lone address
+ * Allows this machine, public addresses and the given networks. Other addresses may trust this machine more
+ * than they should trust a person who can add an endpoint: neighbours in a private network, and the metadata
+ * service of a cloud, which hands out credentials.
+ * @param networks for example `172.16.0.0/12`, or single addresses
  * @throws Error if one of them is neither
  */
 export function allowDestinations(networks: readonly string[] = []): Allows {
@@ -35,8 +35,8 @@ function parseNetwork(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
 }
 
 /**
- * Connects only to allowed addresses. Names are judged by the address of the connection, so a name that
- * resolves to another address the next time is refused, too.
+ * Connects only to allowed addresses. For a name, the address of the connection is checked, so a name that
+ * later resolves to another address is refused, too.
  */
 export function connectorTo(
   allows: Allows,
@@ -54,7 +54,7 @@ export function connectorTo(
   };
   const connect = buildConnector({ lookup: guarded });
   return (options, done) => {
-    // An address is not looked up.
+    // An address is not looked up, so it is checked here.
     const { hostname } = options;
     if (isIP(hostname) !== 0 && !allows(hostname)) done(refusal(hostname), null);
     else connect(options, done);

@@ -26,7 +26,7 @@ export interface DispatcherDependencies {
 export interface Dispatcher {
   /** Reads the endpoints again, after one was added, changed or removed. */
   reload(): Promise<void>;
-  /** Looks for due deliveries, after a commit or a move of the clock. */
+  /** Looks for due deliveries. Called after a commit or a change of the clock. */
   wake(): void;
   /** Attempts under way or not yet recorded, second copies included. */
   busy(): number;
@@ -40,17 +40,19 @@ interface Route {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** A timer sleeps this long at most: the clock may have been moved by its scale. */
+/** The longest sleep of a timer, which then looks at the service's clock again. */
 const timerMaxMs = 60_000;
 /** How long closing waits for answers before it cuts connections. */
 const closeGraceMs = 2_000;
-/** After a failure of the database, before the next try. */
+/** Wait after a failure of the database, before the next attempt. */
 const retryMs = 500;
 
 export async function createDispatcher(dependencies: DispatcherDependencies): Promise<Dispatcher> {
   const { pool, clock, report } = dependencies;
   const routes = new Map<string, Route>();
-  /** Routes that send nothing more; each attempt in flight still has its 15 seconds (service.md 4.1.2). */
+  /**
+   * Routes that start no further attempts. Attempts in flight still have their 15 seconds (service.md 4.1.2).
+   */
   const ending = new Map<Route, Promise<void>>();
   const connect = connectorTo(dependencies.allows);
   const ledger = createLedger({ pool, report, disabled: () => void reload().catch(report) });
@@ -90,7 +92,7 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
       retryDelay,
       record: async (outcome) => {
         await ledger.add(outcome);
-        // Another route makes the next attempt.
+        // The route of this lane is closing, so another route makes the next attempt.
         if (ending.has(route)) wake();
       },
       idle: () => void sleepUntilDue(route).catch((error: unknown) => failed(route)(error)),

@@ -3,14 +3,17 @@ import { createRandom } from '../generate/random.ts';
 
 const probability = z.number().min(0).max(1);
 
-/** The body of `POST /sandbox/disturb`: the fate of deliveries on their way. Absent disturbances are off. */
+/**
+ * The body of `POST /sandbox/disturb`: what happens to deliveries on their way. Disturbances that it leaves
+ * out are off.
+ */
 export const disturbanceSchema = z
   .strictObject({
-    /** Share of deliveries that arrive twice: same id, a new timestamp and signature. */
+    /** Share of deliveries that arrive twice, with the same id but a new timestamp and signature. */
     duplicate: probability.default(0),
-    /** Send due deliveries in random order, within what is claimed at a time. */
+    /** Sends due deliveries in random order, within the deliveries that are claimed together. */
     shuffle: z.boolean().default(false),
-    /** Delays every later delivery by a time in these bounds. */
+    /** Delays every further delivery by a time within these bounds. */
     delayMs: z.tuple([z.number().min(0), z.number().min(0).max(86_400_000)]).default([0, 0]),
     /** Share of deliveries that are never sent although the service records them as sent. */
     drop: probability.default(0),
@@ -29,7 +32,9 @@ export interface Fate {
   readonly duplicate: 'none' | 'beside' | 'behind';
 }
 
-/** Decides the fate of a delivery only by seed and id, in any order of deliveries. */
+/**
+ * Decides what happens to a delivery. It depends only on the seed and the id, not on the order of deliveries.
+ */
 export function fateOf({ seed, drop, duplicate }: Disturbance, deliveryId: string): Fate {
   if (drop === 0 && duplicate === 0) return { dropped: false, duplicate: 'none' };
   const random = createRandom('fate', seed, deliveryId);

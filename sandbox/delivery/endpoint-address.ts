@@ -1,7 +1,10 @@
-/** Longer addresses are cut by servers and proxies on the way. */
+/** Servers and proxies on the way may cut longer addresses. */
 const addressLengthMax = 2_048;
 
-/** What is wrong with an endpoint's address, in words for the person who typed it; undefined when it can be used. */
+/**
+ * Says what is wrong with an endpoint's address, for the person who typed it. Undefined if the address can be
+ * used.
+ */
 export function wrongWithAddress(text: string): string | undefined {
   if (text === '') return 'Enter the address that receives your webhooks.';
   if (text.length > addressLengthMax) return `An address has ${addressLengthMax} characters at most.`;

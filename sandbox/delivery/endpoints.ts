@@ -22,7 +22,7 @@ export const endpointSchema = z.strictObject({
   }),
   eventTypes: z.array(z.enum(eventTypes)).default([]),
   organizationId: z.uuid().optional(),
-  /** `whsec_` and base64 of 24 to 64 bytes; generated when absent. */
+  /** `whsec_` and base64 of 24 to 64 bytes. If absent, a secret is generated. */
   secret: z
     .string()
     .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/)
@@ -91,10 +91,13 @@ export async function updateEndpoint(
   return endpoint;
 }
 
-/** Hours for which the secret before the newest still signs. */
+/** Hours for which messages are still signed with the previous secret, too. */
 export const rotationHours = 24;
 
-/** Makes a new secret; messages are signed with both until `until`, so that receivers can follow. */
+/**
+ * Sets a new secret. Until `until`, messages are signed with the old and the new secret, so that receivers
+ * can change over.
+ */
 export async function rotateSecret(pool: Pool, id: string, secret: string, until: string): Promise<Endpoint> {
   const { rows } = await pool.query<Endpoint>(
     `update sandbox.endpoints set previous_secret = secret, previous_secret_until = $3, secret = $2
@@ -106,7 +109,10 @@ export async function rotateSecret(pool: Pool, id: string, secret: string, until
   return endpoint;
 }
 
-/** Moves an endpoint to a state; leaving `active` cancels the remaining attempts (service.md 3.2, 6.4). */
+/**
+ * Sets the state of an endpoint. Any state except `active` cancels its remaining attempts (service.md 3.2,
+ * 6.4).
+ */
 export async function setEndpointState(
   client: ClientBase,
   id: string,

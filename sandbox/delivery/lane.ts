@@ -4,7 +4,7 @@ import { type Disturbance, type Fate, fateOf, shuffled } from './disturbance.ts'
 import type { Outcome } from './outcome.ts';
 import type { Answer, Sender } from './send.ts';
 
-/** Deliveries that are taken from the due-table at a time; also the window in which `shuffle` mixes. */
+/** How many deliveries are claimed together. `shuffle` mixes only deliveries that are claimed together. */
 const claimSize = 256;
 
 export interface LaneDependencies {
@@ -15,23 +15,26 @@ export interface LaneDependencies {
   readonly disturbance: () => Disturbance;
   /** The service's time. */
   readonly now: () => bigint;
-  /** The time that messages are signed with. */
+  /** The time that signatures contain. */
   readonly signingTime: () => Date;
-  /** Seconds to wait after attempt `number` has failed; undefined after the last. */
+  /** Seconds to wait after attempt `number` has failed, or undefined after the last attempt. */
   readonly retryDelay: (number: number) => number | undefined;
-  /** Resolves once recorded: until then the delivery is in flight. */
+  /** Resolves once the outcome is recorded. Until then the delivery counts as in flight. */
   readonly record: (outcome: Outcome) => Promise<void>;
   /** Called when nothing is due any more. */
   readonly idle: () => void;
   readonly failed: (error: unknown) => void;
 }
 
-/** The deliveries of one endpoint: several in flight, in no promised order. */
+/** Sends the deliveries of one endpoint, several at a time and in no guaranteed order. */
 export interface Lane {
   /** Looks for due deliveries. */
   wake(): void;
   readonly inFlight: () => number;
-  /** Sends nothing more. Its unsent claims are known at once or after a claim; deliveries in flight continue. */
+  /**
+   * Starts no further deliveries; deliveries in flight continue. `unsent` resolves at once, or when a claim
+   * under way has ended.
+   */
   stop(): { readonly unsent: Promise<readonly Claimed[]>; readonly ended: Promise<void> };
 }
 
@@ -41,7 +44,7 @@ export function createLane(dependencies: LaneDependencies): Lane {
   const queue: Claimed[] = [];
   let inFlight = 0;
   let claiming = false;
-  /** Woken during a claim: later deliveries may not be in it. */
+  /** Whether the lane was woken during a claim, which may then lack newer deliveries. */
   let wokenAgain = false;
   let stopped = false;
   const unsent = Promise.withResolvers<readonly Claimed[]>();

@@ -9,14 +9,14 @@ export interface Ledger {
   add(outcome: Outcome): Promise<void>;
   /** Outcomes that are not recorded yet. */
   open(): number;
-  /** Resolves once all outcomes are recorded, or a further attempt failed. */
+  /** Resolves once all outcomes are recorded, or when recording them failed once more. */
   close(): Promise<void>;
 }
 
 export interface LedgerDependencies {
   readonly pool: Pool;
   readonly report: (error: Error) => void;
-  /** Called after endpoints were disabled because everything failed for too long (service.md 3.2). */
+  /** Called after endpoints were disabled because every attempt failed for too long (service.md 3.2). */
   readonly disabled: (endpointIds: readonly string[]) => void;
 }
 
@@ -25,10 +25,10 @@ interface Entry {
   readonly written: () => void;
 }
 
-/** After a failure of the database, before the next try. */
+/** Wait after a failure of the database, before the next attempt. */
 const retryMs = 500;
 
-/** Records outcomes together: while one transaction runs, later ones wait for the next. */
+/** Records outcomes together. Outcomes that arrive while a transaction runs wait for the next transaction. */
 export function createLedger({ pool, report, disabled }: LedgerDependencies): Ledger {
   let waiting: Entry[] = [];
   let underway: Entry[] = [];
@@ -51,7 +51,8 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
           pool,
           underway.map((entry) => entry.outcome),
         );
-        // What is recorded must not be again: the next failure of the endpoint tries to disable it again.
+        // Outcomes must not be recorded twice, so an error here is only reported. The next failure of the
+        // endpoint tries to disable it again.
         if (ids.length > 0) await disable(ids).catch(report);
         for (const { written } of underway) written();
       } catch (error) {
@@ -76,7 +77,8 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
     async close() {
       closing = true;
       await writing;
-      // An unrecorded delivery is still in flight for the database: the next start sends it again.
+      // For the database, deliveries that were not recorded are still in flight, so the next start sends them
+      // again.
       for (const { written } of [...underway, ...waiting]) written();
     },
   };

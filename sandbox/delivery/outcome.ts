@@ -10,7 +10,9 @@ export interface Outcome {
   readonly at: string;
   /** Undefined for a dropped delivery: nothing was sent. */
   readonly answer: Answer | undefined;
-  /** A second copy: kept as an attempt, decides nothing. */
+  /**
+   * Whether this was a second copy. It is kept as an attempt, but does not change the state of the delivery.
+   */
   readonly duplicate: boolean;
   readonly state: 'waiting' | 'delivered' | 'failed' | 'dropped';
   readonly number: number;
@@ -18,7 +20,10 @@ export interface Outcome {
   readonly dueAt: string | null;
 }
 
-/** The result of a batch for one delivery: its state, if it was sent, and the number of copies. */
+/**
+ * The result of a batch for one delivery: the outcome of its own attempt, if the batch has it, and the number
+ * of second copies.
+ */
 interface Moved {
   readonly id: string;
   readonly first: Outcome | undefined;
@@ -38,9 +43,9 @@ function movedBy(outcomes: readonly Outcome[]): Moved[] {
 }
 
 /**
- * Records outcomes in one statement; a delivery is in flight until then, so it should be short. A delivery
- * that was cancelled meanwhile stays cancelled. Keeps since when an endpoint has failed; a success clears it.
- * Returns endpoints that have failed for five days (service.md 3.2).
+ * Records outcomes in one statement. Deliveries are in flight until then, so it should be fast. A delivery
+ * that was cancelled meanwhile stays cancelled. The statement also stores since when an endpoint has failed,
+ * and a success clears that time. Returns endpoints that have failed for five days (service.md 3.2).
  */
 export async function recordOutcomes(pool: Pool, outcomes: readonly Outcome[]): Promise<string[]> {
   const moved = movedBy(outcomes);

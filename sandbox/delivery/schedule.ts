@@ -1,7 +1,7 @@
-/** service.md 6.4: seconds before each attempt, counted from the failure of the attempt before. */
+/** service.md 6.4: seconds before each attempt, counted from the failure of the previous attempt. */
 const attemptDelaysSeconds = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36_000] as const;
 
-/** Seconds to wait after attempt `number` (from 1) has failed; undefined after the last. */
+/** Seconds to wait after attempt `number` (from 1) has failed, or undefined after the last attempt. */
 function delayAfterFailure(number: number): number | undefined {
   return attemptDelaysSeconds[number];
 }
@@ -10,8 +10,9 @@ function delayAfterFailure(number: number): number | undefined {
 export const failingSecondsMax = 5 * 24 * 3600;
 
 /**
- * Seconds from the failure of attempt `number` to the next, spread by up to `jitter` (0.2: ±20 %) so that messages
- * that failed together don't come back together. `draw` is in [0, 1). Undefined after the last attempt.
+ * Seconds from the failure of attempt `number` to the next, spread by up to `jitter` (0.2: ±20 %) so that
+ * messages that failed together are not sent again at the same time. `draw` is in [0, 1). Undefined after the
+ * last attempt.
  */
 export function retryDelaySeconds(number: number, jitter: number, draw: number): number | undefined {
   const delay = delayAfterFailure(number);

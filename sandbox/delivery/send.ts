@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { type buildConnector, Pool } from 'undici';
 
-/** service.md 4.1.2: an answer comes within 15 seconds or the attempt has failed. */
+/** service.md 4.1.2: an attempt fails if there is no answer within 15 seconds. */
 const answerTimeoutMs = 15_000;
 /** How much of an answer's body an attempt keeps. */
 const answerBytesMax = 20_000;
@@ -29,16 +29,19 @@ export interface Sender {
 
 export interface SenderOptions {
   readonly url: string;
-  /** Valid at the moment of signing, a signature for each (service.md 5.2): two while one is being rotated. */
+  /**
+   * Returns the secrets that are valid now. Messages get a signature for each (service.md 5.2). There are two
+   * during a rotation.
+   */
   readonly secrets: () => readonly string[];
   readonly connections: number;
   /** service.md 5.3: the vendor's prefix of the three header names. */
   readonly headerPrefix: string;
-  /** Makes the connections, and refuses addresses to which nothing may be sent. */
+  /** Makes the connections, and refuses addresses to which messages must not be sent. */
   readonly connect: buildConnector.connector;
 }
 
-/** Posts signed messages to one endpoint over kept-alive connections. Redirects are answers like others. */
+/** Posts signed messages to one endpoint over kept-alive connections. Redirects are not followed. */
 export function createSender({ url, secrets, connections, headerPrefix, connect }: SenderOptions): Sender {
   const { origin, pathname, search } = new URL(url);
   const signers = new Map<string, Webhook>();
@@ -92,8 +95,9 @@ function reason(error: unknown): string {
 }
 
 /**
- * The first bytes of an answer as text that Postgres takes; the rest is thrown away with the connection. A body that
- * breaks off, or is not over when the time is, changes nothing about its status (service.md 4.1.2).
+ * Reads the first bytes of an answer as text that Postgres can store. If there is more, the connection is
+ * dropped. A body that breaks off or does not end in time does not change the status of the answer
+ * (service.md 4.1.2).
  */
 async function readBounded(body: AsyncIterable<Uint8Array> & { destroy(): unknown }): Promise<string> {
   const chunks: Uint8Array[] = [];
@@ -105,7 +109,7 @@ async function readBounded(body: AsyncIterable<Uint8Array> & { destroy(): unknow
       if (size >= answerBytesMax) break;
     }
   } catch {
-    // What came before is kept.
+    // The bytes before the error are kept.
   }
   if (size >= answerBytesMax) body.destroy();
   return Buffer.concat(chunks).subarray(0, answerBytesMax).toString('utf8').replaceAll('\u0000', '\ufffd');

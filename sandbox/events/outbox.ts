@@ -14,7 +14,7 @@ export interface WrittenEvent {
 }
 
 export interface DeliveryDelay {
-  /** Null means every unnamed endpoint. */
+  /** Null means all endpoints that have no delay of their own. */
   readonly endpointId: string | null;
   readonly leastMs: number;
   readonly mostMs: number;
@@ -24,15 +24,15 @@ export interface DeliveryDelay {
 export interface OutboxSettings {
   /** The service's time as a timestamp. */
   readonly now: string;
-  /** How long deliveries are held back at first. */
+  /** How long the first attempts of deliveries are delayed. */
   readonly delays: readonly DeliveryDelay[];
   readonly newMessageId: () => string;
 }
 
 /**
- * Writes events and their deliveries in the transaction of the change, so that none is lost or invented, for
- * organizations that have webhooks enabled (service.md 6.1.1) and endpoints that chose the type or no type
- * (6.1.2).
+ * Writes events and their deliveries in the transaction of the change, so that no event is lost, and none is
+ * sent for a change that did not happen. Only organizations with enabled webhooks get events (service.md
+ * 6.1.1), and only endpoints that chose the type, or no type at all, get deliveries (6.1.2).
  */
 export async function writeEvents(
   client: ClientBase,

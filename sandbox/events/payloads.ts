@@ -23,7 +23,7 @@ export interface ConnectionState extends Dated {
   readonly facts: ConnectionFacts;
 }
 
-/** service.md 2.4 as `connection.created.v2` carries it: no `eventType`, `old` or `protectedChanges`. */
+/** The payload of `connection.created.v2` (service.md 2.4): no `eventType`, `old` or `protectedChanges`. */
 export function connectionPayload({ id, created, updated, facts }: ConnectionState) {
   return {
     company: facts.company,
@@ -38,7 +38,10 @@ export function connectionPayload({ id, created, updated, facts }: ConnectionSta
   };
 }
 
-/** service.md 2.4 as updated and validated carry it. `old` never holds the values of what is secret. */
+/**
+ * The payload of `connection.updated.v2` and `connection.validated.v2` (service.md 2.4). `old` never contains
+ * secret values.
+ */
 export function connectionChangePayload(
   eventType: 'connection.updated.v2' | 'connection.validated.v2',
   connection: ConnectionState,
@@ -53,7 +56,7 @@ export interface DocumentState extends Dated {
   readonly site: SiteObject;
 }
 
-/** service.md 2.5. Only `document.updated.v2` has `old`. */
+/** The payload of events about documents (service.md 2.5). Only `document.updated.v2` has `old`. */
 export function documentPayload(
   eventType: 'document.created.v2' | 'document.updated.v2' | 'document.deleted.v2',
   { id, company, site, created, updated }: DocumentState,
@@ -75,7 +78,10 @@ export interface IntervalSync {
   readonly qualities: readonly string[];
 }
 
-/** service.md 2.6: what was synced, without a single value and without `eventType`. */
+/**
+ * The payload of `intervals.synced` (service.md 2.6): which range was synced, without readings and without
+ * `eventType`.
+ */
 export function intervalsPayload(sync: IntervalSync) {
   return {
     meterId: sync.meterId,

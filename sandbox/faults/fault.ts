@@ -1,22 +1,25 @@
 import { z } from 'zod';
 
 const common = {
-  /** The start of the path after the version: `/document/company`. Absent: every path. */
+  /**
+   * The start of the path after the version, for example `/document/company`. If absent, the fault applies to
+   * every path.
+   */
   path: z.string().startsWith('/').optional(),
   probability: z.number().min(0).max(1).default(1),
-  /** The most requests that it strikes. */
+  /** The maximum number of requests that the fault strikes. */
   times: z.int().min(1).optional(),
-  /** Real seconds that it lasts. */
+  /** How many real seconds the fault lasts. */
   seconds: z.number().min(0).optional(),
   seed: z.int().default(1),
 };
 
-/** A day. A timer of more than 24 days fires at once. */
+/** A day, because a timer of more than 24 days would fire at once. */
 const msMax = 86_400_000;
 
 /** The body of `POST /sandbox/faults`: how the API misbehaves, where, and for how long. */
 export const faultSchema = z.discriminatedUnion('kind', [
-  /** An answer with this status; `retryAfter` is sent unchanged, seconds or a date. */
+  /** The answer has this status. `retryAfter`, seconds or a date, is sent unchanged. */
   z.strictObject({
     kind: z.literal('status'),
     status: z.int().min(400).max(599),
@@ -30,15 +33,18 @@ export const faultSchema = z.discriminatedUnion('kind', [
   }),
   /** The connection breaks in the middle of the body. */
   z.strictObject({ kind: z.literal('cut'), ...common }),
-  /** 200 and JSON by its header, but no JSON. */
+  /** The answer has status 200 and the content type of JSON, but is not JSON. */
   z.strictObject({ kind: z.literal('garbage'), ...common }),
   /** The connection is closed without an answer. */
   z.strictObject({ kind: z.literal('reset'), ...common }),
-  /** The first record of a list is not there yet on page 1: later pages see everything moved by one. */
+  /**
+   * The first record of a list is inserted after page 1 was read, so all records of later pages are moved by
+   * one.
+   */
   z.strictObject({ kind: z.literal('itemInserted'), ...common }),
-  /** The first record of a list is gone after page 1: one record is never seen by a walk. */
+  /** The first record of a list is removed after page 1 was read, so a walk misses one record. */
   z.strictObject({ kind: z.literal('itemRemoved'), ...common }),
-  /** Reads answer as of the moment at which the fault was set. */
+  /** Answers show the records as they were when the fault was set. */
   z.strictObject({ kind: z.literal('stale'), ...common }),
 ]);
 export type Fault = z.infer<typeof faultSchema>;

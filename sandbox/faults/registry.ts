@@ -12,9 +12,9 @@ export interface SetFault {
 export interface FaultRegistry {
   set(fault: Fault): SetFault;
   list(): SetFault[];
-  /** Ends one fault, or all. */
+  /** Ends one fault, or all faults if no id is given. */
   clear(id?: string): void;
-  /** Returns the faults that strike this path now; each counts the request. */
+  /** Returns the faults that strike this path now, and counts the request for each of them. */
   strike(path: string): readonly SetFault[];
 }
 
@@ -24,7 +24,7 @@ interface Held extends SetFault {
   readonly random: Random;
 }
 
-/** `now` is real time in milliseconds; `ended` is called with every fault that is over. */
+/** `now` is real time in milliseconds; `ended` is called with the id of every fault that is over. */
 export function createFaultRegistry(now: () => number, ended: (id: string) => void): FaultRegistry {
   const faults = new Map<string, Held>();
   let numbered = 0;

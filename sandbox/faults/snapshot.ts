@@ -10,7 +10,7 @@ export interface Snapshot extends Reader {
   close(): Promise<void>;
 }
 
-/** Reads as of this moment for as long as it is kept: a transaction that sees nothing newer. */
+/** Opens a transaction that keeps reading the database as it is at this moment. */
 export async function takeSnapshot(databaseUrl: string, report: (error: Error) => void): Promise<Snapshot> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', report);

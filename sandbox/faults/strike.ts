@@ -10,7 +10,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The faults that strike this request. */
     faults: readonly SetFault[];
-    /** Where its records are read: the pool, or the snapshot of a stale read. */
+    /** Where records are read for this request: the pool, or the snapshot of a stale read. */
     reader: Reader;
   }
 }
@@ -57,11 +57,11 @@ function refuse(request: FastifyRequest, reply: FastifyReply): FastifyReply | un
   return undefined;
 }
 
-/** Share of a body that a cut lets through. */
+/** Share of a body that is sent before a cut. */
 const cutShare = 0.6;
 
 function spoil(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
-  // A request for a foreign Host was refused before faults could strike it.
+  // A request with a foreign Host is refused before its faults are set.
   const kinds = new Set((request.faults ?? []).map(({ fault }) => fault.kind));
   if (!kinds.has('garbage') && !kinds.has('cut')) return payload;
   const whole = Buffer.isBuffer(payload) ? payload : Buffer.from(String(payload));
@@ -76,7 +76,7 @@ async function* brokenAfter(first: Buffer): AsyncGenerator<Buffer> {
   throw new Error('a fault of the sandbox cut the answer');
 }
 
-/** On which pages of a list the first record is hidden, as `itemInserted` and `itemRemoved` ask. */
+/** How many records at the start of a list `itemInserted` and `itemRemoved` hide on this page. */
 export function hiddenRecords(faults: readonly SetFault[], page: number): number {
   const hides = ({ fault }: SetFault) =>
     (fault.kind === 'itemInserted' && page === 1) || (fault.kind === 'itemRemoved' && page > 1);

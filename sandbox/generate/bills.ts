@@ -6,17 +6,17 @@ import type { Random } from './random.ts';
 import type { DocumentRow } from './rows.ts';
 
 export interface BillingPlan {
-  /** Bills of a company. */
+  /** Number of bills of each company. */
   readonly documents: number;
   /** The day on which generated history ends. */
   readonly until: string;
-  /** Whether that day is today: then no record may be made later, in the future. */
+  /** Whether that day is today. Then no record may be created later, because that would be in the future. */
   readonly untilToday: boolean;
 }
 
 /**
- * Monthly bills of a company's accounts, the newest first month by month until there are enough. Periods of an
- * account follow one another, now and then with a gap or an overlap of a day.
+ * Generates monthly bills of a company's accounts, month by month from the newest one, until there are
+ * enough. The periods of an account follow one another, sometimes with a gap or an overlap of a day.
  */
 export function generateBills(
   random: Random,
@@ -48,7 +48,7 @@ export function generateBills(
   return documents;
 }
 
-/** One bill over the meters of one account. */
+/** Composes a bill for the meters of one account. */
 export function composeBill(
   random: Random,
   meters: readonly MeterInPlace[],
@@ -94,7 +94,10 @@ function reading(random: Random, meter: MeterInPlace, startDate: string, endDate
   };
 }
 
-/** What a meter sent back to the grid: usage is listed as counted, and credited below its selling price. */
+/**
+ * The reading of a meter that counts what is fed into the grid. Its usage is positive, and it is credited at
+ * less than the price of supplied energy.
+ */
 function exported(random: Random, meter: MeterInPlace, startDate: string, endDate: string): Reading {
   return {
     usageId: random.uuid(),

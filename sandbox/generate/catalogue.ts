@@ -1,4 +1,4 @@
-/** The stock from which generated data is drawn: made-up companies, real cities and their time zones. */
+/** Names from which generated data is drawn: invented companies, and real cities with their time zones. */
 export interface Utility {
   readonly name: string;
   readonly url: string;

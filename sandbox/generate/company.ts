@@ -26,10 +26,10 @@ import type { CompanyData, ConnectionRow, DocumentRow, SiteRow } from './rows.ts
 export interface CompanyPlan extends BillingPlan {
   readonly seed: number;
   readonly organizationId: string;
-  /** Ordinal in the whole data set, from 1; also the number before its first meter's. */
+  /** Position of the company in the whole data set, from 1. */
   readonly ordinal: number;
   readonly firstMeterNumber: number;
-  /** Share of bills that are out of the ordinary; above 0, some accounts are net metered too. */
+  /** Share of bills that are irregular. If it is more than 0, some accounts also have net metering. */
   readonly irregular: number;
 }
 
@@ -38,10 +38,13 @@ interface Place {
   readonly city: City;
 }
 
-/** Bills of one account reach back this many months at most; more documents need more accounts. */
+/**
+ * How many months the bills of one account reach back at most. For more documents, a company gets more
+ * accounts.
+ */
 const monthsMax = 24;
 
-/** Everything about one company, which depends only on seed and ordinal. */
+/** Generates everything about one company. The random choices depend only on the seed and the ordinal. */
 export function generateCompany(plan: CompanyPlan): CompanyData {
   const random = createRandom('company', plan.seed, plan.ordinal);
   const company = companyObject(random, plan.ordinal);
@@ -87,7 +90,10 @@ export function generateCompany(plan: CompanyPlan): CompanyData {
   };
 }
 
-/** The document, made and changed before a day began: as many whole days earlier as that takes. */
+/**
+ * Returns the document with times before a day begins. Times are moved back by as many whole days as
+ * necessary.
+ */
 function madeBefore(document: DocumentRow, day: string): DocumentRow {
   const begins = fromText(day);
   const oneDay = secondsToMicros(86_400);
@@ -134,7 +140,10 @@ interface Connected {
   readonly meters: readonly MeterInPlace[];
 }
 
-/** A connection to one utility with its accounts, each at one site with a meter or, where both flow, two. */
+/**
+ * Generates a connection to one utility with its accounts. Each account is at one site and has a meter for
+ * each of its flows.
+ */
 function connect(
   random: Random,
   plan: CompanyPlan,
@@ -201,7 +210,10 @@ function connect(
   };
 }
 
-/** Every fourth company has trouble, in turn of every kind, so that forty show each status. */
+/**
+ * The connections of every fourth company have a failing status, each time the next one of the list, so that
+ * forty companies show every failing status.
+ */
 const statusOf = (ordinal: number): string =>
   (ordinal % 4 === 0 ? failingStatuses[(ordinal / 4) % failingStatuses.length] : undefined) ?? 'CONNECTED';
 
@@ -238,7 +250,10 @@ function connectionFacts(
   };
 }
 
-/** What a connection says of one site (service.md 2.4): the accounts and commodities that it serves there. */
+/**
+ * Describes one site of a connection (service.md 2.4): the accounts and commodities that the connection has
+ * there.
+ */
 export function relation(site: SiteObject, meters: readonly MeterInPlace[]): SiteRelation {
   const here = meters.filter((meter) => meter.site.id === site.id);
   return {

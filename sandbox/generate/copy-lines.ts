@@ -4,7 +4,7 @@ import { toMembers } from '../records/members.ts';
 import type { MeterInPlace } from '../records/meter.ts';
 import type { CompanyData } from './rows.ts';
 
-/** How a batch of companies becomes lines of COPY, table by table. */
+/** For each table, a function that turns a batch of companies into lines for COPY. */
 export type TableLines = typeof companyLines;
 
 export const companyColumns = {

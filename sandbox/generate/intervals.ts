@@ -5,7 +5,10 @@ import { addDays, toText } from '../timestamps.ts';
 import type { LocalDays } from './local-days.ts';
 import { createRandom } from './random.ts';
 
-/** One kind of values of a meter: a meter can have several granularities and units in one range (service.md 2.6). */
+/**
+ * Readings of a meter with one granularity and unit. A meter can have several of each in one range
+ * (service.md 2.6).
+ */
 export interface Series {
   readonly meter: MeterInPlace;
   readonly seconds: number;
@@ -13,7 +16,10 @@ export interface Series {
   readonly timeZone: string;
 }
 
-/** A company's first meter reads every quarter of an hour, its second every hour, electricity also its demand. */
+/**
+ * Returns the series of a company. Its first meter has readings for every quarter of an hour, and its second
+ * for every hour, for electricity also of the demand. Further meters have no readings.
+ */
 export function seriesOf(meters: readonly MeterInPlace[], timeZones: ReadonlyMap<string, string>): Series[] {
   return meters.slice(0, 2).flatMap((meter, index) => {
     const timeZone = timeZones.get(meter.site.id) ?? 'UTC';
@@ -26,8 +32,8 @@ export function seriesOf(meters: readonly MeterInPlace[], timeZones: ReadonlyMap
 }
 
 /**
- * COPY lines of a series over `days` local days up to `until`. A day runs from local midnight to local midnight,
- * so it holds 23 or 25 hours when the clocks change; times are UTC.
+ * Returns the COPY lines of a series for `days` local days before `until`. A day runs from local midnight to
+ * local midnight, so it has 23 or 25 hours when the clocks change. Times are in UTC.
  */
 export function* intervalLines(
   series: Series,
@@ -61,5 +67,5 @@ export function* intervalLines(
   }
 }
 
-/** Percent above the night's load, by hour of the local day. */
+/** By how many percent the load of an hour of the local day is above the load at night. */
 const shape = (hour: number): number => (hour < 6 ? 0 : hour < 9 ? 45 : hour < 18 ? 90 : hour < 22 ? 60 : 15);

@@ -3,7 +3,10 @@ import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
 import type { Random } from './random.ts';
 import type { DocumentRow } from './rows.ts';
 
-/** A way in which a bill can be irregular: its changes to the document, and further documents. */
+/**
+ * The ways in which a bill can be irregular. Each returns the changed document and the documents that are
+ * added.
+ */
 const irregularities: Readonly<Record<string, (random: Random, document: DocumentRow) => DocumentRow[]>> = {
   superseded: (random, document) => supersede(random, document),
   sentTwice: (random, document) => [document, later(random, document, reissued(random, document.bill))],
@@ -24,8 +27,8 @@ const irregularities: Readonly<Record<string, (random: Random, document: Documen
 };
 
 /**
- * Makes a share of the bills irregular, as some are at any utility; the others stay unchanged. No bill is
- * drawn twice: the documents that come with one (its successor, its copy) are regular.
+ * Makes a share of the bills irregular, because every utility has such bills. The others stay unchanged. The
+ * documents that are added, such as a successor or a copy, are not drawn again.
  */
 export function makeIrregular(
   random: Random,
@@ -39,7 +42,10 @@ export function makeIrregular(
   });
 }
 
-/** The same bill once more, as a utility sends it with another number: it has its own ids, and all else is equal. */
+/**
+ * The same bill once more, as when a utility sends it again with another number. Only the ids and the number
+ * differ.
+ */
 function reissued(random: Random, bill: Bill): Bill {
   return {
     ...bill,
@@ -50,7 +56,7 @@ function reissued(random: Random, bill: Bill): Bill {
   };
 }
 
-/** A bill that takes another's place: the same days, usage and charges put right. */
+/** A bill that replaces another. It is for the same days, with corrected usage and charges. */
 export function corrected(random: Random, bill: Bill): Bill {
   const next = reissued(random, bill);
   return {
@@ -65,7 +71,7 @@ export function corrected(random: Random, bill: Bill): Bill {
   };
 }
 
-/** The old bill links to the new one; now and then that one is superseded in its turn. */
+/** Links the old bill to a new one. In half of the cases, the new bill is superseded again. */
 function supersede(random: Random, document: DocumentRow): DocumentRow[] {
   const next = later(random, document, corrected(random, document.bill));
   const old = {
@@ -100,7 +106,10 @@ function startsLater(bill: Bill, days: number): Bill {
   };
 }
 
-/** A tenth of the first meter's usage is a tenant's, who has a bill of their own: sums subtract it. */
+/**
+ * Adds an excluded reading: a tenth of the first meter's usage belongs to a tenant with a bill of their own.
+ * Sums subtract it.
+ */
 function withExclusion(random: Random, bill: Bill): Bill {
   const [first] = bill.readings;
   if (first === undefined) return bill;

@@ -16,15 +16,15 @@ export interface DataPlan {
   /** Documents of each company. */
   readonly documents: number;
   readonly intervalDays: number;
-  /** `YYYY-MM-DD`: the generated history ends here, on any day. */
+  /** The day on which the generated history ends: `YYYY-MM-DD`. */
   readonly until: string;
-  /** Whether that is today: then no record is of a later time. */
+  /** Whether `until` is today. Then no record has a later time. */
   readonly untilToday?: boolean;
-  /** Share of bills that are out of the ordinary. */
+  /** Share of bills that are irregular. */
   readonly irregular: number;
 }
 
-/** Rows held in memory before they are copied in. */
+/** How many rows are collected in memory before they are copied to the database. */
 const rowsPerBatch = 4_000;
 
 const tables = [...(Object.keys(companyColumns) as (keyof TableLines)[]), 'intervals'] as const;
@@ -117,7 +117,7 @@ function* batchIntervals(
   { seed, intervalDays, until, untilToday = false }: DataPlan,
   localDays: LocalDays,
 ): Generator<string> {
-  // West of UTC yesterday may not be over yet.
+  // In time zones west of UTC, yesterday may not be over yet.
   const end = untilToday ? addDays(until, -1) : until;
   for (const data of batch) {
     const zones = new Map(data.sites.map((site) => [site.id, site.timeZone]));

@@ -1,5 +1,6 @@
 /**
- * Finds when days begin in time zones. Asking Intl costs 50 µs, so answers are kept while data is generated.
+ * Finds when days begin in time zones. A call of Intl takes 50 µs, so results are kept while data is
+ * generated.
  */
 export interface LocalDays {
   /** Milliseconds since 1970 at which a date `YYYY-MM-DD` begins in a zone. */

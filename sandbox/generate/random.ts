@@ -1,4 +1,4 @@
-/** A stream of numbers that its keys decide: the same keys always give the same stream, on every machine. */
+/** A stream of random numbers. The same keys give the same stream on every machine. */
 export interface Random {
   /** 0 ≤ n < 2³² */
   word(): number;

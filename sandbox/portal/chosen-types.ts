@@ -6,7 +6,7 @@ export const isEventType = (text: string): text is EventType =>
 
 /**
  * The event types that were ticked in a form.
- * @throws Problem 400 if one does not exist.
+ * @throws Problem 400 if one of them does not exist
  */
 export function chosenTypes(form: URLSearchParams): EventType[] {
   const chosen = form.getAll('type');

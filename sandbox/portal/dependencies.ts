@@ -2,12 +2,12 @@ import type { Pool } from 'pg';
 import type { ServiceClock } from '../clock.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 
-/** What the portal's pages work with. */
+/** What the portal's pages need. */
 export interface PortalDependencies {
   readonly pool: Pool;
   readonly clock: ServiceClock;
   readonly dispatcher: Pick<Dispatcher, 'reload' | 'wake'>;
-  /** Where this server is reached; asked when it listens. */
+  /** The address of this server. Called only while the server listens. */
   readonly address: () => string;
   readonly newEndpointId: () => string;
   readonly newSecret: () => string;
@@ -17,7 +17,7 @@ export interface PortalDependencies {
   readonly report: (error: Error) => void;
 }
 
-/** Routes below a record's id. */
+/** Parameters of routes that have the id of a record in their path. */
 export interface ById {
   Params: { id: string };
 }

@@ -13,7 +13,7 @@ import { show } from './session.ts';
 import { newEndpoint } from './views/endpoint-form.ts';
 import { endpointList } from './views/endpoint-list.ts';
 
-/** The list of endpoints, adding one, and the details page of each. */
+/** The list of endpoints, the form that adds an endpoint, and the details page of each. */
 export function endpointRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, dispatcher, newEndpointId, newSecret } = dependencies;
 

@@ -18,8 +18,8 @@ const company = {
 const site = { id: '7c9e6679-7425-40de-944b-e07fc1f90ae7', name: 'Warehouse North' };
 
 /**
- * A payload of an event type with every field of its shape (service.md 2.4 to 2.6), of records that do not exist, as it
- * would be sent at `now`.
+ * Returns a payload of an event type with all of its fields (service.md 2.4 to 2.6), as it would be sent at
+ * `now`. Its records do not exist.
  */
 export function examplePayload(type: EventType, now: string): object {
   switch (type) {
@@ -56,7 +56,7 @@ const connection = (status: string, created: string, updated: string): Connectio
   },
 });
 
-/** Members of a connection record that no event carries. */
+/** Members of a connection record that no event contains. */
 const unsent = {
   statusLastUpdateTime: '',
   statusFirstSeenTime: '',

@@ -7,7 +7,7 @@ import { readInbox, readInboxRequests } from './read/inbox.ts';
 import { show } from './session.ts';
 import { inboxPage } from './views/inbox-page.ts';
 
-/** Temporary inspection URLs: making one, and the page that shows what arrives (service.md 6.5). */
+/** Creates temporary inspection URLs and shows the requests that they receive (service.md 6.5). */
 export function inboxPages(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, dispatcher, address, newEndpointId, newSecret, newToken } = dependencies;
 

@@ -7,7 +7,7 @@ import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts
 import type { PortalDependencies } from './dependencies.ts';
 import { inboxRequestsKept } from './read/inbox.ts';
 
-/** As long as the portal's links: an inspection URL is for trying things out. */
+/** Inspection URLs are for trying things out, so they end after 7 days, like links to the portal. */
 const inboxLifetimeSeconds = 7 * 24 * 3600;
 /** A larger body is refused with 413. */
 const bodyBytesMax = 2 * 1024 * 1024;
@@ -17,12 +17,15 @@ export interface InboxAsked {
   readonly endpointId: string;
   readonly secret: string;
   readonly token: string;
-  /** Where this server is reached. */
+  /** The address of this server. */
   readonly server: string;
   readonly now: Micros;
 }
 
-/** A temporary inspection URL (service.md 6.5): an endpoint for all events that the service answers itself. */
+/**
+ * Creates a temporary inspection URL (service.md 6.5). It is an endpoint for all events, and the service
+ * itself answers its requests.
+ */
 export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
   const { organizationId, endpointId, secret, token, server, now } = asked;
   return inTransaction(pool, async (client) => {
@@ -41,7 +44,7 @@ export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
 
 const addressOf = (server: string, token: string): string => `${server}/portal/inbox/${token}`;
 
-/** Gives inspection URLs the address of this start: a free port is another one each time. */
+/** Gives inspection URLs the present address of the server, because its port may differ after each start. */
 export async function moveInboxes(pool: Pool, server: string): Promise<void> {
   await pool.query(
     `update sandbox.endpoints p set url = $1 || i.token from sandbox.inboxes i where i.endpoint_id = p.id`,
@@ -54,7 +57,10 @@ interface KnownInbox {
   readonly secret: string;
 }
 
-/** `/portal/inbox/{token}`: takes any request, keeps it and answers 204; 410 when its time is over. */
+/**
+ * `/portal/inbox/{token}` accepts any request, stores it and answers 204, or 410 once the inspection URL has
+ * expired.
+ */
 export function inboxRoute(
   app: FastifyInstance,
   { pool, clock }: Pick<PortalDependencies, 'pool' | 'clock'>,
@@ -105,8 +111,9 @@ async function findInbox(pool: Pool, token: string): Promise<KnownInbox | undefi
 }
 
 /**
- * The id of the message that the secret signed, checked as a receiver has to check it (service.md 5.4), under
- * whichever vendor's prefix the three headers come (5.3). Undefined if the secret signed none.
+ * Returns the id of the message that the secret signed, or undefined if the signature is not valid. It is
+ * verified as a receiver must verify it (service.md 5.4), and the three headers may have any vendor's prefix
+ * (5.3).
  */
 function signedMessage(secret: string, headers: IncomingHttpHeaders, body: Buffer): string | undefined {
   const name = Object.keys(headers).find((one) => one.endsWith('-signature'));

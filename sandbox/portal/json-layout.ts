@@ -1,4 +1,4 @@
-/** A word of JSON text and what it is, or white space between words. */
+/** A token of JSON text and its kind, or white space between tokens. */
 export interface JsonPiece {
   readonly kind: 'name' | 'string' | 'number' | 'literal' | 'mark' | 'space';
   readonly text: string;
@@ -6,14 +6,17 @@ export interface JsonPiece {
 
 export interface JsonLayout {
   readonly pieces: readonly JsonPiece[];
-  /** Whether the text was longer than asked for, so that its end is missing. */
+  /** Whether the end is missing because the text is too long. */
   readonly cut: boolean;
 }
 
 const word = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gy;
 const space = /\s*/y;
 
-/** Nothing is indented further than this depth, because a text of only brackets would grow with its square. */
+/**
+ * The largest depth of indentation. Without a limit, the layout of a text of only brackets would grow with
+ * the square of its length.
+ */
 const indentMax = 40;
 
 /**

@@ -2,12 +2,15 @@ import { createHash } from 'node:crypto';
 import type { Pool } from 'pg';
 import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts';
 
-/** service.md 4, 8: how long a link to the webhook portal opens. */
+/** service.md 4, 8: how long a link to the webhook portal is valid. */
 const linkLifetimeSeconds = 7 * 24 * 3600;
 
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
 
-/** Names a link in addresses without opening anything, so that several portals stay separate in one browser. */
+/**
+ * Names a link in addresses, so that several portals stay separate in one browser. The name alone does not
+ * open the portal.
+ */
 export const linkName = (token: string): string => hashOf(token).slice(0, 16);
 
 export async function createLink(
@@ -31,9 +34,9 @@ export interface OpenLink {
 export type LinkRefusal = 'unknown' | 'expired' | 'disabled';
 
 /**
- * The organization whose portal a token opens, or why it opens none: it does not exist, it is older than 7
- * days (service.md 8), or webhooks are disabled (service.md 3.1), which also closes links that were created
- * before.
+ * Returns the organization whose portal a token opens, or why the token opens no portal: it does not exist,
+ * it is older than 7 days (service.md 8), or webhooks are disabled (service.md 3.1), even if they were
+ * enabled when the link was created.
  */
 export async function examineLink(pool: Pool, token: string, now: Micros): Promise<OpenLink | LinkRefusal> {
   const { rows } = await pool.query<OpenLink & { enabled: boolean }>({

@@ -15,7 +15,7 @@ import { messageList } from './views/message-list.ts';
 import { messagePage } from './views/message-page.ts';
 import { type MessageStatus, messageStatuses } from './views/status.ts';
 
-/** Messages with their payload, attempts and status, and sending one again (service.md 6.5). */
+/** Shows messages with their payload, attempts and status, and sends a message again (service.md 6.5). */
 export function messageRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   listRoute(app, dependencies);
   pageRoutes(app, dependencies);
@@ -70,7 +70,7 @@ function readFilter(query: URLSearchParams, endpointIds: ReadonlySet<string>) {
   };
 }
 
-/** The same list from before a message on. */
+/** The address of the same list, starting with the messages before `before`. */
 function at(base: string, query: URLSearchParams, before: string | undefined): string {
   const next = new URLSearchParams([...query].filter(([name, value]) => name !== 'before' && value !== ''));
   if (before !== undefined) next.set('before', before);

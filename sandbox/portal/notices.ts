@@ -1,7 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { field, queryOf } from '../../web/form.ts';
 
-/** The result of the previous request on a page, by the word in its address: typed text is never repeated. */
+/**
+ * Sentences about the result of the previous request, by the word in the address. A page never shows text of
+ * the address itself.
+ */
 const notices = {
   added: 'The endpoint was added. It receives messages from now on.',
   inspecting: 'The inspection URL is ready. What is sent to it appears below.',

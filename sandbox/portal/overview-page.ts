@@ -11,7 +11,10 @@ import type { RecoveryDraft } from './views/recovery.ts';
 const recentMessages = 10;
 const replaysShown = 5;
 
-/** Shows the endpoint's details page with the values of its two forms, as they are stored or as they were refused. */
+/**
+ * Shows the endpoint's details page. `draft` has the values of its two forms: the defaults, or the values
+ * that were refused.
+ */
 export async function showOverview(
   request: FastifyRequest<ById>,
   reply: FastifyReply,

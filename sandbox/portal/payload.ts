@@ -3,10 +3,13 @@ import type { Markup } from '../../web/markup.ts';
 import { visibleText } from '../../web/visible-text.ts';
 import { layOutJson } from './json-layout.ts';
 
-/** Most characters of one text that a page shows. */
+/** How many characters of one text a page shows at most. */
 const shownCharactersMax = 60_000;
 
-/** Renders a body as text: JSON over lines and in colours, and anything else unchanged. */
+/**
+ * Renders a body as text. JSON is laid out over several lines and coloured, and anything else stays
+ * unchanged.
+ */
 export function payloadText(text: string, label: string): Markup {
   const layout = layOutJson(text, shownCharactersMax);
   const cut = layout?.cut ?? text.length > shownCharactersMax;

@@ -10,7 +10,7 @@ export type ReplayKind = 'message' | 'failed' | 'missing';
 
 export interface ReplayAsked {
   readonly endpointId: string;
-  /** When messages were written: from (inclusive), until (exclusive). */
+  /** Only messages that were written from this time on and before `until`. */
   readonly from: string | null;
   readonly until: string | null;
   /** Only messages from this one on. */
@@ -20,9 +20,9 @@ export interface ReplayAsked {
 }
 
 /**
- * Sends one message to an endpoint again (service.md 6.5), with its id and the whole schedule before it. A retry that
- * waits is given up for it, so that the message does not arrive a second time because of it.
- * @throws Problem 409 while the endpoint is disabled.
+ * Sends one message to an endpoint again (service.md 6.5), with the same id and a new schedule of attempts. A
+ * retry that still waits is cancelled, so that the message does not arrive twice.
+ * @throws Problem 409 while the endpoint is disabled
  */
 export function resendMessage(pool: Pool, seq: string, endpointId: string, now: string): Promise<void> {
   return inTransaction(pool, async (client) => {
@@ -34,8 +34,8 @@ export function resendMessage(pool: Pool, seq: string, endpointId: string, now: 
 
 /**
  * Sends again all messages that failed on an endpoint and never arrived there, in a window or since a message
- * (service.md 6.5); with `retrying`, also messages that failed and wait for a retry. Returns how many there
- * are.
+ * (service.md 6.5). With `retrying`, it also sends messages that failed and wait for a retry. Returns their
+ * number.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean): Promise<number> =>
@@ -53,9 +53,9 @@ export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean):
   });
 
 /**
- * Sends the messages of a window that were never tried on an endpoint although it should have got them:
- * because they were written before it existed or while it was disabled, or were lost on the way. Returns how
- * many there are.
+ * Sends the messages of a window that an endpoint should have got but that were never sent to it, because
+ * they were written before it existed or while it was disabled, or were dropped on the way. Returns their
+ * number.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export const recoverMissing = (pool: Pool, asked: ReplayAsked): Promise<number> =>
@@ -74,7 +74,7 @@ export const recoverMissing = (pool: Pool, asked: ReplayAsked): Promise<number> 
     return rows.map(({ seq }) => seq);
   });
 
-/** The lock on the endpoint makes a second click find nothing left to send. */
+/** Locks the endpoint, so that a second click at the same time finds nothing left to send. */
 function replayMany(
   pool: Pool,
   kind: ReplayKind,

@@ -14,13 +14,16 @@ import { testingRoutes } from './testing-routes.ts';
 
 const at = (name: string): string => new URL(`./assets/${name}`, import.meta.url).href;
 
-/** What this site has beyond the looks that all share. */
+/** Files that this site has in addition to those that all sites share. */
 const own: Assets = {
   styles: { 'portal.css': at('portal.css'), 'messages.css': at('messages.css') },
   scripts: { 'portal.js': at('portal.js') },
 };
 
-/** The webhook portal (service.md 6.5): pages below `/portal`, opened by the link of `POST /external/configure_webhook`. */
+/**
+ * The webhook portal (service.md 6.5). Its pages are below `/portal`, and `POST /external/configure_webhook`
+ * returns a link to them.
+ */
 export function portalRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, report } = dependencies;
   inboxRoute(app, dependencies);

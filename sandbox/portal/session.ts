@@ -22,7 +22,7 @@ export interface SessionDependencies {
   readonly assets: AssetAddresses;
 }
 
-/** A link opens nothing, and why. */
+/** A link does not open a portal. `refusal` says why. */
 class LinkRefused extends Error {
   readonly statusCode = 403;
   readonly refusal: LinkRefusal;
@@ -37,8 +37,10 @@ const cookieName = (link: string): string => `portal_${link}`;
 const baseOf = (link: string): string => `/portal/o/${link}`;
 
 /**
- * `/portal/{token}`: what `POST /external/configure_webhook` gives. The token moves into a cookie, so that it stays
- * in no address, history or referrer, and the page leads on: other sites' links can't bring a strict cookie along.
+ * Serves `/portal/{token}`, the link that `POST /external/configure_webhook` returns. The token moves into a
+ * cookie, so that it does not stay in addresses, the history or the referrer. The answer is a page that
+ * continues, instead of a redirect, because browsers do not send a strict cookie when a link of another site
+ * leads here.
  */
 export function doorRoute(app: FastifyInstance, { pool, clock, assets }: SessionDependencies): void {
   app.get<{ Params: { token: string } }>('/portal/:token', async ({ params: { token } }, reply) => {
@@ -48,7 +50,8 @@ export function doorRoute(app: FastifyInstance, { pool, clock, assets }: Session
     const cookie = `${cookieName(linkName(token))}=${token}; Path=${base}; HttpOnly; SameSite=Strict`;
     return (
       reply
-        // This page's own address holds the token, so it is sent to no other site as the referrer.
+        // The address of this page contains the token, so it must not be sent to another site as the
+        // referrer.
         .headers({ ...pageHeaders, 'referrer-policy': 'no-referrer', 'set-cookie': cookie })
         .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)))
     );
@@ -99,7 +102,9 @@ export async function show(
   return reply.status(status).headers(pageHeaders).send(text);
 }
 
-/** Every refusal as a page that says what to do next. Unexpected errors only go to `report`. */
+/**
+ * Shows every refusal as a page that says what to do next. Details of unexpected errors go only to `report`.
+ */
 export function showProblems(
   app: FastifyInstance,
   assets: AssetAddresses,

@@ -13,7 +13,10 @@ import { show } from './session.ts';
 import type { EndpointDraft } from './views/endpoint-form.ts';
 import { endpointSettings } from './views/endpoint-settings.ts';
 
-/** An endpoint's address and event types, its secret, and what pauses or ends it (service.md 3.2). */
+/**
+ * Changes an endpoint's address, event types and secret, and disables, enables or removes it (service.md
+ * 3.2).
+ */
 export function settingsRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, dispatcher, newSecret } = dependencies;
 
@@ -23,7 +26,7 @@ export function settingsRoutes(app: FastifyInstance, dependencies: PortalDepende
     const { base, endpoint } = await mine(request, dependencies);
     const form = formOf(request);
     const draft = { url: field(form, 'url'), eventTypes: chosenTypes(form) };
-    // An inspection URL is the service's own: only its event types can be chosen.
+    // The address of an inspection URL cannot be changed, only its event types.
     const url = endpoint.inboxToken === null ? draft.url : endpoint.url;
     const wrong = wrongWithAddress(url);
     if (wrong !== undefined) return showSettings(request, reply, dependencies, { ...draft, wrong });
@@ -44,7 +47,7 @@ export function settingsRoutes(app: FastifyInstance, dependencies: PortalDepende
     const { base, endpoint } = await mine(request, dependencies);
     const state = field(formOf(request), 'state');
     if (state !== 'active' && state !== 'disabled') throw badRequest('An endpoint is active or disabled.');
-    // Enabling what is active would forget since when it fails.
+    // Enabling an active endpoint would forget since when it has been failing.
     if (state !== endpoint.state) {
       await inTransaction(pool, (client) => setEndpointState(client, endpoint.id, state));
       await dispatcher.reload();

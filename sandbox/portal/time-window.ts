@@ -1,7 +1,7 @@
 import { field } from '../../web/form.ts';
 import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts';
 
-/** A choice of "when", as forms send it and show it again. */
+/** The choice of a time, as forms send it and show it again. */
 export interface WindowChoice {
   readonly choice: WindowName;
   /** What was typed for `custom`: `YYYY-MM-DDTHH:MM[:SS]`, UTC. */
@@ -32,7 +32,7 @@ export interface TimeWindow {
   readonly until: string | null;
 }
 
-/** The moments of a choice at `now`, or what is wrong with the times that were typed. */
+/** Returns the window that a choice means at `now`, or what is wrong with the times that were typed. */
 export function windowOf({ choice, from, until }: WindowChoice, now: Micros): TimeWindow | { wrong: string } {
   if (choice === 'custom') return customWindow(from, until);
   const { seconds } = windows[choice];

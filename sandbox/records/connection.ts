@@ -25,7 +25,7 @@ export interface Account {
   readonly statusErrorDetail: string;
 }
 
-/** Every member of a connection record but `id`, `created` and `updated`, which are columns. */
+/** Every member of a connection record except `id`, `created` and `updated`, which are columns. */
 export interface ConnectionFacts {
   readonly company: CompanyObject;
   readonly datasource: { readonly name: string; readonly url: string };
@@ -47,7 +47,10 @@ export interface ConnectionFacts {
   readonly isActive: boolean;
 }
 
-/** Statuses of a connection: the three that service.md 3.3 names and those that the public documentation adds. */
+/**
+ * Statuses of a connection: the three statuses that service.md 3.3 names, and further statuses of the public
+ * documentation.
+ */
 export const connectionStatuses = [
   'PENDING',
   'CONNECTED',
@@ -63,7 +66,7 @@ export const connectionStatuses = [
   'COMPANY_INACTIVE',
 ] as const;
 
-/** The statuses in which something is amiss. */
+/** The statuses that mean a problem. */
 export const failingStatuses: readonly string[] = connectionStatuses.filter(
   (status) => status !== 'PENDING' && status !== 'CONNECTED',
 );

@@ -1,4 +1,7 @@
-/** Amounts are whole numbers of a small unit (cents, thousandths) and leave as decimal strings: never floats. */
+/**
+ * Writes an amount as a decimal string. Amounts are whole numbers of a small unit (cents, thousandths) and
+ * never floats.
+ */
 export function decimal(value: number, places: number): string {
   if (!Number.isSafeInteger(value)) throw new RangeError(`not a whole number of units: ${value}`);
   const digits = Math.abs(value)
@@ -8,7 +11,7 @@ export function decimal(value: number, places: number): string {
   return `${value < 0 ? '-' : ''}${whole}.${digits.slice(digits.length - places)}`;
 }
 
-/** a × b ÷ divisor, cut to a whole number, without rounding errors on the way. */
+/** Returns a × b ÷ divisor without its fraction, and without rounding errors in between. */
 export function scaled(a: number, b: number, divisor: number): number {
   const product = a * b;
   if (!Number.isSafeInteger(product)) return Number((BigInt(a) * BigInt(b)) / BigInt(divisor));

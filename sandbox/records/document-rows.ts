@@ -4,7 +4,7 @@ import { documentTexts } from './document.ts';
 import type { MeterInPlace } from './meter.ts';
 import { usageTexts } from './usage-data.ts';
 
-/** A document as the rest of the room holds it: its texts are made when it is written. */
+/** A document in the form that the sandbox works with. Its stored texts are made when it is written. */
 export interface StoredDocument {
   readonly id: string;
   readonly company: CompanyObject;
@@ -83,7 +83,10 @@ export function documentValues(document: StoredDocument, meters: Meters): string
   ];
 }
 
-/** Values in the order of usageColumns, a row for each reading. They change with their document. */
+/**
+ * Values in the order of usageColumns, with a row for each reading. Usage rows have the times of their
+ * document.
+ */
 export function usageValues(document: StoredDocument, meters: Meters): string[][] {
   return document.bill.readings.map((reading) => {
     const meter = meters.get(reading.meterId);

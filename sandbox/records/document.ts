@@ -18,8 +18,8 @@ interface Charge {
 }
 
 /**
- * Writes a document's JSON from its bill. `meters` has every meter of the readings; the site and account of
- * the bill are those of the first meter.
+ * Writes a document's JSON from its bill. `meters` has every meter of the readings. The bill has the site and
+ * account of the first reading's meter.
  */
 export function documentTexts(
   id: string,

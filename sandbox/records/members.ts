@@ -1,4 +1,7 @@
-/** The JSON text of an object's members without its braces: what rows store and answers are put together from. */
+/**
+ * The JSON text of an object's members without its braces. Rows store such texts, and answers are composed of
+ * them.
+ */
 export function toMembers(value: object): string {
   return JSON.stringify(value).slice(1, -1);
 }

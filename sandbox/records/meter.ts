@@ -6,7 +6,7 @@ export interface Identifier {
   readonly name: string;
 }
 
-/** Every member of a meter record but its id. */
+/** Every member of a meter record except its id. */
 export interface MeterFacts {
   readonly site: string;
   readonly account: string;
@@ -28,7 +28,7 @@ export interface MeterFacts {
   readonly refrigerantType: string | null;
 }
 
-/** The facts of a meter, as far as they follow from its place and its commodity. */
+/** Returns the facts of a meter that follow from its site, its account and its commodity. */
 export function meterFacts(
   numbers: { readonly meter: string; readonly account: string },
   place: Pick<MeterFacts, 'site' | 'account' | 'address' | 'datasourceType' | 'timeOfUse'>,
@@ -59,7 +59,7 @@ export function meterFacts(
   };
 }
 
-/** A meter with what a bill must know of its surroundings. */
+/** A meter with what a bill needs from its account, site and connection. */
 export interface MeterInPlace {
   readonly id: string;
   readonly number: number;

@@ -4,8 +4,8 @@ import { toMembers } from './members.ts';
 import type { MeterInPlace } from './meter.ts';
 
 /**
- * The stored texts of a usage row. v2 sends core, timeOfUse, v20; v2.1 and v2.2 send core, timeOfUse, v21; inside
- * a v2.2 document timeOfUseBreakdown takes the place of timeOfUse (service.md 9.2, 9.3).
+ * The stored texts of a usage row. v2 sends core, timeOfUse, v20; v2.1 and v2.2 send core, timeOfUse, v21;
+ * inside a v2.2 document, timeOfUseBreakdown replaces timeOfUse (service.md 9.2, 9.3).
  */
 export interface UsageTexts {
   readonly core: string;
@@ -70,7 +70,7 @@ function core(reading: Reading, meter: MeterInPlace): object {
   };
 }
 
-/** A time-of-use meter's bill splits into peak and off-peak; the parts add up to the usage exactly. */
+/** Splits the usage of a time-of-use meter into peak and off-peak. Both parts add up exactly to the usage. */
 function breakdown(reading: Reading, meter: MeterInPlace): object[] {
   if (meter.facts.timeOfUse === null) return [];
   const peak = scaled(reading.usageMilli, 37, 100);

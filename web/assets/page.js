@@ -1,12 +1,12 @@
 /**
- * What pages do beyond links and forms: parts that follow what happens, buttons that copy, forms that are sent
- * once. Every task can be done without it.
+ * What pages do beyond links and forms: they keep parts up to date, copy values, and send a form only once.
+ * Every task can be done without this script.
  */
 
-/** Defined by the script before this one. */
+/** Defined by idiomorph.js, which is loaded before this script. */
 const { Idiomorph } = globalThis;
 
-/** Brings a part up to date and leaves alone what the reader has opened, focused or selected. */
+/** Updates a part of the page, but keeps what the reader has opened and the field that the reader is editing. */
 function renew(part, fresh) {
   Idiomorph.morph(part, fresh, {
     morphStyle: 'outerHTML',
@@ -15,7 +15,7 @@ function renew(part, fresh) {
   });
 }
 
-/** Whether the reader stopped live parts, on this page. */
+/** The button that stops the updates of this page. */
 const pause = document.querySelector('[data-pause]');
 const isPaused = () => pause?.getAttribute('aria-pressed') === 'true';
 if (pause !== null) {
@@ -24,7 +24,10 @@ if (pause !== null) {
   pause.addEventListener('click', () => pause.setAttribute('aria-pressed', String(!isPaused())));
 }
 
-/** Says that live parts stand still, while the server is away; a look that a new page cut off is none. */
+/**
+ * Warns that the page is out of date after two failed requests in a row. A single failure may only be a request
+ * that was cut off because the reader leaves the page.
+ */
 function warn(missed) {
   const line = document.getElementById('away');
   if (missed < 2) return line?.remove();
@@ -36,7 +39,7 @@ function warn(missed) {
   document.getElementById('notice')?.append(words);
 }
 
-/** Reads the page again as often as its most hurried part asks, while somebody looks at it. */
+/** Loads the page again at the shortest interval that one of its parts asks for, while the page is visible. */
 function follow() {
   const parts = [...document.querySelectorAll('[data-live]')];
   if (parts.length === 0) return;
@@ -47,7 +50,8 @@ function follow() {
     if (document.visibilityState === 'hidden' || isPaused()) return again();
     try {
       const response = await fetch(location.href);
-      // It may be gone, or no longer be looked at, for example as a link has expired: the page says so.
+      // What the page shows is gone, or the reader lost access, for example because a link expired. A reload
+      // shows the reason.
       if ([401, 403, 404].includes(response.status)) return location.reload();
       missed = response.status >= 500 ? missed + 1 : 0;
       if (response.ok) {
@@ -81,7 +85,7 @@ document.addEventListener('click', async (event) => {
   say('Copied.');
 });
 
-/** A second click sends nothing. */
+/** Sends a form only once, even if its button is clicked twice. */
 document.addEventListener('submit', (event) => {
   const form = event.target;
   if (form.method !== 'post') return;

@@ -1,4 +1,4 @@
--- How far a company's numbers can be trusted, in one row.
+-- One row for each company, which shows how far its numbers can be trusted.
 with meters as (
     select company_id, count(*) as meters from {{ ref('stg_meters') }} group by 1
 ),

@@ -1,4 +1,5 @@
--- Bills that count. A day that the next bill starts on is not the last day: service_end_date is what was sent.
+-- Bills that count. service_end_date is the last day as it was sent. If the next bill starts on
+-- that day, last_day is the day before.
 select
     bill_id,
     company_id,

@@ -1,4 +1,4 @@
--- Meters that live, with the names and numbers that people know them by.
+-- Meters that are not deleted, with the names and numbers by which people know them.
 select
     meter_id,
     meter_number,

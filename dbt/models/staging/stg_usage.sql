@@ -1,4 +1,4 @@
--- Usage that counts, in standard units: signed_usage is what sums are made of.
+-- Usage that counts, in standard units. Sums add up signed_usage.
 select
     usage_id,
     bill_id,

@@ -1,4 +1,4 @@
-/** Menus that close, and questions before something is lost. Every task can be done without it. */
+/** Closes menus, and asks before something is lost. Every task can be done without this script. */
 
 const openMenus = () => document.querySelectorAll('details.menu[open]');
 

@@ -1,7 +1,10 @@
 import type { Pool } from 'pg';
 import type { MessageStatus } from '../views/status.ts';
 
-/** How the newest deliveries of an endpoint went. One that another took the place of counts as neither. */
+/**
+ * The results of the newest deliveries of an endpoint. A delivery that was replaced by a later one counts
+ * neither as delivered nor as failed.
+ */
 export interface Activity {
   readonly endpointId: string;
   readonly delivered: number;
@@ -10,10 +13,16 @@ export interface Activity {
   readonly lastAt: string | null;
 }
 
-/** Deliveries that the figures look back on: a bound that keeps them fast with any history. */
+/**
+ * How many of the newest deliveries the figures count. The limit keeps them fast, however long the history
+ * is.
+ */
 export const activityDeliveries = 500;
 
-/** Whether the message of a delivery `d` was sent to its endpoint once more, so that the later one counts. */
+/**
+ * SQL condition that the message of delivery `d` was sent to its endpoint once more, so that the later
+ * delivery counts.
+ */
 export const sentAgainLater = `exists (select from sandbox.deliveries l
               where l.event_seq = d.event_seq and l.endpoint_id = d.endpoint_id and l.id > d.id)`;
 
@@ -47,7 +56,7 @@ export interface RecentMessage {
 
 const columns = `e.id, e.type, e.example, to_char(e.created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created,
   s.status, s.attempts`;
-/** Without its limit, the standings of all messages would be made and joined. */
+/** Without the limit, Postgres would compute the standings of all messages and join them. */
 const standing = `lateral (select status, attempts from sandbox.message_standings
   where event_seq = e.seq and endpoint_id = $1 limit 1) s`;
 

@@ -1,7 +1,10 @@
 import type { Pool } from 'pg';
 import { notFound } from '../../problem.ts';
 
-/** Whether a text can be the id of an endpoint or a message; others, and what no database takes, are not looked for. */
+/**
+ * Whether a text can be the id of an endpoint or a message. Other texts are not looked up; Postgres would not
+ * even accept some of them.
+ */
 export const isId = (text: string): boolean => /^\w{1,100}$/.test(text);
 
 /** An endpoint as the portal shows it. */
@@ -15,7 +18,7 @@ export interface PortalEndpoint {
   readonly failingSince: string | null;
   readonly secret: string;
   readonly previousSecretUntil: string | null;
-  /** The service answers it itself, at this inspection URL. */
+  /** The token of the inspection URL, if this endpoint is one. */
   readonly inboxToken: string | null;
 }
 
@@ -34,7 +37,7 @@ export async function readEndpoints(pool: Pool, organizationId: string): Promise
   return rows;
 }
 
-/** @throws Problem 404 when it is not there, removed, or another organization's. */
+/** @throws Problem 404 if it does not exist, was removed, or belongs to another organization */
 export async function readEndpoint(pool: Pool, organizationId: string, id: string): Promise<PortalEndpoint> {
   if (!isId(id)) throw notFound('Endpoint');
   const { rows } = await pool.query<PortalEndpoint>(

@@ -16,12 +16,12 @@ export interface InboxRequest {
   readonly body: Buffer;
   /** Whether the endpoint's secret signed it. */
   readonly verified: boolean;
-  /** The message that it carried, for verified requests. */
+  /** The message that a verified request contained. */
   readonly messageId: string | null;
   readonly type: string | null;
 }
 
-/** Requests that an inbox keeps, all on its page; the oldest go. */
+/** How many requests an inbox keeps. Its page shows all of them, and the oldest are deleted. */
 export const inboxRequestsKept = 30;
 
 /** @throws Problem 404 if the endpoint is not an inspection URL. */

@@ -35,11 +35,11 @@ export interface Attempt {
   readonly responseBody: string | null;
   readonly error: string | null;
   readonly duplicate: boolean;
-  /** The replay that it belongs to; null for the first sending and its retries. */
+  /** The kind of replay that it belongs to. Null for the first delivery and its retries. */
   readonly replay: 'message' | 'failed' | 'missing' | null;
 }
 
-/** @throws Problem 404 when it is not there or another organization's. */
+/** @throws Problem 404 if it does not exist or belongs to another organization */
 export async function readMessage(pool: Pool, organizationId: string, id: string): Promise<Message> {
   if (!isId(id)) throw notFound('Message');
   const { rows } = await pool.query<Message>(
@@ -52,7 +52,7 @@ export async function readMessage(pool: Pool, organizationId: string, id: string
   return message;
 }
 
-/** Every endpoint that the message went to or can be sent to. */
+/** Reads the standing of the message for every endpoint that it went to or can be sent to. */
 export async function readStandings(pool: Pool, organizationId: string, seq: string): Promise<Standing[]> {
   const { rows } = await pool.query<Standing>(
     `select p.id as "endpointId", p.url, p.state as "endpointState", coalesce(s.status, 'missing') as status,
@@ -66,7 +66,7 @@ export async function readStandings(pool: Pool, organizationId: string, seq: str
   return rows;
 }
 
-/** Attempts that a page shows at most, the newest. */
+/** How many attempts a page shows at most. These are the newest. */
 export const attemptsShownMax = 200;
 
 export async function readMessageAttempts(pool: Pool, seq: string): Promise<Attempt[]> {

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { MessageStatus } from '../views/status.ts';
 
-/** Which messages are asked for. What is null does not narrow the list. */
+/** Which messages are asked for. Null means any. */
 export interface MessageFilter {
   readonly type: string | null;
   readonly status: MessageStatus | null;
@@ -22,18 +22,21 @@ export interface ListedMessage {
 }
 
 const messagesPerPage = 50;
-/** Messages whose status is looked at for one page: a rare status among millions is found step by step. */
+/** How many messages are searched for one page. A rare status among millions is found in several steps. */
 export const messagesSearchedMax = 50_000;
 
 export interface MessagePage {
   readonly messages: readonly ListedMessage[];
   /** Whether there are more before the last of them, as far as was searched. */
   readonly more: boolean;
-  /** How far back the search came when it found less than a page and did not reach the end. */
+  /** The last message that was searched, if the search found less than a page and stopped before the end. */
   readonly searchedTo: { readonly seq: string; readonly created: string } | null;
 }
 
-/** Everything but what depends on deliveries, from before a message on, the newest first. */
+/**
+ * The messages before `before` that match the parts of the filter which do not depend on deliveries, the
+ * newest first.
+ */
 const candidates = `select e.seq, e.id, e.type, e.example, e.created from sandbox.events e
   where e.organization_id = $1 and ($2::text is null or e.type = $2)
     and ($3::timestamp is null or e.created >= $3) and ($4::timestamp is null or e.created < $4)
@@ -41,8 +44,8 @@ const candidates = `select e.seq, e.id, e.type, e.example, e.created from sandbo
   order by e.seq desc limit ${messagesSearchedMax}`;
 
 /**
- * Messages of an organization, the newest first, from before number `before`. The status over several
- * endpoints is the one that needs attention most.
+ * Reads messages of an organization with a number below `before`, the newest first. If the statuses of
+ * several endpoints differ, the status that most needs attention is returned.
  */
 export async function readMessages(
   pool: Pool,
@@ -75,7 +78,7 @@ export async function readMessages(
   return { messages, more, searchedTo: narrowed && !more ? await searchEnd(pool, bounds) : null };
 }
 
-/** The last message that a search looked at, when it stopped before the end. */
+/** Returns the last message that a search looked at, or null if the search reached the end. */
 async function searchEnd(pool: Pool, bounds: readonly (string | null)[]): Promise<MessagePage['searchedTo']> {
   const { rows } = await pool.query<{ seq: string; created: string }>({
     name: 'portal search end',

@@ -14,7 +14,7 @@ export interface ReplayProgress {
   readonly total: number;
   readonly delivered: number;
   readonly failed: number;
-  /** Given up for a later sending of the same message. */
+  /** Given up because the same message was sent again later. */
   readonly superseded: number;
   /** Failed at least once and waiting for a retry. */
   readonly retrying: number;
@@ -22,7 +22,7 @@ export interface ReplayProgress {
   readonly pending: number;
 }
 
-/** An endpoint's newest replays of many messages. */
+/** Reads an endpoint's newest replays of several messages. */
 export async function readReplays(pool: Pool, endpointId: string, limit: number): Promise<ReplayProgress[]> {
   const { rows } = await pool.query<ReplayProgress>(
     `select r.id::text as id, r.kind, r.total, e.id as "sinceId",

@@ -59,7 +59,7 @@ const options = (
 <div class="menu-items"><form method="post" action="${address}/resend"><input type="hidden" name="endpoint" value="${endpointId}"><button>Resend message</button></form>
 <form method="post" action="${address}/replay-since"><input type="hidden" name="endpoint" value="${endpointId}"><button>Replay all failures since this message</button></form></div></details>`;
 
-/** Headers as they were stored: a JSON object of names with one value or several. */
+/** Shows stored headers: a JSON object of names with one or several values. */
 export function headers(title: string, kept: string | null): Markup | '' {
   if (kept === null) return '';
   const pairs = Object.entries(JSON.parse(kept) as Record<string, string | string[]>);

@@ -6,7 +6,7 @@ import { visibleText } from '../../../web/visible-text.ts';
 import { icons } from '../icons.ts';
 import type { LinkRefusal } from '../links.ts';
 
-/** Leads from the link into the portal, with and without script. */
+/** A page that leads from the link into the portal, without script: by a refresh, or by its link. */
 export const openingPage = (assets: AssetAddresses, organization: string, address: string): Markup =>
   documentOf(
     assets,
@@ -42,7 +42,10 @@ const titles: Readonly<Record<number, string>> = {
   500: 'Something went wrong',
 };
 
-/** Why nothing is shown, and what to do. `base` is where an open portal's pages begin. */
+/**
+ * Says why nothing is shown, and what to do. `base` is the address below which the pages of an open portal
+ * are.
+ */
 export function closedPage(
   assets: AssetAddresses,
   reason: LinkRefusal | { readonly status: number; readonly words: string },

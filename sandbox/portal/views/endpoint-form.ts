@@ -21,7 +21,7 @@ aria-describedby="url-hint${wrong === undefined ? '' : ' url-wrong'}">
 ${wrong !== undefined && html`<p class="field-error" id="url-wrong">${icons.warning}${wrong}</p>`}
 <p class="muted small" id="url-hint">Receives a POST for each event and answers with any 2xx status within 15 seconds.</p>`;
 
-/** Adds an endpoint, or says why the typed endpoint is refused. */
+/** The form that adds an endpoint. It also says why an address was refused. */
 export const newEndpoint = (base: string, draft: EndpointDraft): Markup => html`
 <p class="crumbs"><a href="${base}/endpoints">${icons.back}Endpoints</a></p>
 <h1>Add endpoint</h1>

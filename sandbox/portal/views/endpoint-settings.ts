@@ -14,11 +14,14 @@ export interface SettingsView {
   readonly endpoint: PortalEndpoint;
   readonly draft: EndpointDraft;
   readonly secretShown: boolean;
-  /** The question that the address asks, for browsers without script. */
+  /** The name of the question to show, for browsers without script. */
   readonly asked: string;
 }
 
-/** Address and event types, the signing secret, and what ends or pauses an endpoint. */
+/**
+ * The settings of an endpoint: its address and event types, its signing secret, and buttons that disable or
+ * remove it.
+ */
 export function endpointSettings(view: SettingsView): Markup {
   const { base, now, endpoint, draft } = view;
   const address = `${base}/endpoints/${endpoint.id}`;
@@ -109,7 +112,9 @@ interface Question {
   readonly yes: string;
 }
 
-/** A button that asks first. Without script its link opens the page with the question on it. */
+/**
+ * A button that asks a question first. Without script, its link opens the same page with the question on it.
+ */
 const question = (one: Question): Markup => html`
 <a class="button ${one.kind}" href="${one.address}/settings?ask=${one.name}" data-dialog="${one.name}">${one.ask}</a>
 <dialog id="${one.name}" aria-labelledby="${one.name}-title" ${one.open ? raw('open') : ''}><article>

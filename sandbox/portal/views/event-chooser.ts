@@ -2,7 +2,7 @@ import { html, raw } from 'hono/html';
 import type { Markup } from '../../../web/markup.ts';
 import { type EventType, eventTypes } from '../../events/payloads.ts';
 
-/** When each is emitted, in a few words (service.md 6.2). */
+/** When each type of event is emitted (service.md 6.2). */
 export const eventMeanings: Readonly<Record<EventType, string>> = {
   'connection.created.v2': 'A connection is created.',
   'connection.updated.v2': 'Any field of a connection changes.',
@@ -13,7 +13,7 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   'intervals.synced': 'Interval data of a meter is inserted or updated.',
 };
 
-/** Check boxes for event types; if none is chosen, all of them are meant (service.md 6.1.2). */
+/** Check boxes for event types. Choosing none means all of them (service.md 6.1.2). */
 export const eventChooser = (chosen: readonly string[]): Markup => html`<fieldset class="chooser">
 <legend>Event types</legend>
 <p class="muted small" id="types-hint">Choose none to receive all events, also those that are added later.</p>

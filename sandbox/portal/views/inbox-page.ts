@@ -22,7 +22,7 @@ export interface InboxView {
   readonly requests: readonly InboxRequest[];
 }
 
-/** service.md 6.5: what a temporary inspection URL has received, live. */
+/** service.md 6.5: shows the requests that a temporary inspection URL receives. */
 export function inboxPage({ base, now, endpoint, inbox, requests }: InboxView): Markup {
   const ended = fromText(inbox.expiresAt) <= now;
   return html`${endpointHead(base, endpoint, 'inbox', now)}

@@ -8,13 +8,13 @@ import { toText } from '../../timestamps.ts';
 import { icons } from '../icons.ts';
 import { readableTime, relativeTime } from '../relative-time.ts';
 
-/** What every page of an open portal knows. */
+/** What every page of an open portal needs. */
 export interface Frame {
-  /** Where this portal's pages begin: `/portal/o/{link}`. */
+  /** The address below which this portal's pages are: `/portal/o/{link}`. */
   readonly base: string;
   readonly organization: string;
   readonly expiresAt: string;
-  /** The service's time, by which "3 minutes ago" is meant. */
+  /** The service's time, from which "3 minutes ago" is counted. */
   readonly now: Micros;
   readonly assets: AssetAddresses;
 }
@@ -27,7 +27,7 @@ export interface Page {
   readonly body: Markup;
 }
 
-/** A whole document: head, skip link, navigation, notice, the page, and until when the link opens. */
+/** A whole document: skip link, navigation, notice, the page, and until when the link is valid. */
 export function layout(frame: Frame, { title, section, notice, body }: Page): Markup {
   const { base, organization, expiresAt, now } = frame;
   const tab = (name: Page['section'], address: string, icon: Markup) =>

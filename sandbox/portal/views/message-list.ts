@@ -20,10 +20,11 @@ export interface MessageListView {
   readonly wrong: string | undefined;
   readonly endpoints: readonly PortalEndpoint[];
   readonly messages: readonly ListedMessage[];
-  /** Address of the next older page; and of the newest, when this is not it. */
+  /** Address of the page with older messages, if there is one. */
   readonly older: string | undefined;
+  /** Address of the newest page, if this is another. */
   readonly newest: string | undefined;
-  /** How far back a search came that did not reach the end. */
+  /** Time of the last message that was searched, if the search stopped before the end. */
   readonly searchedTo: string | undefined;
   readonly filtered: boolean;
 }

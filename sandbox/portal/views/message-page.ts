@@ -20,7 +20,7 @@ export interface MessageView {
   readonly attempts: readonly Attempt[];
 }
 
-/** A message: what it says, and how it went at each endpoint, attempt by attempt (service.md 6.5). */
+/** A message: its payload, and its attempts and their results at each endpoint (service.md 6.5). */
 export function messagePage(view: MessageView): Markup {
   const { base, now, message, standings, attempts } = view;
   const { id, type, created, example, payload } = message;

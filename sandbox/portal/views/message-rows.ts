@@ -12,11 +12,11 @@ export interface MessageRow {
   readonly created: string;
   readonly example: boolean;
   readonly status: MessageStatus;
-  /** What else is worth mentioning: attempts, endpoints. */
+  /** The number of attempts, or of endpoints. */
   readonly note: string;
 }
 
-/** Messages as a table whose rows lead to their pages. */
+/** Messages as a table. Each row links to the page of its message. */
 export const messageRows = (
   base: string,
   rows: readonly MessageRow[],

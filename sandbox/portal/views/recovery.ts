@@ -10,7 +10,7 @@ import type { WindowChoice } from '../time-window.ts';
 import { timeAgo } from './time.ts';
 import { windowFields } from './window-fields.ts';
 
-/** What the two forms hold, and which of them was refused. */
+/** The values of the two forms, and which of them was refused. */
 export interface RecoveryDraft {
   readonly kind?: 'failed' | 'missing';
   readonly choice: WindowChoice;
@@ -20,7 +20,10 @@ export interface RecoveryDraft {
 
 const offered = ['1h', '24h', '7d', 'any', 'custom'] as const;
 
-/** service.md 6.5: bulk replay of failures in a time window, and recovery of what was never tried. */
+/**
+ * service.md 6.5: forms that replay the failures of a time window, and that recover messages which were never
+ * tried.
+ */
 export function recovery(base: string, endpoint: PortalEndpoint, draft: RecoveryDraft): Markup {
   const action = `${base}/endpoints/${endpoint.id}/replays`;
   const shut = endpoint.state !== 'active';
@@ -45,7 +48,7 @@ ${button('Recover missing messages')}</form>
 </div></section>`;
 }
 
-/** How far the newest replays have come. */
+/** The progress of the newest replays. */
 export function replayList(base: string, replays: readonly ReplayProgress[], now: Micros): Markup | '' {
   if (replays.length === 0) return '';
   return html`<section aria-labelledby="progress"><h2 id="progress">Progress</h2>

@@ -3,7 +3,10 @@ import type { Markup } from '../../../web/markup.ts';
 import { icons } from '../icons.ts';
 import { type WindowChoice, type WindowName, windows } from '../time-window.ts';
 
-/** Chooses a time: one of the usual choices, or from and until. `name` keeps ids distinct if a page has several. */
+/**
+ * Fields that choose a time: a usual choice, or a beginning and an end. `name` keeps ids distinct if a page
+ * has several of them.
+ */
 export const windowFields = (
   name: string,
   chosen: WindowChoice,
