@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 export interface Certificate {
-  /** Path of the certificate; without an issuer it is its own CA. */
+  /** Path of the certificate. A certificate without an issuer is its own CA. */
   readonly file: string;
   readonly keyFile: string;
   readonly cert: string;
