@@ -71,7 +71,7 @@ test('sites are listed with what is set, and are set from the file that the expo
     status: 0,
   });
   const exported = readFileSync(file, 'utf8');
-  // Unchanged, the file changes nothing: UTC by default is not UTC that somebody has set.
+  // An unchanged file changes nothing: UTC by default does not become UTC that somebody has set.
   expect(await metersync('sites', '--file', file)).toMatchObject({ status: 0, stdout: '0 sites changed.' });
   writeFileSync(
     file,
