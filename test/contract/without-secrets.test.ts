@@ -82,7 +82,7 @@ describe('a JSON text', () => {
         fc.boolean(),
         (text, at, extra, cut) => {
           const broken = text.slice(0, at) + (cut ? '' : extra + text.slice(at));
-          // An insertion within a name makes another name.
+          // An insertion into a name makes it another name, which is not secret.
           fc.pre(cut || /(?:password|credentials|Pin)":/.test(broken));
           expect(withoutSecrets(broken)).not.toMatch(/hus|ush/);
         },
