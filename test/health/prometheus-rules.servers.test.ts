@@ -140,9 +140,7 @@ async function evaluate(name: string, tests: readonly RuleTest[], step = 1): Pro
   });
 }
 
-/**
- * Returns the texts that a rule must have. The rule `Alarm` has texts of the alarm that a worker holds open.
- */
+/** Returns the texts that a rule must have. The rule `Alarm` has the texts of the alarm that is open. */
 function textsOf(name: string, { alert = '' }: Readonly<Record<string, string>> = {}) {
   const alarm = isAlarmName(name) ? alarmTypes[name] : alarmTypes[alert as AlarmName];
   const of = isAlarmName(name) ? name : alert;

@@ -959,7 +959,7 @@ describe('a repair', () => {
     expect(await usage()).toEqual([{ reason: null }]);
   });
 
-  test('tombstones a meter that no listing has, after which the meter's readings do not count', async () => {
+  test('tombstones a meter that no listing has, after which its readings do not count', async () => {
     const { company, meter } = ids;
     await store(everything());
     const now: Held = { ...everything(), [`/meter/company/${company}`]: [{ id: 'm-2' }] };
