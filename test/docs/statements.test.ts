@@ -37,7 +37,7 @@ test('statements name tables through the schema', () => {
 
 const raw = /\.execute(<[^(]*>)?\(/;
 
-/** Where raw statements may stand: hot statements, and commands that the query builder does not have. */
+/** Files that may contain raw statements: hot statements, and commands that the query builder lacks. */
 const mayBeRaw = [
   /^db\/hot\//,
   /^db\/migrate\//,
