@@ -90,7 +90,7 @@ test('keeps data in a folder that only its user can enter, and erases it with it
   expect(await answer(second)).toBe(1);
   await second.stop();
   const data = realpathSync(join(dir, 'postgres'));
-  // Root runs Postgres as another user, who cannot enter.
+  // Root runs Postgres as another user, who cannot enter the folder: the data is elsewhere.
   expect(data.startsWith(realpathSync(closed))).toBe(process.getuid?.() !== 0);
   await eraseFolder(dir);
   expect([data, dirname(data), dir].filter(existsSync)).toEqual([]);
