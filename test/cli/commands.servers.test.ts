@@ -194,7 +194,7 @@ describe('while metersync start runs', () => {
     }
   });
 
-  test("checks lists the worker's findings", async () => {
+  test('checks lists the issues that the worker found', async () => {
     const late = sql`select id from ops.data_issues where check_name = 'late_bill' and closed_at is null`;
     const found = await until('bills that are long due are an issue', async () => {
       const found = await rows(late);

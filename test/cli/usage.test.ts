@@ -201,7 +201,7 @@ describe('wrong configuration of Temporal ends with status 2', () => {
   });
 });
 
-describe('a reading command creates nothing where nothing ever ran, and says how to begin', () => {
+describe('a command that only reads creates nothing in a folder without data, and says how to begin', () => {
   test.each([
     [['status'], 'DATABASE_URL'],
     [['doctor'], 'DATABASE_URL'],

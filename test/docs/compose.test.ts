@@ -170,7 +170,7 @@ describe('docker/secrets.sh', () => {
   });
   afterAll(() => folder.remove());
 
-  test('creates all secrets except those of the service, only readable by its user, and changes no existing file', () => {
+  test('creates all secrets except the secrets of the service, readable only by its user, and changes no existing file', () => {
     expect(run()).toBe(
       'write secrets/service_api_key, then run this again\nwrite secrets/webhook_secrets, then run this again\n',
     );

@@ -51,7 +51,7 @@ test('only hot statements are raw, all others use the query builder', () => {
   expect(wrong).toEqual([]);
 });
 
-test('each file of db/hot sends one statement, and there are at most 25', () => {
+test('each file of db/hot sends one statement, and there are at most 25 files', () => {
   const hot = files.filter((file) => file.startsWith('db/hot/'));
   expect(hot.length).toBeLessThanOrEqual(25);
   const sent = hot.map((file) => {

@@ -44,8 +44,8 @@ export function folderWithData(): string {
 }
 
 /**
- * Starts `owner.ts` in a process group of its own, as a terminal would, and returns when its stack is ready.
- * `env` is added to the environment of this process.
+ * Starts `owner.ts` in its own process group, as a terminal would, and returns when its stack is ready. `env`
+ * is added to the environment of this process.
  */
 export async function startOwner(
   dir: string,

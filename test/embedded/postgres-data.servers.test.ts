@@ -23,7 +23,7 @@ async function startPostgres(dir: string): Promise<Embedded> {
   return stack;
 }
 
-test('creates data in a folder of its own next to an initdb that outlived its start', async () => {
+test('creates data in its own folder, even if an initdb that outlived an earlier start still writes', async () => {
   const dir = temporaryFolder();
   const late = ['postgres.new', 'postgres.new-killed'].map((name) => join(dir, name));
   for (const folder of late) await mkdir(folder);

@@ -241,7 +241,7 @@ test.each([
   },
 );
 
-test('a deployment that is gone is missed for a day next to another deployment', async () => {
+test('a deployment that is gone raises alarms for a day if another deployment is still there', async () => {
   const gone = { ReceiverDown: ready, WorkersGone: worker };
   const beside = (name: AlarmName, series: string, values: readonly [string, string], at: number) =>
     expectation(
@@ -284,7 +284,7 @@ test('series of other programs in the same Prometheus raise no alarm', async () 
 
 const absences: readonly string[] = ['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'];
 
-test('without any series no other alarm fires', async () => {
+test('without any series only alarms about missing series fire', async () => {
   const others = all.filter(([name]) => !absences.includes(name));
   await evaluate(
     'gone',

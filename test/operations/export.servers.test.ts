@@ -286,7 +286,7 @@ describe('csv', () => {
     const relation = await createTyped([...rows, nothing]);
     const plain = await readBack((await exported({ relation, format: 'csv' })).bytes);
     const guarded = await readBack((await exported({ relation, format: 'csv', spreadsheet: true })).bytes);
-    // Postgres may keep a short row before longer ones that were written earlier.
+    // Postgres may keep a short row before longer rows that were written earlier.
     expect(plain.map(({ said }) => said).sort()).toEqual([...texts, null].sort());
     const risky = /^[\s\p{Cc}\p{Cf}"]*[=+\-@＝＋－＠−]/u;
     // A program with another separator reads the parts as cells.

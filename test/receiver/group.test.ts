@@ -105,7 +105,7 @@ describe('grouping', () => {
 });
 
 describe('the workflow id of a group', () => {
-  test('of one event is made of its id and timestamp, so that an exact replay has the same', () => {
+  test('of one event is made of its id and timestamp, so that an exact replay has the same id', () => {
     expect(workflowIdOfGroup([event('msg_1', '{}')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', 'other')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', '{}', 1_614_265_331)])).toBe('event/msg_1/1614265331');

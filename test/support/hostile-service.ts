@@ -19,7 +19,7 @@ export interface HostileService {
   readonly url: string;
   /** Number of pages with hostile records, and of documents that only the proxy has. */
   readonly hostile: { readonly pages: number; readonly documents: number };
-  /** Begins to add hostile records to the genuine ones. */
+  /** Begins to add hostile records to the genuine records. */
   arm(how: Hostility): void;
   /** Begins to pass everything on unchanged. */
   disarm(): void;
@@ -112,7 +112,7 @@ class Armed {
     if (first === undefined) return undefined;
     const place = `${path}#${envelope?.currentPage ?? 1}`;
     const more = this.#once(place, () => this.#beside(path, place, JSON.parse(first) as Json));
-    // Hostile records come first and last, with the genuine ones in between.
+    // Hostile records come first and last, with the genuine records in between.
     const half = more.length / 2;
     const items = [...more.slice(0, half), ...genuine, ...more.slice(half)].join(',');
     if (envelope === undefined || key === undefined) return `[${items}]`;

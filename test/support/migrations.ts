@@ -19,7 +19,7 @@ function copied() {
   return { folder, file, journal: JSON.parse(readFileSync(file, 'utf8')) };
 }
 
-/** Makes a folder with all migrations and further ones, as of a later version; removes it after the test. */
+/** Makes a folder with all migrations and more, as of a later version; removes it after the test. */
 export function laterMigrations(...texts: readonly string[]): string {
   const { folder, file, journal } = copied();
   for (const text of texts) {

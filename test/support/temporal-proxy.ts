@@ -16,7 +16,7 @@ export interface TemporalProxy {
   readonly address: string;
   /** Polls that passed, and polls that it took and never answered. */
   readonly polls: { readonly passed: number; readonly held: number };
-  /** From now on the answer to a poll begins and never ends; everything else passes. */
+  /** From now on the answer to a poll begins and never ends. Everything else passes. */
   holdPolls(): void;
   /** Ends all connections and refuses new ones, as if Temporal were down. */
   leave(): Promise<void>;

@@ -6,7 +6,7 @@ import { atFileEnd } from './file-end.ts';
 
 export type TestWarehouse = Warehouse & { readonly url: string; drop(): Promise<void> };
 
-/** Creates a migrated warehouse in a database of its own. */
+/** Creates a migrated warehouse in its own database. */
 export async function createWarehouse(timeZone = 'UTC'): Promise<TestWarehouse> {
   const { url, drop } = await createDatabase('warehouse', inject('warehouseTemplate'));
   const warehouse = connectWarehouse({ url, timeZone, max: 8, onError: () => {} });
