@@ -102,7 +102,7 @@ function forgetStatus(): () => void {
   };
 }
 
-/** Removes listeners for signals that a failed command leaves: it relies on its process to end. */
+/** Removes listeners for signals that a failed command leaves because it expects its process to end. */
 function forgetListeners(): () => void {
   const before = signals.map((signal) => process.listeners(signal));
   return () => {

@@ -111,7 +111,7 @@ class Armed {
     const [first] = genuine;
     if (first === undefined) return undefined;
     const place = `${path}#${envelope?.currentPage ?? 1}`;
-    const more = this.#once(place, () => this.#beside(path, place, JSON.parse(first) as Json));
+    const more = this.#once(place, () => this.#hostileRecords(path, place, JSON.parse(first) as Json));
     // Hostile records come first and last, with the genuine records in between.
     const half = more.length / 2;
     const items = [...more.slice(0, half), ...genuine, ...more.slice(half)].join(',');
@@ -135,7 +135,7 @@ class Armed {
    * listing complete. In the other listings each record has its own id. This includes a document's usage:
    * there a row without an id could be any row, and the document's events would rightly wait.
    */
-  #beside(path: string, place: string, record: Json): string[] {
+  #hostileRecords(path: string, place: string, record: Json): string[] {
     const identified = path.includes('/usage/document/') || this.#number(path) % 2 === 0;
     return Array.from({ length: perPage }, (_, at) => {
       const own = this.#renamed(`${place}/${at}`, record);

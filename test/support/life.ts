@@ -5,10 +5,7 @@ import { connectionEvent, delivery, documentEvent, intervalsEvent } from './even
 
 /** A change at the service of one document, one connection or a few readings of a meter. */
 export type Change =
-  /**
-   * `silent` changes keep `updated`. Only `restore` changes a deleted document, and it does nothing to
-   * others.
-   */
+  /** `silent` changes keep `updated`. Only `restore` changes a deleted document, and no other. */
   | { readonly of: 'document'; readonly how: DocumentChange; readonly silent: boolean }
   | { readonly of: 'connection'; readonly how: 'status' | 'sites'; readonly silent: boolean }
   /** The reading of a slot and `wide` readings after it, in one event. */

@@ -20,9 +20,9 @@ async function isWorkLeft(db: Executor): Promise<boolean> {
  */
 export async function isAllDone(
   { client, warehouse }: { readonly client: Client; readonly warehouse: Pick<Warehouse, 'db'> },
-  but: readonly string[],
+  except: readonly string[],
 ): Promise<boolean> {
-  const types = but.map((type) => `'${type}'`).join(', ');
+  const types = except.map((type) => `'${type}'`).join(', ');
   const running = `ExecutionStatus = 'Running' and WorkflowType not in (${types})`;
   const open = async () => (await client.workflow.count(running)).count;
   if ((await open()) > 0) return false;
