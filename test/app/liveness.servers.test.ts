@@ -9,7 +9,7 @@ import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 import { startTemporalProxy } from '../support/temporal-proxy.ts';
 
-/** How long a poll without work takes here: a minute elsewhere. */
+/** How long a poll without work takes in this test. Elsewhere it takes a minute. */
 const pollSeconds = 3;
 
 const deployment = await forFile(
@@ -63,12 +63,12 @@ describe.concurrent('/healthz of a worker', () => {
       why: { worker: expect.stringMatching(/^it no longer polls metersync-/) },
     });
     expect(proxy.polls.held).toBeGreaterThan(0);
-    // A busy machine may answer one look at Temporal late.
+    // On a busy machine one request to Temporal may be answered late.
     await until('it is ready all the same', async () => (await ask('/readyz')).status === 200);
   });
 
   test('stays 200 while Temporal is down, because each attempt to poll counts', async (context) => {
-    // Its attempts are ten seconds apart then, and each is seen five seconds later.
+    // While Temporal is down, attempts are ten seconds apart, and each is noticed within five seconds.
     const withinMs = 22_000;
     const { proxy, ask } = await startWorker(withinMs, context);
     await proxy.leave();

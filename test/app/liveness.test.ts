@@ -47,7 +47,7 @@ describe('a worker', () => {
     expect(await livesAt(5 * minute)).toBe(true);
   });
 
-  test('is alive if nobody asked about it for long: only what was seen counts', async () => {
+  test('is alive if nobody asked about it for a long time, because only observed polls count', async () => {
     const { world, livesAt } = watched();
     expect(await livesAt(10)).toBe(true);
     world.text = polls({ PollActivityTaskQueue: 70 });

@@ -20,7 +20,7 @@ const script = `
   process.exit(7);
 `;
 
-test('a log on a full disk loses its lines, but the process works on and ends normally', async () => {
+test('a log on a full disk loses its lines, but the process continues and ends normally', async () => {
   const full = openSync('/dev/full', 'w');
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', full, 'pipe'],

@@ -30,7 +30,7 @@ describe('metrics', () => {
   test('have no label that could contain the id of a company, a record or a person', () => {
     const labels = Object.values(metricTypes).flatMap((type) => Object.keys(type.labels));
     const personal = labels.filter((label) => /id$|company|record|name|user/.test(label));
-    // The code's, and one a version.
+    // It identifies a build of metersync, and each version is one build.
     expect(new Set(personal)).toEqual(new Set(['build_id']));
   });
 });

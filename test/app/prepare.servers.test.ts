@@ -15,10 +15,10 @@ test('refuses sessions in another time zone than the configured one, with advice
 
 test('warns of sessions with another search path or isolation than they ask for, with advice', async () => {
   const warehouse = await createWarehouse();
-  // As behind a pooler that drops the options of sessions, in a database with an isolation of its own.
+  // Like sessions behind a pooler that drops their options, in a database that sets another isolation.
   const options = '-c default_transaction_isolation=serializable';
   const pool = new pg.Pool({ connectionString: warehouse.url, options });
-  // Its connections may outlive its end: dropping the database ends them.
+  // Connections of the pool may outlive its end. They fail when the database is dropped.
   pool.on('error', () => {});
   onTestFinished(async () => {
     await pool.end();

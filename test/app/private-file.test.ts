@@ -99,7 +99,7 @@ test('a log is appended to and made private; a link is not opened', () => {
   expect(readFileSync(victim, 'utf8')).toBe('mine');
 });
 
-test('processes that start together get one key; a folder from before there were keys gets none', async () => {
+test('processes that start together get the same key; a folder from a version without keys gets no key', async () => {
   const module = JSON.stringify(resolve(import.meta.dirname, '../../app/temporal/embedded-codec-key.ts'));
   const script = `
     import { embeddedCodecKey } from ${module};

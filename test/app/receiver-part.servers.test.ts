@@ -15,7 +15,7 @@ async function receive(namespace: string, startHere?: () => Start): Promise<URL>
     settings: { ...readSettings({}), receiver: { host: '127.0.0.1', port: 0 } },
     secrets: fixedSecrets([`whsec_${key.toString('base64')}`]),
     temporal: { address: inject('temporalAddress'), namespace },
-    // Temporal was there at the start.
+    // As if Temporal had answered when the receiver started.
     temporalWait: { isThere: () => true },
     log: pino({ level: 'silent' }),
     ...(startHere === undefined ? {} : { startHere }),

@@ -31,7 +31,7 @@ test.each([
   expect(read).not.toThrow(/geheim/);
 });
 
-/** The settings that the documentation of 0.1.0 lists, and its secrets, each of which a file may hold. */
+/** The settings that the documentation of 0.1.0 lists, and its secrets, which can also be in files. */
 const settingsOfFirstRelease = `
   SERVICE_URL SERVICE_API_KEY SERVICE_COMPANIES SERVICE_TIME_ZONE SERVICE_MAX_CONCURRENCY
   SERVICE_MAX_PER_SECOND SERVICE_ENDPOINTS DELETES_CAP_ROWS DELETES_CAP_PERCENT JOURNAL_PAYLOAD_DAYS

@@ -21,7 +21,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
 describe('defaults', () => {
   const defaults = readSettings({});
 
-  // Their values: test/docs/docs.test.ts.
+  // test/docs/docs.test.ts checks their values.
   test('are enough: an empty environment is valid', () => {
     expect(defaults).toMatchObject({ warnings: [], temporalConfigured: false, databaseUrl: undefined });
   });
@@ -257,7 +257,7 @@ describe('wrong settings', () => {
   });
 });
 
-test('a console accepts no user header from just anybody', () => {
+test('a console needs trusted proxies for a user header, and a user header for proxies or operators', () => {
   const header = { CONSOLE_USER_HEADER: 'x-user' };
   for (const name of ['CONSOLE_TRUSTED_PROXIES', 'CONSOLE_OPERATORS'])
     expect(problemsOf({ [name]: '10.0.0.1' })).toEqual([

@@ -49,7 +49,7 @@ describe('a warehouse', () => {
     'db.example/w?sslmode=verify-full',
     'db.example/w?ssl=true',
     '10.0.0.7/w?sslmode=verify-full',
-    // The driver verifies as much for these at present.
+    // The driver currently verifies the same for these modes.
     ...['db.example/w?sslmode=require', 'db.example/w?sslmode=verify-ca'],
     'db.example/w?sslnegotiation=direct',
   ])('is safe elsewhere if it proves its identity: %s', (rest) => {
@@ -271,7 +271,7 @@ test('verifies the certificate of the service through a proxy, and sends no key 
 });
 
 describe('a plain Temporal elsewhere', () => {
-  /** Starts a server; returns the bytes that it receives, and a promise of the first ones. */
+  /** Starts a server; returns the bytes that it receives, and a promise of the first bytes. */
   const server = async () => {
     const heard: Buffer[] = [];
     const first = Promise.withResolvers<Buffer>();

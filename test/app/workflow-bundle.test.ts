@@ -17,8 +17,8 @@ async function folder(): Promise<string> {
 const silent = { debug() {}, warn() {}, error() {} };
 
 /**
- * Returns the bundle of a folder, and how often the sources were bundled. The bundle is the one that this
- * checkout has stored.
+ * Returns the bundle of a folder, and how often the sources were bundled for it. Instead of bundling them
+ * again, it takes the bundle that this checkout has stored.
  */
 async function bundle(into: string) {
   let times = 0;

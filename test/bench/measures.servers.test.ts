@@ -17,11 +17,11 @@ afterAll(async () => {
 });
 
 /**
- * Measurements with at most one process of metersync. The processes of the others take far longer than their
- * work.
+ * Measurements with at most one process of metersync. In the other measurements the processes take far longer
+ * to start than to do the work.
  */
 const quick = ['catalogue', 'catch-up'];
-// `npm run test:long` tests the others too, except the one that fetches other programs.
+// `npm run test:long` also tests the others, except `peers`, which fetches other programs.
 const own = measures.filter(({ name }) => name !== 'peers' && (long || quick.includes(name)));
 
 test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {

@@ -1,10 +1,10 @@
 import { type Child, startChild } from '../../bench/process/child.ts';
 import type { Calls } from '../../bench/process/serve.ts';
 
-/** A deployment's process takes two seconds of processor to start, and its parts a tenth of that. */
+/** A deployment's process takes two seconds of processor time to start; its parts take a tenth of that. */
 const reused = 'pipeline/process.ts';
 
-/** Starts processes of the bench. Processes of deployments outlive a measurement, and serve the next one. */
+/** Starts processes of the bench. A deployment's process outlives a measurement, and serves the next. */
 export function reusingProcesses(): { start: typeof startChild; end(): Promise<void> } {
   const idle: Child<{ stop: () => Promise<void> }>[] = [];
   return {

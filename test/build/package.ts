@@ -8,14 +8,14 @@ import { promisify } from 'node:util';
 export const checkout = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** Environment of a user's program, without the developer's own settings. */
+/** Makes the environment of a user's program, without the developer's own settings. */
 const environment = (env: Readonly<Record<string, string>>): Record<string, string> => ({
   PATH: process.env.PATH ?? '',
   HOME: process.env.HOME ?? '',
   ...env,
 });
 
-/** The package as npm would publish it, built and unpacked in a folder outside of the checkout. */
+/** The package as npm would publish it, built and unpacked in a folder outside the checkout. */
 export interface UnpackedPackage {
   /** Folder of its package.json. */
   readonly path: string;
@@ -25,8 +25,8 @@ export interface UnpackedPackage {
 }
 
 /**
- * Builds, packs and unpacks. The dependencies are those of the checkout: a second install would prove
- * nothing.
+ * Builds, packs and unpacks. It uses the dependencies of the checkout, because a second installation would
+ * prove nothing.
  */
 export async function unpackPackage(): Promise<UnpackedPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'metersync-package-'));

@@ -16,7 +16,7 @@ import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 import { startSandbox } from '../support/sandbox.ts';
 
-/** The commands as a user runs them, in the order in which a user would, on one deployment. */
+/** Runs the commands on one deployment, in the order in which a user would run them. */
 const [service, database, namespace, port, folder] = await Promise.all([
   forFile(startSandbox({ companies: 2, documents: 10, intervalDays: 1 })),
   forFile(createDatabase('cli')),
@@ -194,7 +194,7 @@ describe('while metersync start runs', () => {
     }
   });
 
-  test("checks lists the worker's findings", async () => {
+  test('checks lists the issues that the worker found', async () => {
     const late = sql`select id from ops.data_issues where check_name = 'late_bill' and closed_at is null`;
     const found = await until('bills that are long due are an issue', async () => {
       const found = await rows(late);
@@ -329,7 +329,7 @@ describe('while metersync start runs', () => {
       ['export utility.documents --out', 'documents.parquet'],
       ['report --html', 'report.html'],
     ]) {
-      // Node reports a file past the limit of 1 kB like a full disk.
+      // Node reports a file that exceeds the limit of 1 kB in the same way as a full disk.
       const limited = `ulimit -f 2; exec "$0" "${main}" ${args} ${file}`;
       const run = promisify(execFile)('sh', ['-c', limited, process.execPath], {
         cwd: folder.path,
@@ -374,7 +374,7 @@ describe('while metersync start runs', () => {
       select company_id from one`);
     const run = await metersync('backfill', '--company', companyId, '--follow');
     expect(run.status).toBe(1);
-    // Each part, whether or not standard error is a terminal.
+    // Each suspect part is listed, whether or not standard error is a terminal.
     expect(run.stdout).toMatch(/^ {2}suspect: .+ documents: 60 of \d+ rows are missing/m);
     const [, runId = ''] = /^backfill (\S+): suspect: 60 of \d+ rows are missing/m.exec(run.stdout) ?? [];
     expect(await json('deletes', 'list')).toMatchObject({
@@ -443,14 +443,14 @@ describe('webhooks', () => {
     const { status, said } = await json('webhooks', 'portal');
     expect({ status, said }).toEqual({ status: 0, said: { portal: expect.stringMatching(/^http:\/\//) } });
     expect((await fetch(said.portal as string)).status).toBe(200);
-    // Only the address, for `open "$(metersync webhooks portal)"`.
+    // The output is only the address, for `open "$(metersync webhooks portal)"`.
     expect(await metersync('webhooks', 'portal')).toMatchObject({
       stdout: expect.stringMatching(/^http:\/\/\S+$/),
       stderr: '(valid for 7 days)',
     });
   });
 
-  test('need no warehouse, and say that the log of operations has no entry without one', async () => {
+  test('need no warehouse, and say without a warehouse that the log of operations has no entry', async () => {
     const run = await runCommand(['webhooks', 'enable'], {
       cwd: folder.path,
       env: { ...env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere' },

@@ -6,7 +6,7 @@ import { deliver, deliverBody } from '../support/deliver.ts';
 import { forFile } from '../support/for-file.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-/** The journal by the command, on what a whole pipeline recorded. */
+/** Reads the journal with the command, after a whole pipeline has recorded events. */
 const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 6 } }));
 expect(await pipeline.backfill()).toBe('complete');
 await pipeline.service.random(30, 5);
@@ -163,7 +163,7 @@ describe('events replay', () => {
     expect((await pipeline.audit()).differences).toBe(0);
   });
 
-  test('refuses dropped and unknown events, each with its reason', async () => {
+  test('refuses dropped and unknown events, and gives a reason for each', async () => {
     const { id } = await deliver(pipeline, { eventType: 'something.else.v2' });
     await pipeline.settled();
     const { db } = pipeline.warehouse;

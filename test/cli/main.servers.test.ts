@@ -21,7 +21,7 @@ test('npm run -s metersync -- --help prints the same help, from a checkout', asy
   expect((await npm).stdout.trim()).toBe((await runProcess(['--help'])).stdout.trim());
 });
 
-test('a closed standard error does not change the status', async () => {
+test('a standard error that cannot be written does not change the status', async () => {
   const main = resolve(checkout, 'cli/main.ts');
   const sent = promisify(execFile)('sh', [
     '-c',
@@ -32,7 +32,7 @@ test('a closed standard error does not change the status', async () => {
   await expect(sent).rejects.toMatchObject({ code: 2 });
 });
 
-test('reports output that a full disk does not take', async () => {
+test('reports that a full disk did not take its output', async () => {
   const main = resolve(checkout, 'cli/main.ts');
   const sent = promisify(execFile)('sh', ['-c', '"$0" "$1" --help > /dev/full', process.execPath, main]);
   await expect(sent).rejects.toMatchObject({

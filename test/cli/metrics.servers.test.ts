@@ -16,7 +16,7 @@ import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 import { type RunningPrometheus, startPrometheus } from '../support/prometheus.ts';
 
-/** Metrics that appear once there is something to count; the deployment of these tests has nothing of it. */
+/** Metrics that appear once there is something to count, which is not so in the deployment of these tests. */
 const ofTrouble = [
   'metersync_parked_events',
   'metersync_parked_parts',
@@ -25,7 +25,7 @@ const ofTrouble = [
   'metersync_notifications_waiting_seconds',
 ];
 
-/** Temporal's of this kind, with their labels. */
+/** Temporal's metrics of this kind, with their labels. */
 const ofTemporalTrouble: Readonly<Record<string, readonly string[]>> = {
   temporal_workflow_task_execution_failed_total: ['failure_reason'],
   temporal_activity_execution_failed_total: ['activity_type'],
@@ -57,7 +57,7 @@ describe('the private port of a deployment', () => {
     prometheus = await startPrometheus(Object.values(ports).map((port) => `127.0.0.1:${port}`));
     await pipeline.backfill();
     await deliver(pipeline, { eventType: 'weather.changed' });
-    // Its first look is due within a minute.
+    // The first look of the watch would be due within a minute.
     await pipeline.client.schedule.getHandle(scheduleIds.watch).trigger();
     await pipeline.settled();
   });
@@ -68,7 +68,7 @@ describe('the private port of a deployment', () => {
   test('shows each metric of the catalogue with its labels, type and help, and no other metric of metersync', async () => {
     const text = await until('everything has been read', async () => {
       const now = await scrape();
-      // One reading of health answers for some seconds: it may be older than the event.
+      // A reading of health is reused for some seconds, so it may be older than the event.
       const seen = [/^metersync_verdict\{verdict="in_sync"\} 1$/m, /^metersync_event_delay_seconds\{/m];
       return seen.every((line) => line.test(now)) ? now : undefined;
     });
@@ -90,7 +90,7 @@ describe('the private port of a deployment', () => {
       const check = (lines: readonly string[]) =>
         spawnSync(tool, ['check', 'metrics'], { input: `${lines.join('\n')}\n`, encoding: 'utf8' });
       expect(check(ours), part).toMatchObject({ status: 0, stderr: '' });
-      // The check can fail.
+      // This proves that the check can fail.
       expect(check([...ours, '# TYPE metersync_odd counter', 'metersync_odd 1']).status).not.toBe(0);
     }
   });
@@ -106,7 +106,7 @@ describe('the private port of a deployment', () => {
     expect(text).toMatch(/^temporal_workflow_task_schedule_to_start_latency_seconds_bucket\{/m);
   });
 
-  test('has fewer than 500 series for each process besides Temporal’s, and no id in any label', async () => {
+  test('has fewer than 500 series for each process, not counting Temporal’s, and no id in any label', async () => {
     for (const part of ['receiver', 'worker'] as const) {
       const { text } = await ask(part, '/metrics');
       const series = text.split('\n').filter((line) => line !== '' && !/^(#|temporal_)/.test(line));
@@ -115,7 +115,7 @@ describe('the private port of a deployment', () => {
     }
   });
 
-  test('answers metersync healthcheck, which passes the answer on as its status', async () => {
+  test('answers metersync healthcheck, which ends with a status according to the answer', async () => {
     const check = (...args: string[]) =>
       runCommand(['healthcheck', ...args], { env: { METRICS_PORT: String(ports.worker) } });
     expect(await check()).toMatchObject({ status: 0, stdout: '{"status":"ok"}' });
@@ -126,7 +126,7 @@ describe('the private port of a deployment', () => {
     expect(dead.stdout).toContain(`http://127.0.0.1:${nobody}/healthz does not answer`);
   });
 
-  test('is separate for the console, and answers only for it', async () => {
+  test('is separate for the console, and answers only for the console', async () => {
     const port = await freePort();
     const more = { METRICS_PORT: String(port), CONSOLE_PORT: String(await freePort()) };
     const served = startCommand(['console'], { env: { ...pipeline.env, ...more } });
@@ -156,7 +156,7 @@ describe('the private port of a deployment', () => {
   });
 
   test('leaves no panel of the dashboards empty', async () => {
-    // An open alarm, for the panel of alarms.
+    // A dead event opens an alarm, which the panel of alarms shows.
     const { db } = pipeline.warehouse;
     await db.execute(sql`
       insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome, error)
@@ -173,7 +173,7 @@ describe('the private port of a deployment', () => {
     }
   });
 
-  test('keeps the worker alive but not ready while Postgres is down, and shows none of its old figures', async () => {
+  test('reports a worker as alive but not ready while Postgres is down, and shows no old figures of Postgres', async () => {
     const outage = await outageOf(pipeline.warehouse.url);
     onTestFinished(() => outage.close());
     await outage.begin();
@@ -194,7 +194,7 @@ describe('the private port of a deployment', () => {
   });
 });
 
-/** Panels as Grafana is given them, with its variables filled in. */
+/** The panels of the Grafana dashboards, with values in place of Grafana's variables. */
 const panels = ['overview', 'inside'].flatMap((name) => {
   const text = readFileSync(join(project, `deploy/grafana/dashboards/${name}.json`), 'utf8')
     .replaceAll('$__rate_interval', '1m')
@@ -209,7 +209,7 @@ const panels = ['overview', 'inside'].flatMap((name) => {
   }));
 });
 
-/** Finds the metrics of a query, each with the labels by which it is selected, without the labels of a scrape. */
+/** Finds the metrics in a query, each with the labels that select it, except labels that a scrape adds. */
 function selectors(promql: string): { name: string; labels: string[] }[] {
   return [...promql.matchAll(/\b((?:metersync|temporal|nodejs|process)_\w+)(?:\{([^}]*)\})?/g)].map(
     ([, name = '', matchers = '']) => ({
@@ -225,11 +225,11 @@ function labelsOfTrouble(name: string): string[] | undefined {
   return ofTrouble.includes(name) ? Object.keys(metricTypes[name as MetricName].labels) : undefined;
 }
 
-/** A series has each label that its legend names. */
+/** Makes the labels that a series must have because its legend names them. */
 const expectedBy = (legend: string): object =>
   Object.fromEntries([...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => [label, expect.any(String)]));
 
-/** Returns the labels of a metric's first sample; undefined without one. */
+/** Returns the labels of a metric's first sample; undefined without a sample. */
 function labelsOf(text: string, name: string): string[] | undefined {
   const sample = text.split('\n').find((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
   if (sample === undefined) return undefined;

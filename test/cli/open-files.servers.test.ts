@@ -30,7 +30,7 @@ async function deliver(port: number): Promise<RawAnswer> {
   }
 }
 
-test('with few open files a receiver accepts deliveries even if more sockets are idle', async () => {
+test('a receiver that may open few files accepts deliveries even if more sockets are idle', async () => {
   const receiver = startCommand(['receiver'], { env, openFilesMax: 512 });
   onTestFinished(() => void receiver.end('SIGKILL'));
   const port = Number(/:(\d+)\/webhooks/.exec(await receiver.printed(/receiver: POST/))?.[1]);

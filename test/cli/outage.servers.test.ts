@@ -19,7 +19,7 @@ import { createNamespace } from '../support/namespace.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** A server accepts connections and says nothing, as while its process is stopped or its disk hangs. */
+/** In these tests servers accept connections and do not answer, as if a process or a disk were hanging. */
 
 const warehouse = await forFile(createWarehouse());
 const deafened = await forFile(startProxy(warehouse.url));
@@ -38,7 +38,7 @@ await close();
 const running = await forFile(serveConsole(env, { databaseUrl: deafened.address, temporal }));
 const { host, pathname } = new URL(deafened.address);
 const sentence = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer: no answer within 2 s`;
-// Its pools have connections then, which fall silent, too.
+// Afterwards its pools have connections, which fall silent, too.
 for (const path of ['/', '/runs', '/events']) expect((await fetch(running.url + path)).status).toBe(200);
 deafened.deafen(true);
 const frozenTemporal = await forFile(startProxy(temporal.address));
@@ -46,7 +46,7 @@ frozenTemporal.deafen(true);
 
 const id = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
 
-describe('every command says the same sentence', () => {
+describe('without Postgres, every command says the same sentence', () => {
   test.each([
     [['events', 'list']],
     [['deletes', 'approve', id]],
@@ -61,7 +61,7 @@ describe('every command says the same sentence', () => {
     });
   });
 
-  test('in trace, together with what Temporal has about the record', async () => {
+  test('in trace, together with what Temporal knows about the record', async () => {
     const { client, close } = await connectClient(temporal);
     const event = (name: string, record: string) => ({
       id: name,
@@ -115,7 +115,7 @@ describe('every command says the same sentence', () => {
   });
 });
 
-describe('every page says it, too', () => {
+describe('without Postgres, every page says the same sentence', () => {
   test.each(['/runs', '/companies', '/trace?q=x', '/act/resume'])('%s', async (path) => {
     const answer = await fetch(running.url + path);
     expect(answer.status).toBe(503);
@@ -124,7 +124,7 @@ describe('every page says it, too', () => {
     expect(text).toContain('<nav');
   });
 
-  test('while Overview and System show the rest', async () => {
+  test('on Overview and System, which show everything else', async () => {
     for (const path of ['/', '/system']) {
       const answer = await fetch(running.url + path);
       expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(sentence)]);
@@ -160,7 +160,7 @@ describe('without Temporal, every command says the same sentence, after one wait
     expect(doctor.stdout).toContain(todo);
   });
 
-  test('and the first request is sent once', async () => {
+  test('and sends its first request only once', async () => {
     const seen: (string | undefined)[] = [];
     const server = createServer();
     server.on('stream', (stream, headers) => {
@@ -176,7 +176,7 @@ describe('without Temporal, every command says the same sentence, after one wait
     expect(seen).toEqual([expect.stringContaining('DescribeNamespace')]);
   });
 
-  test('and with Postgres away, too, both are named', async () => {
+  test('and names both servers if Postgres does not answer either', async () => {
     const both = { env: { ...env, TEMPORAL_ADDRESS: frozen } };
     const answer = await runCommand(['trace', 'document', id], both);
     expect(answer.stderr).toContain(away(frozen, 'no answer within 1 s'));
@@ -187,12 +187,12 @@ describe('without Temporal, every command says the same sentence, after one wait
   });
 });
 
-test('the waits of a command are 3 s in all, and a monitor hears what is away before it gives up', () => {
+test('a command waits at most 3 s in all, and a monitor learns which server is unreachable before it gives up', () => {
   expect(serverWaits.answerMs + serverWaits.secondAnswerMs).toBeLessThanOrEqual(3_000);
   expect(monitorPolicy.answerMs).toBeLessThan(monitorPolicy.checkWithinMs);
 });
 
-test('a command that may make a database does not wait for the server of another process', async () => {
+test('a command that may create a database does not wait longer for the server of another process', async () => {
   const folder = await temporaryFolder();
   onTestFinished(() => folder.remove());
   const { port, hostname } = new URL(deafened.address);

@@ -15,7 +15,7 @@ test('does not run a program from the folder where a command is started', {
   mkdirSync(planted, { recursive: true });
   writeFileSync(join(planted, 'temporal'), `#!/bin/sh\ntouch ${mark}\necho "temporal version 1.9.1"\n`);
   chmodSync(join(planted, 'temporal'), 0o755);
-  // The user's own cache holds the program, so that nothing is fetched.
+  // The user's own cache contains the program, so nothing is fetched.
   const cache = join(folder.path, 'cache', 'metersync', basename(temporalCache()));
   mkdirSync(cache, { recursive: true });
   copyFileSync(join(temporalCache(), 'temporal'), join(cache, 'temporal'));

@@ -52,7 +52,7 @@ test('text in rows cannot control the terminal or add lines', async () => {
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   expect([steering(stdout), steering(stderr)]).toEqual([[], []]);
   const lines = stdout.split('\n');
-  // The head and its rule, then each row; the rows as words; as JSON; and the end of the last line.
+  // A table of two borders, a head, a rule and the rows; the rows as words; the rows as JSON; an end of line.
   expect(lines.length).toBe(2 + 3 * rows.length + 1 + 2);
   expect(lines.slice(-1 - rows.length, -1).map((line) => JSON.parse(line))).toEqual(rows);
 });

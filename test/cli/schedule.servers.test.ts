@@ -6,7 +6,7 @@ import { forFile } from '../support/for-file.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-/** The command on a real Temporal, in the order in which a user would call it, and workers that start and stop. */
+/** Calls the command on a real Temporal in the order in which a user would, while workers start and stop. */
 const pipeline = await forFile(
   startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] }),
 );
@@ -21,7 +21,7 @@ async function json(...args: string[]): Promise<ScheduleState> {
   return schedules.find(({ name }) => name === 'full') as ScheduleState;
 }
 
-/** Starts a worker with settings, which applies them to the schedules, and stops it. */
+/** Starts a worker with settings, which the worker applies to the schedules, and stops it. */
 async function workerStarts(settings: Readonly<Record<string, string>> = {}): Promise<void> {
   const worker = await pipeline.run('worker', { BACKFILL_CRON: '', RECONCILE_EVERY: '', ...settings });
   await worker.stop();
@@ -112,7 +112,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     expect(await json('resume', 'full')).toMatchObject(nightly);
   });
 
-  test('gets its times back, paused, if an older version removed them', async () => {
+  test('gets its times back but stays paused if an older version removed them', async () => {
     const note = 'removed with metersync schedule remove';
     await pipeline.client.schedule
       .getHandle(scheduleIds.full)

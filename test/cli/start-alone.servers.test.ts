@@ -45,7 +45,7 @@ async function begin(
 /** The folder of the stand-ins. */
 const dirOf = () => join(folder.path, '.metersync');
 
-// On nothing but an empty folder.
+// Starts in an empty folder, without any server.
 beforeAll(async () => {
   folder = await temporaryFolder();
   start = await begin({}, ['--live', '120']);
@@ -56,7 +56,7 @@ afterAll(async () => {
   await folder.remove();
 });
 
-/** Asks the embedded warehouse. */
+/** Sends a query to the embedded warehouse. */
 async function ask<Row extends pg.QueryResultRow>(text: string, ...values: string[]): Promise<Row[]> {
   const { postgres } = readRunning(dirOf())?.addresses ?? {};
   const db = new pg.Client({ ...postgres, host: '127.0.0.1', database: 'metersync' });
@@ -99,7 +99,7 @@ test('the stand-ins give their key to a command in the same folder that names th
 }, async () => {
   const { temporal } = readRunning(dirOf())?.addresses ?? {};
   const env = { ...path, TEMPORAL_ADDRESS: temporal?.address ?? '' };
-  // One company shows it as well as all of the sandbox's.
+  // One company proves this as well as all companies of the sandbox.
   const args = ['backfill', '--company', await companyOfLiveChange(), '--follow'];
   const run = await runCommand(args, { cwd: folder.path, env });
   expect(run, run.stderr).toMatchObject({ status: 0, stdout: expect.stringMatching(/: complete$/) });
@@ -110,7 +110,7 @@ test('the stand-ins give their key to a command in the same folder that names th
   expect(said).toHaveLength(1);
 });
 
-test('the stand-ins give no work to a command that names another Temporal', async () => {
+test('a command that names another Temporal does not reach the stand-ins', async () => {
   const env = { ...path, TEMPORAL_ADDRESS: '127.0.0.1:1' };
   expect(await runCommand(['backfill', 'all'], { cwd: folder.path, env })).toMatchObject({
     status: 1,
@@ -123,7 +123,7 @@ test('the stand-ins keep secrets in private files', () => {
   for (const name of ['temporal-codec-key', 'sandbox.json', 'running.json', 'temporal.db']) {
     expect((statSync(join(dir, name)).mode & 0o777).toString(8), name).toBe('600');
   }
-  // Root's Postgres runs as an account of its own, which has to pass through.
+  // Root runs Postgres under another account, which has to pass through the folder.
   expect((statSync(dir).mode & 0o066).toString(8)).toBe('0');
   if (process.getuid?.() !== 0) return;
   const read = `cat "${dir}/temporal-codec-key" "${dir}/sandbox.json" "${dir}/running.json" 2>&1 || true`;
@@ -135,7 +135,7 @@ test('the stand-ins keep secrets in private files', () => {
 
 const nobody = { uid: 65_534, gid: 65_534 };
 
-/** Lists the arguments of every process, as we see them, and if we are root, as another user does. */
+/** Lists the arguments of every process, as this user sees them and, for root, also as another user does. */
 function everybodysArguments(): string[] {
   const readers = process.getuid?.() === 0 ? [{}, nobody] : [{}];
   const look =
@@ -154,7 +154,7 @@ test("Temporal's web page is served and named only if it was asked for", async (
   expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
 });
 
-test('names its stand-ins, leaves no process behind when it is drained, and starts again', {
+test('start names its stand-ins, leaves no process behind when it is drained, and starts again', {
   timeout: 120_000,
 }, async () => {
   for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL'])
@@ -205,7 +205,7 @@ test('no password is in the arguments of a process, and the sandbox gets no secr
   expect(rows).toEqual([{ rolsuper: false }]);
 });
 
-test('a hanging Postgres is named, and a killed start leaves no process behind', {
+test('commands name a Postgres that hangs, and a killed start leaves no process behind', {
   timeout: 120_000,
 }, async () => {
   await whilePostgresHangs(async () => {
@@ -224,7 +224,7 @@ test('a hanging Postgres is named, and a killed start leaves no process behind',
       status: 1,
       stdout: expect.stringMatching(/^fail +warehouse .*no answer within 2 s[\s\S]*^ok +Temporal /m),
     });
-    // Its sandbox hangs with its Postgres: no second one is started.
+    // The sandbox hangs because Postgres hangs. The command does not start a second sandbox.
     expect(audit).toMatchObject({
       status: 1,
       stderr: expect.stringMatching(/does not answer: no answer within 2 s\n/),
@@ -236,7 +236,7 @@ test('a hanging Postgres is named, and a killed start leaves no process behind',
   await until('its servers are gone', () => servers.filter(isRunning).length === 0);
 });
 
-/** Stops Postgres and its children meanwhile, as a disk does that answers no more. */
+/** Stops Postgres and its children while `work` runs, as if their disk no longer answered. */
 async function whilePostgresHangs(work: () => Promise<void>): Promise<void> {
   const pid = readRunning(dirOf())?.servers.postgres?.pid;
   const tree = execFileSync('/bin/sh', ['-c', `echo ${pid}; pgrep -P ${pid}`], { encoding: 'utf8' });
@@ -250,7 +250,7 @@ async function whilePostgresHangs(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Lists the servers and the sandbox that stand in. */
+/** Lists the processes of the stand-ins: both servers and the sandbox. */
 function processesIn(cwd: string): ProcessIdentity[] {
   const dir = join(cwd, '.metersync');
   const running = readRunning(dir);

@@ -18,7 +18,7 @@ describe('metersync start on servers of the user', () => {
     pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
   });
   afterAll(() => pipeline?.stop());
-  /** Starts a command that leaves its port to the next test, also when this one fails. */
+  /** Starts a command and ends it after the test, even if that fails, so that the next test gets its port. */
   const startUntilFinished = (command: 'start' | 'worker', env: Readonly<Record<string, string>> = {}) => {
     const started = startCommand([command], { env: { ...pipeline.env, ...env } });
     onTestFinished(async () => void (await started.end('SIGKILL')));
@@ -34,7 +34,7 @@ describe('metersync start on servers of the user', () => {
     expect((await readStatus(pipeline.warehouse.db)).events).toMatchObject({ pending: 0, dead: 0 });
   };
 
-  /** Signals a command twice, as npm and the terminal do, and expects it to drain within 10 s. */
+  /** Signals a command twice, as npm and the terminal do together, and expects it to drain within 10 s. */
   const drains = async (start: RunningCommand, signal: 'SIGTERM' | 'SIGINT') => {
     start.child.kill(signal);
     // Draining that takes longer than 9.5 s ends with status 1.
@@ -44,7 +44,7 @@ describe('metersync start on servers of the user', () => {
     await expect(fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/healthz`)).rejects.toThrow();
   };
 
-  test("gives the worker next to the receiver a group's first task with the answer to its start, and drains on SIGTERM", async () => {
+  test("its worker gets the first task of a group with the answer to the receiver's start, and it drains on SIGTERM", async () => {
     const start = await begin({});
     const { id } = await deliver(pipeline, { eventType: 'weather.changed' });
     const { rows } = await until('the event is in the journal', async () => {
@@ -78,7 +78,7 @@ describe('metersync start on servers of the user', () => {
     const event = { eventType: 'weather.changed' };
     const { id, status } = await deliver(pipeline, event);
     expect(status).toBe(503);
-    // The answer came at once, without attempts for as long as the service waits.
+    // The answer came at once. The receiver did not try for as long as the service waits.
     expect(start.stdout()).not.toMatch(/events not started yet|events given back/);
 
     const temporal = await startEmbedded({
@@ -89,7 +89,7 @@ describe('metersync start on servers of the user', () => {
     onTestFinished(() => temporal.stop());
     expect(temporal.temporal?.address).toBe(address);
     await start.printed(/worker: running/);
-    // An answer is kept for ten seconds.
+    // An answer about readiness is reused for up to ten seconds.
     await until('it says that it is ready', async () => (await health('/readyz')) === 200);
     expect(await deliver(pipeline, event, id)).toEqual({ id, status: 204 });
     await until('the event is in the journal', async () => {
@@ -126,7 +126,7 @@ describe('metersync start on servers of the user', () => {
     });
     await drains(start, 'SIGINT');
 
-    // It stops when asked to while it waits.
+    // A worker that waits for Postgres stops when it is asked to.
     await outage.begin();
     const worker = startUntilFinished('worker');
     await worker.printed(/waiting for it; meanwhile events are accepted/);

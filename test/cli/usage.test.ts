@@ -118,7 +118,6 @@ test('after wrong usage a command points to its own help', async () => {
   expect((await metersync(['events', 'list', '--limit', 'x'])).stderr).toMatch(
     /\nSee metersync events list --help$/,
   );
-  // Also after an error that the command itself finds.
 });
 
 test.each([
@@ -173,7 +172,7 @@ describe('wrong settings end with status 2', () => {
     ['that are not set', {}, 'WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set'],
     ['that are invalid', { WEBHOOK_SECRETS: 'whsec_geheim' }, 'secret 1 is not whsec_ and then base64'],
   ])('in the receiver, which refuses secrets %s before it opens anything', async (_, env, words) => {
-    // Nothing listens at the address: with valid settings the command would wait for Temporal.
+    // Nothing listens at this address. With valid settings the command would wait for Temporal.
     const address = `127.0.0.1:${await freePort()}`;
     const { status, stderr } = await metersync(['receiver'], { TEMPORAL_ADDRESS: address, ...env });
     expect(status).toBe(2);
@@ -202,7 +201,7 @@ describe('wrong configuration of Temporal ends with status 2', () => {
   });
 });
 
-describe('a reading command creates nothing where nothing ever ran, and says how to begin', () => {
+describe('a command that only reads creates nothing in a folder without data, and says how to begin', () => {
   test.each([
     [['status'], 'DATABASE_URL'],
     [['doctor'], 'DATABASE_URL'],

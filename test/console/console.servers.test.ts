@@ -53,7 +53,7 @@ async function serve(more: Readonly<Record<string, string>> = {}) {
   return { url: running.url, ask, post, own };
 }
 
-/** The log, once nothing is under way: an action that takes long goes on after its answer. */
+/** Lists the log of operations once no action is under way: a long action continues after its answer. */
 const operations = () =>
   until('nothing is under way', async () => {
     const all = await listOperations(warehouse.db, {}, { limit: 100 });
@@ -244,7 +244,7 @@ describe('access to the console', () => {
     expect(await statusOf(`evil.example:${port}`)).toBe(403);
   });
 
-  test('of a viewer is only to look, and what a viewer tries is in the log', async () => {
+  test('of a viewer is read-only, and what a viewer tries is in the log', async () => {
     const { ask, post, own } = await serve({
       CONSOLE_USER_HEADER: 'x-user',
       CONSOLE_TRUSTED_PROXIES: '127.0.0.1',
@@ -290,7 +290,7 @@ describe('access to the console', () => {
 });
 
 describe('an action', () => {
-  test('says the number and the effect, runs once after confirmation, and is in the log of both', async () => {
+  test('says its number of rows and its effect, runs only once, and is in the log whether it is done or refused', async () => {
     const { ask, post } = await serve();
     const to = `/act/deletes-reject?run=${trouble.runs.suspect}&back=/deletes`;
     const listed = await (await ask('/deletes')).text();
@@ -368,7 +368,7 @@ describe('an action', () => {
     expect(await stored()).toBe(12);
   });
 
-  test('that is impossible says why on its page, and is noted', async () => {
+  test('that is impossible says why on its page, and is in the log', async () => {
     const { post } = await serve();
     const refused = await post('/act/replay?outcome=dead');
     expect([refused.status, await refused.text()]).toEqual([
@@ -382,7 +382,7 @@ describe('an action', () => {
     });
   });
 
-  test('that Postgres refuses is noted and shown with its message, without the statement', async () => {
+  test('that Postgres refuses is logged and shown with the message of Postgres, without the statement', async () => {
     const { ask, post } = await serve();
     const to = '/act/replay?record=of-a-customer&since=%2B200000-01-01T00:00:00Z';
     await warehouse.db.execute(
@@ -431,7 +431,7 @@ describe('an action', () => {
     expect(rows).toEqual([]);
   });
 
-  test('acknowledges an issue with a note; the command does the same and is noted too', async () => {
+  test('acknowledges an issue with a note; the command takes that back, and is in the log, too', async () => {
     const { ask, post } = await serve();
     const to = `/act/issue-acknowledge?id=${trouble.issue}&back=/issues/${trouble.issue}`;
     expect((await post(to, { note: hostile })).status).toBe(303);
@@ -513,7 +513,7 @@ describe('an action', () => {
   });
 });
 
-test('the log of operations can only be appended to, whoever writes', async () => {
+test('an entry of the log of operations can only be finished once, and not changed or deleted otherwise', async () => {
   const writer = await loginAs('metersync_writer', warehouse);
   const { rows } = await writer.db.execute<{ id: string }>(sql`
     insert into metersync.operations (actor, role, source, action, target)

@@ -10,10 +10,10 @@ import {
 
 const rooms = ['receiver', 'workflows', 'service', 'db', 'activities', 'app', 'operations'];
 
-/** A constant, or a member of one, that is named for a time or a number of tries and has a number. */
+/** Matches a constant whose name says that it is a time or a number of tries, and whose value is a number. */
 const ownWait = /^(?:export )?const \w*(?:Ms|Seconds|Minutes|[aA]ttempts(?:Max)?|[tT]ries) = [\d_]+;$/gm;
 
-/** What the readings themselves are: no wait. */
+/** Lengths of readings, which are not waits. */
 const lengths = ['const usualSeconds = 900;', 'export const daySeconds = 86_400;'];
 
 test('every wait and number of tries is in the policy', () => {

@@ -82,7 +82,7 @@ describe('a JSON text', () => {
         fc.boolean(),
         (text, at, extra, cut) => {
           const broken = text.slice(0, at) + (cut ? '' : extra + text.slice(at));
-          // An insertion within a name makes another name.
+          // An insertion into a name makes it another name, which is not secret.
           fc.pre(cut || /(?:password|credentials|Pin)":/.test(broken));
           expect(withoutSecrets(broken)).not.toMatch(/hus|ush/);
         },
@@ -113,14 +113,14 @@ describe('a JSON text', () => {
   });
 });
 
-test('reads 100,000 levels without recursion, and finds a secret in them', () => {
+test('reads a text of 100,000 levels without recursion, and finds a secret in it', () => {
   for (const text of Object.values(nested)) expect(jsonStopsAt(text)).toBe(text.length);
   const deep = `${'{"a":['.repeat(50_000)}{"token":"hush"}${']}'.repeat(50_000)}`;
   expect(withoutSecrets(deep)).toBe(deep.replace('"token":"hush"', ''));
   expect(withoutSecrets(`{"credentials":${nested.array}}`)).toBe('{}');
 });
 
-test('cuts a text that nests without end at a million levels, with any secret below', () => {
+test('cuts a text that nests deeper than a million levels, and any secret below them', () => {
   const endless = '['.repeat(2_000_000);
   expect(withoutSecrets(`${endless}{"token":"hush"}`)).toHaveLength(1_000_000);
   expect(withoutSecrets(`{"token":${endless}"hush"`)).toBe('{');

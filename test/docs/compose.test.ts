@@ -81,7 +81,7 @@ describe('docker-compose.yml gives the least rights', () => {
       cap_drop: ['ALL'],
       security_opt: ['no-new-privileges:true'],
     });
-    // Our image and Temporal's have their own user; Postgres's starts as root.
+    // Our image and Temporal's image have their own user. The image of Postgres starts as root.
     if (service.image?.startsWith('postgres:')) expect(service.user).toBe('postgres');
   });
 
@@ -134,7 +134,7 @@ describe('docker-compose.yml gives the least rights', () => {
     for (const [name, { environment = {}, secrets = [] }] of services) {
       const files = Object.entries(environment).filter(([variable]) => variable.endsWith('_FILE'));
       for (const [, path] of files) expect(secrets.map((one) => `/run/secrets/${one}`)).toContain(path);
-      // Targets of alarms are optional, so that no file has to be there.
+      // Targets of alarms are optional, and a file would have to exist.
       const values = Object.keys(environment).filter((variable) =>
         /PASSWORD$|SECRETS?$|KEYS?$|DATABASE_URL$/.test(variable),
       );
@@ -170,7 +170,7 @@ describe('docker/secrets.sh', () => {
   });
   afterAll(() => folder.remove());
 
-  test('creates all secrets except those of the service, only readable by its user, and changes no existing file', () => {
+  test('creates all secrets except the secrets of the service, readable only by its user, and changes no existing file', () => {
     expect(run()).toBe(
       'write secrets/service_api_key, then run this again\nwrite secrets/webhook_secrets, then run this again\n',
     );

@@ -37,7 +37,7 @@ describe('links', () => {
 });
 
 describe('paths', () => {
-  /** Files of the checkout that a page names, not those that a run makes. */
+  /** Lists the files of the checkout that a page names, without files that a run creates. */
   const namedIn = (text: string): string[] =>
     [...text.matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.\w+)`/g)]
       .map(([, path = '']) => path)

@@ -48,7 +48,7 @@ interface PodSpec {
   }[];
 }
 
-/** The fields of all kinds that tests read. */
+/** The fields that tests read, of all kinds of objects. */
 interface Thing {
   readonly kind: string;
   readonly metadata: { readonly name: string };
@@ -113,7 +113,7 @@ const filesOf = (part: string): string[] =>
 describe('deploy/kubernetes', () => {
   test('runs the image of the Dockerfile, in the version of the package, with existing subcommands', () => {
     const compose = parse(read('docker-compose.yml'), { merge: true });
-    // With another name here, an overlay that names the image by its own would change nothing.
+    // If the base had another name here, an overlay that names the image would change nothing.
     expect(kustomization('base').images).toEqual([
       { name: compose.services.worker.image, newTag: manifest.version },
     ]);

@@ -16,14 +16,14 @@ const paths = [...lists.matchAll(/^- \*\*(.+?)\*\*: ([^.][\s\S]*?`)\.$/gm)].map(
     [name, [...files.matchAll(/`([^`]+)`/g)].map(([, file = '']) => file)] as const,
 );
 
-/** Temporal starts these: no file that comes before imports them. */
+/** Files that Temporal starts. No earlier file of a path imports them. */
 const started = ['workflows/registry.ts', 'activities/create-activities.ts'].flatMap(importsOf);
 
 test('there are three paths', () => {
   expect(paths.map(([name]) => name)).toEqual(['An event', 'A page of a backfill', 'A range of readings']);
 });
 
-test.each(paths)('%s: at most 30 files, each of them used by one before it', (_, files) => {
+test.each(paths)('%s: at most 30 files, each of them imported by an earlier file', (_, files) => {
   expect(files.length).toBeLessThanOrEqual(30);
   expect(new Set(files).size).toBe(files.length);
   const strangers = files.filter(

@@ -37,7 +37,7 @@ test('statements name tables through the schema', () => {
 
 const raw = /\.execute(<[^(]*>)?\(/;
 
-/** Where raw statements may stand: hot statements, and commands that the query builder does not have. */
+/** Files that may contain raw statements: hot statements, and commands that the query builder lacks. */
 const mayBeRaw = [
   /^db\/hot\//,
   /^db\/migrate\//,
@@ -51,7 +51,7 @@ test('only hot statements are raw, all others use the query builder', () => {
   expect(wrong).toEqual([]);
 });
 
-test('each file of db/hot sends one statement, and there are at most 25', () => {
+test('each file of db/hot sends one statement, and there are at most 25 files', () => {
   const hot = files.filter((file) => file.startsWith('db/hot/'));
   expect(hot.length).toBeLessThanOrEqual(25);
   const sent = hot.map((file) => {

@@ -11,7 +11,7 @@ const serversGone = ({ postgres, temporal }: OwnerProcess) =>
   until('Postgres and Temporal are gone', () => ![postgres, temporal].some(isRunning));
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(
-  'no server is left after %s, which ends the program without stopping them',
+  'no server is left after %s, which ends the program without stopping its servers',
   async (signal) => {
     const owner = await startOwner(folderWithData());
     owner.child.kill(signal);

@@ -40,7 +40,7 @@ test('no server, and no program that a server can run, has a secret of metersync
       environments.push(readFileSync(`/proc/${pid}/environ`, 'utf8').replaceAll('\0', '\n'));
     }
     expect(environments.slice(1).every((text) => text.includes('PATH='))).toBe(true);
-    // The program itself has them all.
+    // The program itself has all secrets.
     const ofOwner = readFileSync(`/proc/${owner.child.pid}/environ`, 'utf8');
     for (const secret of Object.values(secrets)) expect(ofOwner).toContain(secret);
     const running = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
@@ -65,7 +65,7 @@ test('an installer gets the variables for its registry, and no secret of metersy
     PIP_INDEX_URL: 'http://127.0.0.1:9',
     UV_INDEX_URL: 'http://127.0.0.1:9',
   };
-  // In its own process, because the environment of this process belongs to other tests, too.
+  // The search runs in its own process, because the environment of this process also belongs to other tests.
   const module = join(import.meta.dirname, '../../embedded/temporal-binary.ts');
   const search = { searchPath: '', cacheDir: join(folder, 'cache'), downloadFrom: 'http://127.0.0.1:9' };
   const code = `const { findTemporal } = await import(${JSON.stringify(module)});

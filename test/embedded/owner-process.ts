@@ -9,11 +9,11 @@ import { inject, onTestFinished } from 'vitest';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 
-/** A program that runs a stack in a folder of its own. */
+/** A program that runs a stack in its own folder. */
 export interface OwnerProcess {
   dir: string;
   child: ChildProcess;
-  /** The servers when it was ready. */
+  /** The servers that were running when the program was ready. */
   postgres: ProcessIdentity;
   temporal: ProcessIdentity;
   /** Resolves when the program prints this line. */
@@ -27,11 +27,11 @@ export function temporaryFolder(): string {
   return dir;
 }
 
-/** Copies data of Postgres into an empty folder, so that a start there need not make them. */
+/** Copies data of Postgres into an empty folder, so that a start there does not have to create it. */
 export function putData(dir: string): void {
   const fresh = inject('freshPostgres');
   if (fresh === undefined) return;
-  // Postgres may run as a user who has to reach its data.
+  // Postgres may run as another user, who has to reach its data.
   chmodSync(dir, 0o711);
   execFileSync('cp', ['-a', fresh, join(dir, 'postgres')]);
 }
@@ -44,8 +44,8 @@ export function folderWithData(): string {
 }
 
 /**
- * Starts `owner.ts` in a process group of its own, as a terminal would, and returns when its stack is ready.
- * `env` is added to ours.
+ * Starts `owner.ts` in its own process group, as a terminal would, and returns when its stack is ready. `env`
+ * is added to the environment of this process.
  */
 export async function startOwner(
   dir: string,

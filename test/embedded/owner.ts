@@ -23,7 +23,7 @@ process.on('SIGINT', async () => {
   await stack.stop();
   clearInterval(awake);
 });
-// Ends without stopping anything.
+// Ends the program without stopping its servers.
 process.on('SIGUSR2', () => process.exit(0));
 
 process.stdout.write('ready\n');

@@ -23,7 +23,7 @@ async function startPostgres(dir: string): Promise<Embedded> {
   return stack;
 }
 
-test('creates data in a folder of its own next to an initdb that outlived its start', async () => {
+test('creates data in its own folder, even if an initdb that outlived an earlier start still writes', async () => {
   const dir = temporaryFolder();
   const late = ['postgres.new', 'postgres.new-killed'].map((name) => join(dir, name));
   for (const folder of late) await mkdir(folder);
@@ -90,7 +90,7 @@ test('keeps data in a folder that only its user can enter, and erases it with it
   expect(await answer(second)).toBe(1);
   await second.stop();
   const data = realpathSync(join(dir, 'postgres'));
-  // Root runs Postgres as another user, who cannot enter.
+  // Root runs Postgres as another user, who cannot enter the folder: the data is elsewhere.
   expect(data.startsWith(realpathSync(closed))).toBe(process.getuid?.() !== 0);
   await eraseFolder(dir);
   expect([data, dirname(data), dir].filter(existsSync)).toEqual([]);

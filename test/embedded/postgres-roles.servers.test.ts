@@ -10,7 +10,7 @@ import { putData } from './owner-process.ts';
 
 const folder = await forFile(temporaryFolder());
 putData(folder.path);
-/** One for all tests; each has databases of its own. */
+/** One stack for all tests; each test has its own databases. */
 const stack = await forFile(startEmbedded({ dir: folder.path, postgres: true, temporal: false }));
 if (stack.postgres === undefined) throw new Error('no Postgres');
 const postgres = stack.postgres;

@@ -31,7 +31,7 @@ import { folderWithData, putData, startOwner, temporaryFolder } from './owner-pr
 const start = (dir: string) => run({ dir, postgres: true, temporal: true });
 const startPostgres = (dir: string) => run({ dir, postgres: true, temporal: false });
 
-/** Starts a stack that is stopped after the test, unless the test does so. */
+/** Starts a stack that is stopped after the test, unless the test stops it. */
 async function run(options: EmbeddedOptions): Promise<Embedded> {
   const stack = await startEmbedded({ ...options });
   onTestFinished(stack.stop);
@@ -192,7 +192,7 @@ describe('a second caller', () => {
 });
 
 describe('a claim', () => {
-  /** What another process wrote that holds the folder. */
+  /** Writes the claim of another process that holds the folder. */
   const claimOf = (dir: string, owner: unknown, mode = 0o600) =>
     writeFileSync(
       runningFile(dir),
@@ -245,7 +245,7 @@ test('makes a folder private that others can write, and refuses a folder of anot
   );
 });
 
-test('explains a server that does not start by the end of its log', async () => {
+test('quotes the end of the log of a server that does not start', async () => {
   const dir = folderWithData();
   const first = await startPostgres(dir);
   await first.stop();
@@ -257,7 +257,7 @@ test('explains a server that does not start by the end of its log', async () => 
   );
 });
 
-test('a server that has ended is not ready, even if another one answers at its port', async () => {
+test('a server that has ended is not ready, even if another server answers at its port', async () => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, 'logs'));
   const { server } = temporalServer({ dir, binary: '/no/such/program', port: 0 });
@@ -266,9 +266,9 @@ test('a server that has ended is not ready, even if another one answers at its p
   await expect(ready).rejects.toThrow(/ended at once \(status 127\)[\s\S]*such\/program/);
 });
 
-test('a start that fails because Temporal is missing ends when nothing works in its folder any more', async () => {
+test('a start that fails because Temporal is missing ends only after its other work in the folder has ended', async () => {
   const [dir, cache] = [temporaryFolder(), temporaryFolder()];
-  // The search of the program fails in its cache.
+  // The search for the program fails at its cache.
   writeFileSync(join(cache, 'metersync'), '');
   vi.stubEnv('XDG_CACHE_HOME', cache);
   vi.stubEnv('PATH', '/usr/bin:/bin');

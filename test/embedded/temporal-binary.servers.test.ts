@@ -63,7 +63,7 @@ test('says why for a refused download and for a Python without pip', async () =>
   expect(error).toContain('pip: No module named pip');
 });
 
-test('uses a program in the cache without network, and prefers one on the search path', async () => {
+test('uses a program in the cache without network, and prefers a program on the search path', async () => {
   const search = nowhere();
   const cached = placeProgram(join(search.cacheDir, 'temporal'));
   expect(await findTemporal(search)).toBe(cached);

@@ -8,7 +8,7 @@ const minute = 60_000;
 const raised = (alarm: AlarmName, key = ''): Raised => ({ alarm, key, saw: 'x', todo: 'y', counts: {} });
 const seen = (...alarms: Raised[]) => ({ raised: alarms, unknown: new Set<AlarmName>() });
 
-/** Looks once a minute, each minute's alarms given; returns each change as `minute word name`. */
+/** Judges the given alarms of each minute in turn; returns each change as `minute word name`. */
 function story(looks: readonly (readonly AlarmName[])[]): string[] {
   let live: LiveAlarm[] = [];
   return looks.flatMap((names, at) => {

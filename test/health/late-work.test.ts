@@ -52,7 +52,7 @@ test.each([
   });
 });
 
-test('work that progresses needs nothing', () => {
+test('work that progresses needs no action', () => {
   expect(finding(14 * minutes, { settledSecondsAgo: 3, reason: notShown })).toMatchObject({
     word: 'Catching up',
     saw: 'work has been due for 14 min; events were last settled 3 s ago',

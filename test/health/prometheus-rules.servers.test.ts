@@ -18,7 +18,7 @@ type Series = Readonly<Record<string, string>>;
 
 interface Case {
   readonly fires: Series;
-  /** Labels of the alarm besides its severity. */
+  /** Labels of the alarm, in addition to its severity. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly rests: Series;
 }
@@ -31,7 +31,7 @@ const failedTasks = (reason: string) =>
   `temporal_workflow_task_execution_failed_total{failure_reason="${reason}",instance="a"}`;
 const requests = (result: string) =>
   `metersync_service_requests_total{endpoint="documents",result="${result}",instance="a"}`;
-/** A label that marks a process as metersync's. */
+/** A series that marks a process as a process of metersync. */
 const ours = { 'metersync_build_info{part="worker",instance="a"}': '1x70' };
 
 const open = (alert: string) => `metersync_alerts{alert="${alert}",severity="ticket",instance="a"}`;
@@ -115,12 +115,12 @@ interface RuleTest {
   }[];
 }
 
-/** Path of the rule of one alarm. */
+/** Path of the file with the rule of one alarm. */
 const rulesOf = (alarm: string): string => join(folder, `${alarm}.yml`);
 
 /**
- * Lets promtool evaluate the rules; throws its message if an alarm is not as expected. No rule reads another
- * rule's alarm, so tests of one alarm load only its rule, which is a tenth of the work.
+ * Lets promtool evaluate the rules; throws its message if an alarm is not as expected. No rule reads the
+ * alarm of another rule. Tests of one alarm therefore load only its rule, which is a tenth of the work.
  */
 async function evaluate(name: string, tests: readonly RuleTest[], step = 1): Promise<void> {
   const byRules = Map.groupBy(tests, ({ alert_rule_test: [first, ...more] }) =>
@@ -140,7 +140,7 @@ async function evaluate(name: string, tests: readonly RuleTest[], step = 1): Pro
   });
 }
 
-/** The rule of the alarms that workers hold open, and the expectations for the others. */
+/** Returns the texts that a rule must have. The rule `Alarm` has the texts of the alarm that is open. */
 function textsOf(name: string, { alert = '' }: Readonly<Record<string, string>> = {}) {
   const alarm = isAlarmName(name) ? alarmTypes[name] : alarmTypes[alert as AlarmName];
   const of = isAlarmName(name) ? name : alert;
@@ -198,7 +198,7 @@ test('each rule has a test case', () => {
   expect(Object.keys(cases).toSorted()).toEqual(['Alarm', ...ofPrometheus].toSorted());
 });
 
-/** The same series of another process. */
+/** Makes the same series as another process would report them. */
 const replicaOf = (series: Series): Series =>
   Object.fromEntries(
     Object.entries(series).map(([name, values]) => {
@@ -214,7 +214,7 @@ test('two processes that report the same raise one alarm', async () => {
   await evaluate('replicas', tests);
 });
 
-/** The same series of a deployment. */
+/** Makes the same series with the labels of a deployment. */
 const inDeployment = (series: Series, job: string, namespace: string): Series =>
   Object.fromEntries(
     Object.entries(series).map(([name, values]) => {
@@ -241,7 +241,7 @@ test.each([
   },
 );
 
-test('a deployment that is gone is missed for a day next to another deployment', async () => {
+test('a deployment that is gone raises alarms for a day if another deployment is still there', async () => {
   const gone = { ReceiverDown: ready, WorkersGone: worker };
   const beside = (name: AlarmName, series: string, values: readonly [string, string], at: number) =>
     expectation(
@@ -262,7 +262,7 @@ test('a deployment that is gone is missed for a day next to another deployment',
   await evaluate('gone-beside', [...tests(120), ...tests(1_500)], 20);
 });
 
-test('a deployment that is gone and was the only one raises one alarm, on that day and later', async () => {
+test('the only deployment raises one alarm when it is gone, on that day and later', async () => {
   const gone = [
     ['ReceiverDown', ready, '1 stale', { part: 'receiver' }],
     ['WorkersGone', worker, '1 stale', { part: 'worker' }],
@@ -284,7 +284,7 @@ test('series of other programs in the same Prometheus raise no alarm', async () 
 
 const absences: readonly string[] = ['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'];
 
-test('without any series no other alarm fires', async () => {
+test('without any series only alarms about missing series fire', async () => {
   const others = all.filter(([name]) => !absences.includes(name));
   await evaluate(
     'gone',

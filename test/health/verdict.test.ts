@@ -65,7 +65,7 @@ test.each([
     'Unknown',
     ['WarehouseDown'],
   ],
-] as const)('the verdict without %s is not that a person is needed', (_, state, word, alarms) => {
+] as const)('the verdict without %s is Unknown or Broken, and not Needs you', (_, state, word, alarms) => {
   const { word: heard, findings } = verdictOf(state);
   expect(heard).toBe(word);
   expect(findings.map(({ alarm }) => alarm)).toEqual(alarms);
@@ -107,7 +107,7 @@ test('the worst of several findings comes first, and is the verdict', () => {
   );
 });
 
-/** What a state has that a deployment without a fault has not. */
+/** The parts of a state that differ from a deployment without a fault. */
 const changedIn = (state: Health): object =>
   Object.fromEntries(
     Object.entries(state.warehouse).filter(

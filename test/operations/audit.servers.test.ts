@@ -97,7 +97,7 @@ function completeRecords(): Held {
   };
 }
 
-/** Falsifies every column that comes from a record, but not raw; returns their names as an audit has them. */
+/** Falsifies every column that comes from a record, except raw. Returns their names as an audit has them. */
 async function falsifyColumns(): Promise<string[]> {
   const { rows } = await warehouse.db.execute<{ table: string; column: string; type: string }>(sql`
     select table_name as table, column_name as column, data_type as type from information_schema.columns
@@ -152,7 +152,7 @@ async function repairOf(held: Held, options: Partial<AuditOptions> = {}, endpoin
   return await repair({ warehouse, service: client, concurrency: 8, apiVersion: 'v2.2', ...options });
 }
 
-/** The service after unreported changes: some records are gone, some changed, some new. */
+/** The service's records after unreported changes: some are gone, some have changed, and some are new. */
 function otherwise(): Held {
   const { company, meter, documents } = ids;
   const [, second, third] = documents;
@@ -231,7 +231,7 @@ describe('an audit', () => {
     );
   });
 
-  test('finds a tombstoned live record, a column that contradicts raw, and a number spelled otherwise', async () => {
+  test('finds a wrongly tombstoned record, a column that contradicts raw, and a number that raw spells differently', async () => {
     await store(everything());
     const { connection, usage, documents } = ids;
     await warehouse.db.execute(sql`update utility.connections set status = 'PENDING'`);
@@ -324,7 +324,7 @@ describe('an audit', () => {
     expect([differences, examples]).toMatchObject([1, [{ id: company, state: 'missing' }]]);
   });
 
-  test('names records without an id like the rejected records, and says why', async () => {
+  test('names records without an id as the table of rejected records does, and says why they are refused', async () => {
     const { company, site } = ids;
     const held = everything();
     held['/company'] = [{ id: company, name: 'Acme', sites: [{ id: site }, { name: 'no id' }] }];
@@ -432,7 +432,7 @@ describe('an audit', () => {
     });
   });
 
-  test('finds no difference in a reading that the service spells otherwise', async () => {
+  test('finds no difference in a reading that the service spells differently', async () => {
     const held = everything();
     await store(held);
     held[`/interval/meter/${ids.meter}`] = [reading(1, '1.00'), reading(2, '2'), reading(3, '3')];
@@ -526,7 +526,7 @@ describe('an audit', () => {
   test('reads records that differ again after a wait, and does not count a change that arrives meanwhile', async () => {
     const { company, meter } = ids;
     await store(everything());
-    // Until it is read twice each listing shows a state that the warehouse does not have yet.
+    // When it is read for the first time, each listing shows a state that the warehouse does not have yet.
     const seen = new Set<string>();
     const { client } = await setup((asked) => {
       const isFirst = !seen.has(asked.path);
@@ -544,7 +544,7 @@ describe('an audit', () => {
     expect(await auditOf(held, defaultEndpoints, { settleMs: 1 })).toEqual(await auditOf(held));
   });
 
-  test('stops waiting once waits have changed nothing', async () => {
+  test('stops waiting after several waits that changed nothing', async () => {
     const { company } = ids;
     const meters = Array.from({ length: 9 }, () => ({ id: randomUUID() }));
     const held: Held = { '/company': [{ id: company, sites: [] }], [`/meter/company/${company}`]: meters };
@@ -576,7 +576,7 @@ describe('an audit', () => {
     for (const id of [named, read, typed])
       await warehouse.db.execute(sql`insert into utility.companies (id, first_synced_at)
         values (${id}, now() - interval '1 day')`);
-    // One that the list contained once.
+    // A company that the list contained earlier.
     const left = randomUUID();
     const leftWith = [{ id: left, sites: [{ id: randomUUID() }] }];
     await writeRecords(warehouse, 'companies', leftWith);
@@ -632,7 +632,7 @@ describe('an audit', () => {
     });
   });
 
-  test('counts a row without a company as extra in all companies unless a listing has it', async () => {
+  test('counts a row without a company as extra in an audit of all companies unless a listing has it', async () => {
     const { company, documents, meter } = ids;
     await store(everything());
     const [listed, unlisted] = documents;
@@ -659,7 +659,7 @@ describe('an audit', () => {
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
   });
 
-  test('counts a record as extra even if its company is in no audit, once no listing has it', async () => {
+  test('counts a record that no listing has as extra, even if no audit covers its company', async () => {
     const { company } = ids;
     const stray = randomUUID();
     const held = everything();
@@ -737,8 +737,8 @@ describe('an audit that reads several listings at once', () => {
   const resources = ['documents', 'intervals'] as const;
 
   /**
-   * Makes companies of which the warehouse lacks ten documents and a reading of each meter, and has an extra
-   * one.
+   * Makes companies with ten documents each that the warehouse lacks. Of each meter one reading is missing in
+   * the warehouse, one is different and one is extra.
    */
   async function manyCompanies(): Promise<Held> {
     const held: Record<string, readonly object[]> = { '/company': companies.map((id) => ({ id })) };
@@ -818,7 +818,7 @@ describe('an audit that reads several listings at once', () => {
     });
     const failure = await rejection(audit({ warehouse, service: client, concurrency: 6, resources }));
     expect(failure).toMatchObject({ code: 'SERVICE_ACCESS_DENIED' });
-    // The listing of companies and one request of each: nothing was tried again, and nothing waits.
+    // One request for the list of companies and one for each company: none was tried again, and none waits.
     expect(server.asked).toHaveLength(7);
     await until('no request is left', () => server.inFlight === 0);
   });
@@ -829,15 +829,15 @@ describe('a repair', () => {
     await store(everything());
     const now = otherwise();
     const found = await repairOf(now);
-    // Usage of the document that is gone is still listed: it goes with that, and is then missing.
+    // The usage of the deleted document is still listed. It is tombstoned with its document and then missing.
     expect(found.differences).toBe(7);
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
     expect(await repairOf(now)).toMatchObject({ differences: 0 });
-    // A record and a reading.
+    // One record and one reading.
     expect(await undoDeletes(warehouse.db, found.runId)).toMatchObject({ revived: 2 });
   });
 
-  test('and an audit after it count what somebody decided to keep apart from the differences', async () => {
+  test('and a later audit count separately from the differences what somebody decided to keep', async () => {
     await store(everything());
     const now = otherwise();
     const { runId } = await repairOf(now);
@@ -877,7 +877,7 @@ describe('a repair', () => {
     expect(await auditOf(now)).toMatchObject({ differences: 1, examples: [ofAnotherUnit] });
   });
 
-  test('and an audit after it count the records of a company that somebody decided to keep', async () => {
+  test('and a later audit count separately the records of a company that somebody decided to keep', async () => {
     const other = { id: randomUUID(), name: 'Other', sites: [] };
     const none = {
       [`/connection/company/${other.id}`]: [],
@@ -897,13 +897,13 @@ describe('a repair', () => {
   });
 
   test.each(['connections', 'intervals'] as const)(
-    'of %s makes the company be checked again',
+    'of %s makes checks of the company due again',
     async (resource) => {
       const { company, connection, meter } = ids;
       const checked = async () => {
         await refreshDataIssues(warehouse.db, [company]);
         await warehouse.db.execute(sql`delete from metersync.company_changes`);
-        // As if that were an hour ago.
+        // As if the check had been an hour ago.
         await warehouse.db.execute(
           sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`,
         );
@@ -926,7 +926,7 @@ describe('a repair', () => {
     },
   );
 
-  test('tombstones a record that two companies listed once neither lists it', async () => {
+  test('tombstones a record that two companies listed as soon as neither lists it', async () => {
     const { company, documents } = ids;
     const other = randomUUID();
     const [, shared = ''] = documents;
@@ -959,7 +959,7 @@ describe('a repair', () => {
     expect(await usage()).toEqual([{ reason: null }]);
   });
 
-  test('leaves out readings of a meter that no listing has once the meter is deleted', async () => {
+  test('tombstones a meter that no listing has, after which its readings do not count', async () => {
     const { company, meter } = ids;
     await store(everything());
     const now: Held = { ...everything(), [`/meter/company/${company}`]: [{ id: 'm-2' }] };
@@ -1004,7 +1004,7 @@ describe('a repair', () => {
       }
       return answer(otherwise(), asked);
     });
-    // The page has an older state than the event, which came while it was read.
+    // The page has an older state than the event, which arrived while the page was read.
     await repair({
       warehouse,
       service: client,

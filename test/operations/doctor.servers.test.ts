@@ -32,7 +32,7 @@ describe('the doctor', () => {
   });
   afterAll(() => pipeline?.stop());
 
-  /** Examines the running parts with other settings than theirs. */
+  /** Examines the running parts, with settings that differ from the settings of the parts. */
   async function examined(
     env: Readonly<Record<string, string>>,
     temporal: object = {},
@@ -60,7 +60,7 @@ describe('the doctor', () => {
   const worse = async (env: Readonly<Record<string, string>>, temporal?: object) =>
     (await examined(env, temporal)).filter(({ state }) => state === 'fail' || state === 'warn');
 
-  test('reports a deployment in sync like status, and its ignored probe changes nothing', async () => {
+  test('reports a deployment in sync as status does, and its probe is ignored and changes nothing', async () => {
     await pipeline.backfill();
     const rows = async () =>
       (
@@ -283,7 +283,7 @@ describe('clock and version', () => {
     expect(checkClock(pinged(date, null), null, 300).state).toBe(state);
   });
 
-  test('compares with the clock of the warehouse, too, ahead or behind', () => {
+  test('warns or fails if the clock of the warehouse is ahead or behind', () => {
     expect(checkClock(pinged(null, null), -400_000, 300).state).toBe('fail');
     expect(checkClock(pinged(null, null), 200_000, 300).state).toBe('warn');
   });
@@ -300,7 +300,7 @@ describe('clock and version', () => {
 });
 
 describe('the doctor on silence', () => {
-  test('measures it by changes that only backfills found, and by the time without an event', async () => {
+  test('measures silence by changes that only backfills found, and by the time without an event', async () => {
     const warehouse = await createWarehouse();
     const { db } = warehouse;
     const event = (id: string, type: string, hoursAgo: number) =>
@@ -331,7 +331,7 @@ describe('the doctor on silence', () => {
         lastEventAt: null,
         quietSeconds: expect.closeTo(4 * 86_400, -3),
       });
-      // It was more than a day ago, and events have come since.
+      // The missed changes are more than a day old, and events have arrived since.
       await event('a', 'document.created.v2', 80);
       expect(await readSilence(db)).toMatchObject({ missedRows: 0 });
       await event('probe', 'metersync.probe', 1);

@@ -40,7 +40,7 @@ async function exported(input: Pick<ExportOptions, 'relation' | 'format' | 'comp
   return { rows, bytes: Buffer.concat(pieces), pieces };
 }
 
-/** Reads the file by another implementation: Arrow's, in Rust. */
+/** Reads the file with another implementation: Arrow's, in Rust. */
 const read = (bytes: Uint8Array): Table => tableFromIPC(readParquet(bytes).intoIPCStream());
 
 /** Reads a column's raw buffer: Arrow's accessors would round times to milliseconds. */
@@ -52,7 +52,7 @@ function raw(table: Table, name: string): unknown[] {
   );
 }
 
-/** Reads a CSV file by another program: Postgres's COPY, into columns of text. Rows are in the file's order. */
+/** Reads a CSV file with another program, Postgres's COPY, into columns of text, in the order of the file. */
 async function readBack(file: Buffer): Promise<Record<string, string | null>[]> {
   const bytes = Buffer.from(new TextDecoder().decode(file));
   const [head = ''] = bytes.toString('utf8').split('\n', 1);
@@ -150,7 +150,7 @@ describe('parquet', () => {
     expect(['small', 'whole', 'big', 'yes'].map(got)).toEqual([-32768, -2147483648, -(2n ** 63n), true]);
     expect(['single', 'double'].map(got)).toEqual([Math.fround(0.1), 0.30000000000000004]);
     expect(['said', 'id'].map(got)).toEqual([full[11], full[12]]);
-    // The first day of a range, and the first after it.
+    // The first day of a range, and the first day after it.
     const ends = ['days_lower', 'days_upper'].map((name) => raw(table, name)[0]);
     expect(ends).toEqual(['2026-01-01', '2026-02-01'].map((day) => Date.parse(day) / 86_400_000));
     expect(got('raw')).toBe('{"a": 1.10, "b": 12345678901234567890.5}');
@@ -204,7 +204,7 @@ describe('parquet', () => {
         const dot = places === 0 ? text : `${text.slice(0, -places)}.${text.slice(-places)}`;
         return `${digits < 0n ? '-' : ''}${dot}`;
       });
-    // The range in which intervals, which Postgres multiplies as floats, are exact.
+    // In this range intervals are exact, although Postgres multiplies them as floats.
     const micros = fc.bigInt({ min: -(2n ** 53n), max: 2n ** 53n });
     const row = fc.tuple(fc.option(numeric), fc.option(micros));
     await fc.assert(
@@ -249,7 +249,7 @@ describe('parquet', () => {
     await warehouse.db.execute(sql`create table ops.long as
       select n, repeat('x', 20000) as said from generate_series(1, 800) n`);
     const { rows, pieces, bytes } = await exported({ relation: 'ops.long', format: 'parquet' });
-    // Groups of 6 million characters, and the footer.
+    // The pieces are groups of 6 million characters, and the footer.
     expect([rows, read(bytes).numRows, pieces.length]).toEqual([800, 800, 4]);
   });
 });
@@ -268,7 +268,7 @@ describe('csv', () => {
     expect(lines.at(-2)).toBe('2,,,,,,,,,,,,"",,,,,');
   });
 
-  test('starts no text with a formula for a spreadsheet, and leaves numbers, dates and ids unchanged', async () => {
+  test('begins no text with a formula if it is for a spreadsheet, and leaves numbers, dates and ids unchanged', async () => {
     const begun = [...'=+-@＝＋－＠−', ' =', '\t', '\r', '\n', '\u200b+', "\u00a0@SUM(1)'"];
     const text = fc
       .tuple(fc.constantFrom('', ...begun), fc.string({ unit: 'grapheme' }))
@@ -286,7 +286,7 @@ describe('csv', () => {
     const relation = await createTyped([...rows, nothing]);
     const plain = await readBack((await exported({ relation, format: 'csv' })).bytes);
     const guarded = await readBack((await exported({ relation, format: 'csv', spreadsheet: true })).bytes);
-    // Postgres may keep a short row before longer ones that were written earlier.
+    // Postgres may keep a short row before longer rows that were written earlier.
     expect(plain.map(({ said }) => said).sort()).toEqual([...texts, null].sort());
     const risky = /^[\s\p{Cc}\p{Cf}"]*[=+\-@＝＋－＠−]/u;
     // A program with another separator reads the parts as cells.
@@ -392,7 +392,7 @@ describe('metersync export', () => {
     const whole = await run('analytics.bills');
     expect(whole).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^bill_id,/) });
     expect(await run('analytics.bills', '--out', '-')).toEqual(whole);
-    // If several have the name, the view of analytics is exported; others need their schema.
+    // If several relations have the name, the view of analytics is exported. The others need their schema.
     expect(await run('freshness')).toMatchObject({ status: 0, stderr: 'export: analytics.freshness' });
     expect(await run('connections')).toMatchObject({
       status: 2,
@@ -424,7 +424,7 @@ describe('metersync export', () => {
       env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
     });
     expect(reported.status, reported.stderr).toBe(0);
-    // It says so before it reads.
+    // The command refuses a folder before it reads anything.
     expect(
       await runCommand(['report', '--html', dir], {
         env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },

@@ -53,7 +53,7 @@ test('a Postgres that keeps connections open and does not answer counts as unrea
   });
 });
 
-test('distinguishes a watch that runs and could not note it while Postgres was down from one that stopped', {
+test('distinguishes a stopped watch from a watch that could not note its looks while Postgres was down', {
   timeout: 60_000,
 }, async () => {
   const warehouse = await createWarehouse();
@@ -91,7 +91,7 @@ test('distinguishes a watch that runs and could not note it while Postgres was d
 
 const now = async () => Date.now();
 
-test('counts a read-only Postgres as unreachable, but not because a session asked to only read', async () => {
+test('counts a read-only Postgres as unreachable, but not a Postgres whose session asked to be read-only', async () => {
   const { url, db, drop } = await createWarehouse();
   onTestFinished(drop);
   const healthOver = async (session?: string) => {

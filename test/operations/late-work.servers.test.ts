@@ -28,7 +28,7 @@ const withNothing = ({ path }: Asked): Reply =>
 const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
   run(activities.catchUpOwners, { kind: 'documents' as const, owners: [company.id] });
 
-/** What `metersync status` prints when all that has happened was 14 minutes ago. */
+/** Returns what `metersync status` prints if the events had become due 14 minutes ago. */
 async function statusLater({ warehouse }: ActivitiesUnderTest): Promise<string> {
   await warehouse.db.execute(sql`update metersync.stale_records set due_at = now() - interval '14 minutes'`);
   await warehouse.db.execute(

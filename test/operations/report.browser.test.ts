@@ -27,8 +27,8 @@ let company: BilledCompany;
 const [electricity, gas] = [randomUUID(), randomUUID()];
 
 /**
- * Fills in half a year of bills of two meters, one corrected and in another currency, a week of readings, a
- * connection.
+ * Fills in a connection, a week of readings, and half a year of bills. The bills are of two meters, in two
+ * currencies, and one of them is corrected.
  */
 async function fill(): Promise<void> {
   company = new BilledCompany(warehouse);
@@ -90,7 +90,7 @@ describe('a warehouse with bills and readings', () => {
     expect(report.coverage.map((row) => Number(row.bills))).toEqual([1, 1, 1, 1, 1, 1]);
     expect(report.coverage.at(-1)?.readings).toBe((7 / 30).toFixed(4));
     const highest = report.load.hours.reduce((a, b) => (Number(b.kw) > Number(a.kw) ? b : a));
-    // The hour of Wednesday 14:00 has a reading of 10 kWh in one quarter, and three others.
+    // The hour of Wednesday 14:00 has a reading of 10 kWh in one quarter, and three other readings.
     const others = [57, 58, 59].map((quarter) => 1 + quarter / 96);
     const mean = [10, ...others].reduce((sum, kwh) => sum + kwh * 4, 0) / 4;
     expect([highest.weekday, highest.hour, Number(highest.kw)]).toEqual([3, 14, Number(mean.toFixed(3))]);
@@ -127,7 +127,7 @@ describe('a warehouse with bills and readings', () => {
       'Corrections',
       'Freshness',
     ]);
-    // One for each currency and each unit: no axis has two. Corrections of one month have no chart.
+    // One chart for each currency and unit, because no axis has two. Corrections of one month have no chart.
     expect(await shown.locator('.chart svg').count()).toBe(6);
     const ofCost = shown.locator('.chart').first().locator('svg');
     expect(await ofCost.getByText('EUR').or(ofCost.getByText('USD')).allTextContents()).toEqual([
@@ -204,7 +204,7 @@ describe('a warehouse with bills and readings', () => {
       of(1, month(5), '50.00'),
       of(2, month(2), '20.00'),
       of(3, month(0), '1.00'),
-      // A bill with a mistyped year takes no month off the axis.
+      // A bill with a mistyped year removes no month from the axis.
       of(4, '9998-01-01', '7.00'),
     ]);
     await keepMonths(warehouse.db, { budgetSeconds: 60 });

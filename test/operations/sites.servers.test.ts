@@ -53,7 +53,7 @@ test('an address in the United States or Canada proposes the time zone of its st
   expect(rows).toEqual([]);
 });
 
-test('sites are listed with what is set, and are set from the file that the export wrote', async () => {
+test('sites are listed with what is set about them, and a file that the export wrote sets it', async () => {
   const { id, siteIds } = await companyWith([
     { name: 'Depot "North", Boston', address: '1 Main St, Boston, MA 02110' },
     { name: 'Office', address: null },
@@ -71,7 +71,7 @@ test('sites are listed with what is set, and are set from the file that the expo
     status: 0,
   });
   const exported = readFileSync(file, 'utf8');
-  // Unchanged, the file changes nothing: UTC by default is not UTC that somebody has set.
+  // An unchanged file changes nothing: UTC by default does not become UTC that somebody has set.
   expect(await metersync('sites', '--file', file)).toMatchObject({ status: 0, stdout: '0 sites changed.' });
   writeFileSync(
     file,

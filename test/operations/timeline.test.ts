@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { timelineOf } from '../../operations/timeline.ts';
 
-test('the deletion of a row is on hold until it is decided, and an audit is not part of it', () => {
+test('a timeline shows the deletion of a row as on hold until somebody decides, and leaves out audits', () => {
   const none = { record: null, events: [], changes: [], applications: [], runs: [], rejected: [] };
   const deleted = {
     runId: 'r',

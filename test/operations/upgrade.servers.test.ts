@@ -16,7 +16,7 @@ let release: () => Promise<void>;
 const pipeline = await forFile(startPipeline({ size: { companies: 1, documents: 2 }, parts: [] }));
 const worker = await pipeline.run('worker');
 const { client, warehouse } = pipeline;
-// A look that runs would be one history more.
+// A running look of the watch would add a history.
 await pauseWatch(client);
 await pipeline.backfill();
 const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
@@ -67,7 +67,8 @@ test('Temporal cannot be replaced while it has events that no worker has recorde
   });
   const listed = `WorkflowId = 'events/waiting'`;
   await until('the group is listed', async () => (await client.workflow.count(listed)).count === 1);
-  // A process of its own: Temporal's runtime is installed once in a process, and other files may use it here.
+  // The command gets its own process. Temporal's runtime can be installed only once in a process, and other
+  // test files may have installed it here.
   const check = (...more: string[]) => runProcess(['upgrade', 'check', ...more], { env });
   const [product, temporal] = [await check(), await check('--temporal')];
   await group.terminate();

@@ -125,7 +125,7 @@ describe('access to the portal', () => {
     expect(policy).not.toMatch(/unsafe|\*/);
   });
 
-  // Last test: the clock does not go back.
+  // This is the last test, because the clock does not go back.
   test('service.md 8 row 5: is valid for 7 days, and then reports that it has expired', async () => {
     const link = await portal.link();
     await portal.advance(7 * 86_400 - 60);

@@ -89,7 +89,7 @@ describe('hostile names and payloads', () => {
     expect(file.suggestedFilename()).toBe(`${id}.json`);
   });
 
-  test('find nothing in the addresses of pages', async () => {
+  test('lead to no record when they are parts of an address', async () => {
     for (const path of [
       `/messages/${encodeURIComponent(script)}`,
       `/endpoints/${encodeURIComponent("' or 1=1 --")}`,

@@ -31,7 +31,7 @@ const tried = (times: number) =>
     (await portal.deliveries()).every(({ state, attempts }) => state === 'delivered' || attempts >= times),
   );
 await tried(1);
-// Then the next retry is minutes away, not seconds.
+// Afterwards the next retry is minutes away, and not seconds.
 await portal.advance(5);
 await tried(2);
 beforeEach(async () => {
@@ -145,7 +145,7 @@ describe('messages', () => {
     await delivery.getByText('Delivered').waitFor();
     await delivery.getByRole('listitem').filter({ hasText: '200 OK' }).getByText('Resent').waitFor();
     expect(arrived()).toHaveLength(before + 1);
-    // The waiting retry was cancelled for it.
+    // Resending has cancelled the waiting retry.
     expect(await delivery.getByText(/Next attempt/).count()).toBe(0);
     await portal.advance(30 * 3600);
     await portal.service.quiet();

@@ -18,7 +18,7 @@ describe('a timestamp in words', () => {
     expect(relativeTime(at, now)).toBe(words);
   });
 
-  test('is exact where it must be', () => {
+  test('can also be written exactly, for a reader or with its microseconds', () => {
     expect(readableTime('2026-07-01T09:05:07.123456')).toBe('1 Jul 2026, 09:05:07 UTC');
     expect(exactTime('2026-07-01T09:05:07.123456')).toBe('2026-07-01 09:05:07.123456 UTC');
   });

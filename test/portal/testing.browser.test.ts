@@ -51,7 +51,7 @@ describe('the testing tab', () => {
     const sent = page.getByRole('table', { name: 'Examples sent to this endpoint' }).getByRole('row');
     await sent.nth(1).getByText('Retrying').waitFor();
     receiver.answer = answerWith(204);
-    // Past the next retry.
+    // This moves the clock past the next retry.
     await portal.advance(3_600);
     await sent.nth(1).getByText('Delivered').waitFor();
     await expectGoodPage(page, 'testing');

@@ -4,7 +4,7 @@ import { type Incoming, type SharedMemory, shareMemory } from '../../receiver/bo
 
 const bytesMax = 1_000_000;
 
-/** A body that follows the rule and notes when it is ended. */
+/** A body that releases its memory when it is ended, and notes that. */
 class Body implements Incoming {
   readonly name: number;
   over = false;
@@ -35,7 +35,7 @@ function sharing() {
   return { memory, ended, bodies };
 }
 
-test('ends the body that began first to make room, however much and however recently it sent', () => {
+test('ends the body that began first to make room, however much and however recently the body sent', () => {
   const { memory, ended, bodies } = sharing();
   const [first, second, third] = bodies as [Body, Body, Body];
   for (const body of [first, second, third]) memory.take(body, 100_000);

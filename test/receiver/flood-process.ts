@@ -1,11 +1,12 @@
-/** A process of strangers with many connections, each reopened when it ends. Started by flood.ts. */
+/** A process of strangers that opens many connections and reopens each when it ends. flood.ts starts it. */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { limits } from '../../contract/limits.ts';
 
 /**
- * `unsigned`: 1 MiB without a signature. `forged`: with well-formed headers, and it stops two bytes short.
- * `complete`: the same to its end. `chunks`: 4,000 chunks of one byte, in turn at each path.
+ * `unsigned`: 1 MiB without a signature. `forged`: the same with well-formed headers. Both stop two bytes
+ * before the end. `complete`: like `forged`, up to the end. `chunks`: 4,000 chunks of one byte, at each path
+ * in turn.
  */
 export type FloodKind = 'unsigned' | 'forged' | 'complete' | 'chunks';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import type { FloodFigures, FloodKind } from './flood-process.ts';
 
-/** Strangers in a process of their own, so that they do not slow down the measuring one. */
+/** Strangers in their own process, so that they do not slow down the process that measures. */
 export interface Flood {
   figures(): Promise<FloodFigures>;
   end(): Promise<void>;

@@ -9,8 +9,8 @@ import { RecordingLog } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';
 
 /**
- * Outcomes of one attempt. Only Temporal knows whether an attempt that fails or hangs took effect; the next
- * attempt under its id returns in any case.
+ * Outcomes of one attempt. Only Temporal knows whether an attempt that fails or hangs took effect. A later
+ * attempt under the same id can return in either case.
  */
 const outcomes = ['returns', 'fails', 'hangs'] as const;
 
@@ -19,7 +19,7 @@ const outcomes = ['returns', 'fails', 'hangs'] as const;
  */
 class Store {
   readonly membersOf = new Map<string, string>();
-  /** Ids of events with a start of their group that returned. */
+  /** Ids of events for which a start of their group has returned. */
   readonly returned = new Set<string>();
 
   async start({ workflowId, group }: StartRequest, outcome: (typeof outcomes)[number]): Promise<void> {

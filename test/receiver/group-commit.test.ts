@@ -85,7 +85,7 @@ describe('group commit', () => {
   });
 
   describe('when a start has returned and other events wait', () => {
-    /** Lets one start of `answered` events return while `waiting` others gathered. */
+    /** Lets one start of `answered` events return after `waiting` other events have gathered. */
     async function returned(answered: number, waiting: number) {
       const committed = committing();
       const { accept, clock, starts } = committed;
@@ -248,7 +248,7 @@ describe('group commit', () => {
     expect(answers.get('old')).toEqual(['unavailable']);
   });
 
-  test('58: counts the deadline of a slow request from its beginning, even before earlier events', async () => {
+  test('58: counts the deadline of a slow request from its beginning, even if it is before the deadline of earlier events', async () => {
     const { clock, starts, answers, commit } = committing();
     const take = (id: string, arrivedAt: number) =>
       commit.accept(event(id), arrivedAt).then((answer) => answers.set(id, [answer]));
@@ -282,7 +282,7 @@ describe('group commit', () => {
     expect(membersOf(starts.length - 1)).toEqual(['young']);
   });
 
-  test('58: answers busy at once above the limit of waiting events, until they are gone', async () => {
+  test('58: answers busy at once above the limit of waiting events, until the waiting events are answered', async () => {
     const { accept, clock, starts, answers, commit } = committing({ queueEventsMax: 3 });
     for (const id of ['a', 'b', 'c', 'd']) accept(id);
     await clock.turn();

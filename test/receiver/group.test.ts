@@ -6,7 +6,7 @@ import { encodeEvent } from '../../receiver/encoded-event.ts';
 import { sizeOfNextGroup, workflowIdOfGroup } from '../../receiver/group.ts';
 import { anyCharacter } from '../support/text.ts';
 
-/** Bytes that Temporal's JSON converter makes of a value. */
+/** Returns the number of bytes that Temporal's JSON converter makes of a value. */
 const encodedBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value), 'utf8');
 
 const event = (id: string, body: string, timestamp = 1_614_265_330): DeliveredEvent => ({
@@ -18,7 +18,7 @@ const event = (id: string, body: string, timestamp = 1_614_265_330): DeliveredEv
 
 type Several = [DeliveredEvent, ...DeliveredEvent[]];
 
-/** Text that encodes to up to six bytes a character, of sizes from empty to past every bound. */
+/** Texts whose characters encode to up to six bytes each, from empty texts to texts above every limit. */
 const body = fc
   .tuple(
     fc.oneof(
@@ -105,7 +105,7 @@ describe('grouping', () => {
 });
 
 describe('the workflow id of a group', () => {
-  test('of one event is made of its id and timestamp, so that an exact replay has the same', () => {
+  test('of one event is made of its id and timestamp, so that an exact replay has the same id', () => {
     expect(workflowIdOfGroup([event('msg_1', '{}')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', 'other')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', '{}', 1_614_265_331)])).toBe('event/msg_1/1614265331');

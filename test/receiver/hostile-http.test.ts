@@ -8,7 +8,7 @@ import { golden, signedHeaders } from './signing.ts';
 
 const quick = { headersTimeoutMs: 200, requestTimeoutMs: 200, connectionsCheckMs: 20 };
 
-/** Writes one byte every `everyMs` until the other side ends the socket; returns how many it took. */
+/** Writes one byte every `everyMs` until the other side ends the socket; returns how many were written. */
 async function trickle(connection: RawConnection, bytes: Buffer, everyMs: number): Promise<number> {
   let at = 0;
   const timer = setInterval(() => connection.write(bytes.subarray(at, ++at)), everyMs);
@@ -55,7 +55,7 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
     },
   );
 
-  test('43: sockets beyond the limit make room, the oldest first, for deliveries and for each other', async () => {
+  test('43: sockets are closed above the limit, the oldest first, to make room for deliveries and newer sockets', async () => {
     const connectionsMax = 56;
     const strangersMax = (connectionsMax * 3) / 4;
     const { port, deliver, receiver } = await listening({ limits: { connectionsMax } });
@@ -85,7 +85,7 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
     for (const connection of [genuine, ...strangers]) connection.end();
   });
 
-  test('43: sockets whose deliveries wait leave room for more up to the limit', async () => {
+  test('43: sockets whose deliveries wait are kept, and more are accepted up to the limit', async () => {
     const limits = { connectionsMax: 8 };
     const held = Promise.withResolvers<void>();
     const { port, commit } = await listening({ limits, start: () => held.promise });
@@ -104,7 +104,7 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
     for (const connection of waiting) connection.end();
   });
 
-  // A gibibyte: 1 MB when compressed once, 2 kB when twice.
+  // A gibibyte, which is 1 MB when compressed once and 2 kB when compressed twice.
   const packed = Buffer.concat(Array(64).fill(gzipSync(Buffer.alloc(16 * 1024 * 1024), { level: 9 })));
   test.each([
     ['gzip', gzipSync(golden.body)],
@@ -145,7 +145,7 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
     },
   );
 
-  test('61: a request after the last allowed request of a socket closes it', async () => {
+  test('61: a request after the last allowed request of a socket closes the socket', async () => {
     const { port, receiver } = await listening({ limits: { requestsPerSocketMax: 2 } });
     let dropped = 0;
     receiver.server.on('dropRequest', () => (dropped += 1));

@@ -64,7 +64,7 @@ export async function listening({
   const starts: StartRequest[] = [];
   const durable = new Map<string, string | undefined>();
   const commit = createGroupCommit({
-    // Deliveries carry their arrival time, so both clocks have the same time.
+    // Deliveries carry the arrival time of the socket clock, so the group commit has to tell the same time.
     clock: {
       now: () => socketClock.now(),
       after: (ms, callback) => clock.after(ms, callback),

@@ -15,7 +15,7 @@ const signs = (secret: string, source: ReturnType<typeof fixedSecrets>) => {
   return source().some((key) => key.sign('msg', at, 'body') === signature);
 };
 
-/** Removes the access to a file, from root by becoming another user; returns how to restore it. */
+/** Removes the access to a file, for root by becoming another user; returns a function that restores it. */
 function withoutAccess(path: string): () => void {
   if (process.getuid?.() === 0) {
     process.seteuid?.(65_534);
@@ -108,14 +108,14 @@ describe('secrets in a file', () => {
     expect(signs(golden.secret, source) && signs(oldSecret, source)).toBe(true);
   });
 
-  test('must be right in the first version', () => {
+  test('must be right when they are first read', () => {
     expect(() => inFile('# nothing yet\n')).toThrow('none is configured');
     const absent = () => fileSecrets({ path: '/nowhere/secrets', now: () => 0, log: new RecordingLog() });
     expect(absent).toThrow(SecretsError);
     expect(absent).toThrow('ENOENT');
   });
 
-  test('are refused from a pipe without waiting for its writer, and a pipe in the place of the file leaves the previous secrets', () => {
+  test('are refused from a pipe without waiting for its writer, and stay valid if a pipe replaces their file', () => {
     const { path, source, later, log } = inFile(golden.secret);
     rmSync(path);
     execFileSync('mkfifo', ['-m', '600', path]);
@@ -127,7 +127,7 @@ describe('secrets in a file', () => {
     expect(source.valid).toBe(false);
   });
 
-  test('are valid a second after a rotation is written, and not checked before that', () => {
+  test('are valid a second after a rotation is written, and are not read before that', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, `${otherSecret}\n${golden.secret}\n`);
     expect(signs(otherSecret, later(999))).toBe(false);
@@ -164,7 +164,7 @@ describe('secrets in a file', () => {
     expect(signs(golden.secret, later(1_000))).toBe(false);
   });
 
-  test('lead to a warning each time that a file is read which everybody can read', () => {
+  test('lead to a warning each time that they are read from a file that everybody can read', () => {
     const { path, later, log } = inFile(golden.secret, 0o644);
     const warning = { level: 'warn', message: expect.stringMatching(/read by every user/) };
     expect(log.lines).toMatchObject([warning]);
@@ -207,7 +207,7 @@ describe('secrets in a file', () => {
     expect(signs(otherSecret, later(1_000))).toBe(true);
   });
 
-  test('are read once a file can be read again after a moment', () => {
+  test('are read as soon as a file can be read again that could not be read for a moment', () => {
     const { path, folder, later, log } = inFile(golden.secret);
     chmodSync(folder, 0o755);
     writeFileSync(path, otherSecret);

@@ -43,7 +43,8 @@ describe('answers to deliveries', () => {
     const connection = await RawConnection.open(port);
     connection.write(delivery('msg_1'));
     await begun;
-    // A second request on the same server is answered meanwhile, so the first one could have been.
+    // A second request on the same server is answered meanwhile, so the first request could have been
+    // answered.
     expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     expect(receiver.counters.durable).toBe(0);
     release();
@@ -117,7 +118,7 @@ describe('answers to deliveries', () => {
     const bytes = requestBytes({ headers, body: golden.body });
     const connection = await RawConnection.open(port);
     connection.write(bytes.subarray(0, -1));
-    // Comes once the head is read.
+    // This answer comes once the head has been read.
     expect(await connection.answer({ bodiless: true })).toMatchObject({ status: 100 });
     await clock.advance(5_000);
     connection.write(bytes.subarray(-1));
@@ -156,7 +157,7 @@ describe('answers to deliveries', () => {
       const half = await RawConnection.open(port);
       half.write(requestBytes({ headers, body: body.slice(0, 139_000) }));
       halves.push(half);
-      // The bodies are read by the time that this is answered.
+      // The bodies have been read by the time that this request is answered.
       expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     }
     const [first, ...others] = halves as [RawConnection, RawConnection, RawConnection];
@@ -171,7 +172,7 @@ describe('answers to deliveries', () => {
     for (const half of others) half.end();
   });
 
-  test('42: large bodies take no memory from small ones', async () => {
+  test('42: large bodies take no memory from small bodies', async () => {
     const small = 'y'.repeat(60_000);
     const { port, receiver } = await listening({ limits: { largeBodiesBytesMax: 100_000 } });
     const half = await RawConnection.open(port);
@@ -293,7 +294,7 @@ describe('counters and log', () => {
 
 describe('close', () => {
   /**
-   * Begins requests on sockets; resolves when the server reads them, as a socket without a request counts as
+   * Begins requests on sockets, and resolves when the server reads them: a socket without a request counts as
    * idle.
    */
   const beginRequests = async (port: number, ...requests: Buffer[]): Promise<RawConnection[]> => {
@@ -341,13 +342,13 @@ describe('close', () => {
   });
 });
 
-test('the server has the limits of the HTTP edge, and closes no socket before an answer or before proxies close theirs', async () => {
+test('the server has the limits of the HTTP edge, and closes no socket before its answer or before a proxy would close it', async () => {
   const { receiver } = await listening();
   expect(receiver.server).toMatchObject({
     headersTimeout: httpLimits.headersTimeoutMs,
     requestTimeout: httpLimits.requestTimeoutMs,
     timeout: httpLimits.connectionTimeoutMs,
-    // Longer than the minute for which proxies keep theirs.
+    // This is longer than the minute for which proxies keep their sockets.
     keepAliveTimeout: 72_000,
     maxConnections: httpLimits.connectionsMax,
   });

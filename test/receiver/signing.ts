@@ -16,7 +16,7 @@ export const keyOf = (secret: string): Buffer => Buffer.from(secret.slice('whsec
 
 export const secretOf = (key: Buffer): string => `whsec_${key.toString('base64')}`;
 
-/** A second and a third secret, with other keys than the golden one. */
+/** A second and a third secret, with other keys than the golden secret. */
 export const otherSecret = secretOf(Buffer.alloc(24, 7));
 export const oldSecret = secretOf(Buffer.alloc(32, 9));
 

@@ -21,7 +21,7 @@ import {
   signedHeaders,
 } from './signing.ts';
 
-/** Makes a verifier that does both steps. */
+/** Makes a function that verifies the headers and then the body. */
 function verifier(secrets: SecretSource = fixedSecrets([golden.secret])) {
   const verify = createVerifier({
     secrets,

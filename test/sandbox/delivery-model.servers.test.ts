@@ -7,8 +7,8 @@ import { answerWith, type Receiver, startReceiver } from './support/receiver.ts'
 import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
 
 /**
- * Dispatch, endpoint states and the retry schedule against a small model, on the virtual clock. The model knows
- * service.md 3.1, 3.2, 6.1.1 and 6.4 and nothing of Postgres, lanes or claims.
+ * Compares dispatch, endpoint states and the retry schedule with a small model, on the virtual clock. The
+ * model knows service.md 3.1, 3.2, 6.1.1 and 6.4, and nothing about Postgres, lanes or claims.
  */
 const delays = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 const fiveDays = 5 * 86_400;
@@ -155,7 +155,7 @@ const endpointState = (state: 'active' | 'disabled'): Command =>
   );
 
 let meterId: string;
-// Real time stands still, so that the service's clock moves only with the model's.
+// Real time stands still, so that the service's clock moves only with the clock of the model.
 const standing = BigInt(Date.now()) * 1000n;
 const service = await forFile(
   startService({ companies: 1, documents: 1, intervalDays: 0, now: () => standing }),

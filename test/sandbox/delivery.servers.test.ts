@@ -103,7 +103,7 @@ describe('a delivery', () => {
     }
   });
 
-  test('service.md 6.1.2: reaches an endpoint without types for every event, and an endpoint with types only for those', async () => {
+  test('service.md 6.1.2: reaches an endpoint without types for every event, and an endpoint with types only for events of these types', async () => {
     const other = await startReceiver();
     await endpoint();
     await endpoint({ url: other.url, eventTypes: ['connection.validated.v2'] });
@@ -212,7 +212,7 @@ describe('a delivery', () => {
     expect(attempt?.durationMs).toBeTypeOf('number');
   });
 
-  test('may be in flight with others to an endpoint, but no more than allowed', async () => {
+  test('may be in flight to an endpoint together with others, up to the limit', async () => {
     const held: (() => void)[] = [];
     receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
     await endpoint();
@@ -232,7 +232,7 @@ describe('a delivery', () => {
 describe('the retry schedule', () => {
   const delays = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 
-  test('service.md 6.4 row 1, 6.4 row 2, 6.4 row 3, 6.4 row 4, 6.4 row 5, 6.4 row 6, 6.4 row 7, 6.4 row 8, 6.4, 8 row 6: eight attempts, each due when its delay after the failure before has passed', async () => {
+  test('service.md 6.4 row 1, 6.4 row 2, 6.4 row 3, 6.4 row 4, 6.4 row 5, 6.4 row 6, 6.4 row 7, 6.4 row 8, 6.4, 8 row 6: eight attempts, each due when its delay after the previous failure has passed', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await bill();
@@ -320,7 +320,7 @@ describe('endpoint states', () => {
     });
   };
 
-  test('are disabled by the next failure, and no attempt is recorded twice, if Postgres refused it before', async () => {
+  test('after Postgres refused to disable an endpoint, the next failure disables it, and no attempt is recorded twice', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await failOnce(id);

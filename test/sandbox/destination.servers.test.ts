@@ -24,7 +24,7 @@ const refused = [
   '203.0.113.5',
   'ff02::1',
   'fec0::1',
-  // Addresses that contain another one, to which a gateway would forward.
+  // Addresses that contain another address, to which a gateway would forward.
   '64:ff9b::a9fe:a9fe',
   '2002:a9fe:a9fe::1',
   '2001:0:a9fe:a9fe::1',

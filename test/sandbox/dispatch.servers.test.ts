@@ -361,7 +361,7 @@ describe('interval events', () => {
     },
   );
 
-  test('service.md 2.6 row 9, 2.6 row 10, 2.6 row 11: granularities, units and qualities are those of all readings in the range', async () => {
+  test('service.md 2.6 row 9, 2.6 row 10, 2.6 row 11: granularities, units and qualities list the values of all readings in the range', async () => {
     const range = { start: '2026-08-10T00:00:00', end: '2026-08-10T03:00:00' };
     await eventsOf(sync({ ...range, usageUnits: 'KW', quality: 'ESTIMATED' }));
     const [event] = await eventsOf(sync({ ...range, usageUnits: 'kWh', granularitySeconds: 900 }));

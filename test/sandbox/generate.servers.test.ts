@@ -88,7 +88,7 @@ describe('data until today', () => {
 });
 
 describe('irregular bills', () => {
-  test('are a share of all bills, of every kind; data depend only on the seed, and the API key does not', async () => {
+  test('are a share of all bills and of every kind; the data depends only on the seed, but the API key is random', async () => {
     const options = { seed: 7, companies: 12, documents: 48, intervalDays: 0, irregular: 0.4 };
     const [one, same] = [await startService(options), await startService(options)];
     const other = await startService({ seed: 8, companies: 1, documents: 4, intervalDays: 0 });

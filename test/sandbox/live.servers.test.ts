@@ -27,7 +27,7 @@ describe('live changes', () => {
     await until('many changes happened', async () => (await total()) >= 150);
     await service.control('POST', '/sandbox/live', { perMinute: 0 });
     const before = await total();
-    // It takes its turn behind all that waits.
+    // This change waits until all queued changes have been made.
     await service.control('POST', '/sandbox/random', { count: 1, types: ['touch'] });
     expect((await total()) - before).toBeLessThan(150);
   });
@@ -74,11 +74,11 @@ describe('readings', () => {
 });
 
 describe('bills', () => {
-  test('are for the next period once it is over, and otherwise corrections: no month is billed twice', async () => {
+  test('are for the next period once it is over, and otherwise corrections, so that no month is billed twice', async () => {
     service = await startService({ documents: 60 });
     const { bills } = await implausible();
     const drawn = { createDocument: 0, reprocessDocument: 0 };
-    // One after another, as live changes are.
+    // The changes are made one after another, like live changes.
     for (let seed = 0; seed < 80; seed++) {
       const { changesByType } = await service.control<AnyRecord>('POST', '/sandbox/random', {
         count: 1,
@@ -89,7 +89,7 @@ describe('bills', () => {
     }
     expect(await implausible()).toEqual({ twice: 0, early: 0, bills: bills + drawn.createDocument });
     expect(drawn.reprocessDocument).toBeGreaterThan(10);
-    // Those that are requested by type are older bills.
+    // Bills that are requested by type are older bills.
     await service.control('POST', '/sandbox/random', { count: 200, types: ['createDocument'] });
     expect(await implausible()).toEqual({ twice: 0, early: 0, bills: bills + drawn.createDocument + 200 });
   });

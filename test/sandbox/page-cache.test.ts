@@ -3,7 +3,7 @@ import { createPageCache } from '../../sandbox/api/page-cache.ts';
 
 const page = (size: number) => ({ companyId: 'a', asOf: 0, body: Buffer.alloc(size) });
 
-test('keeps the newest pages within its limit, and each page counts, however small', () => {
+test('keeps the newest pages within its limit, and counts even small pages', () => {
   const cache = createPageCache(100_000);
   const keys = Array.from({ length: 1_000 }, (_, n) => `/usage/meter/x?startDate=${n}`);
   for (const key of keys) cache.keep(key, page(1));

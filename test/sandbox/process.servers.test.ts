@@ -73,12 +73,12 @@ describe('the process', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  test('explains a wrong command line and ends with 2', async () => {
+  test('explains a wrong command line and ends with status 2', async () => {
     const wrong = await runProcess(['--port', 'many'], on('x'));
     expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('--port') });
   });
 
-  test('takes its database again after a lost connection, and ends with 1 if another sandbox was faster', async () => {
+  test('locks its database again after a lost connection, and ends with status 1 if another sandbox was faster', async () => {
     const databaseUrl = await newDatabase();
     const { command } = await start(databaseUrl);
     const other = new pg.Client({ connectionString: databaseUrl });
@@ -146,7 +146,7 @@ describe('a restart', () => {
 });
 
 describe('kill -9', () => {
-  test('loses no delivery and repeats at most those in flight', async () => {
+  test('loses no delivery and repeats at most the deliveries in flight', async () => {
     const databaseUrl = await newDatabase();
     const receiver = await startReceiver((_delivery, response) => {
       setTimeout(() => response.writeHead(204).end(), 5);

@@ -7,7 +7,7 @@ import type { Reply } from './scripted-server.ts';
 import { documents, rejection, setup } from './setup.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** What every answer takes. */
+/** Bytes that every answer takes before its first piece. */
 const start = 16 * 1024;
 const total = 40 * start;
 const answerMax = 20 * start;
@@ -15,13 +15,13 @@ const text = (bytes: number) => Buffer.alloc(bytes, 'x');
 
 interface Reading {
   readonly pieces: readonly number[];
-  /** After how many pieces the reader gives up; a larger number means that it does not. */
+  /** After how many pieces the reader gives up. If there are not more pieces, it does not give up. */
   readonly abortsAt: number;
-  /** Whether the reader gives up while it waits for that piece, not before. */
+  /** Whether the reader gives up while it waits for this piece, and not before it. */
   readonly whileWaiting: boolean;
 }
 
-test('is never exceeded, every answer ends, and all memory is returned, in any order', async () => {
+test('the memory of answers is never exceeded, every answer ends, and all memory is returned, in any order', async () => {
   const piece = fc.integer({ min: 1, max: 6 * start });
   const pieces = fc
     .array(piece, { maxLength: 8 })
@@ -68,7 +68,7 @@ test('lets the oldest answer grow to its limit while all others wait', async () 
   expect(waits).not.toContain(undefined);
   expect(oldest?.take(text(17 * start), signal)).toBeUndefined();
   expect(oldest?.take(text(start), signal)).toBeUndefined();
-  // While the records of the first are written the next one is the oldest.
+  // While the records of the first answer are written, the next answer is the oldest.
   const grown = next?.take(text(start), signal);
   expect(grown).toBeInstanceOf(Promise);
   oldest?.complete();
@@ -96,7 +96,7 @@ describe('a client', () => {
     body: `{"documents":[],"hasNext":true,"x":"${'x'.repeat(bytes)}"}`,
   });
 
-  /** Takes memory as a page does that is being written. */
+  /** Takes memory like a page that is being written. */
   function holdBytes(memory: AnswerMemory, bytes = answerMax): () => void {
     const { part } = memory.begin(new AbortController().signal);
     part.take(text(bytes - start), new AbortController().signal);
@@ -135,7 +135,7 @@ describe('a client', () => {
     expect(memory.used).toBe(0);
   });
 
-  test('waits for memory without blaming the service, and continues when there is some', async () => {
+  test('waits for memory without blaming the service, and continues when memory is free', async () => {
     const clock = new VirtualClock();
     const memory = createAnswerMemory({ total, answerMax });
     const releases = [holdBytes(memory), holdBytes(memory, 10 * start)];

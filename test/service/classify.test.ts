@@ -50,7 +50,7 @@ describe('an error', () => {
     ['Z_DATA_ERROR', 'SERVICE_ANSWER_UNREADABLE'],
     ['ERR_BUFFER_TOO_LARGE', 'SERVICE_ANSWER_UNREADABLE'],
     ['UND_ERR_INVALID_ARG', 'SERVICE_REQUEST_REFUSED'],
-    // A closed client, and defects: not failures of the service.
+    // A closed client and defects are not failures of the service.
     ['UND_ERR_DESTROYED', undefined],
     ['UND_ERR_CLOSED', undefined],
     ['ERR_INVALID_ARG_TYPE', undefined],

@@ -10,7 +10,7 @@ export interface ListingShape {
   readonly totalPagesWhenEmpty?: 0 | 1;
 }
 
-/** Returns a page of a listing as the service does (service.md 2.7); beyond the last page, the last (service.md 7). */
+/** Returns a page as the service does (service.md 2.7), or the last page beyond the end (service.md 7). */
 export function pageOf(
   items: readonly unknown[],
   asked: Pick<Asked, 'query'>,

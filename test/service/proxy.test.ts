@@ -56,7 +56,7 @@ test.each<[HttpProxy['tunnels'], string]>([
   expect(proxy.asked.map(({ line }) => line)).toEqual(['CONNECT service.example:443']);
 });
 
-test('a proxy that does not open a tunnel in time fails it', async () => {
+test('a request fails if the proxy does not open a tunnel in time', async () => {
   const proxy = await startHttpProxy({});
   const url = new URL(`http://${proxy.host}`);
   const dispatcher = throughProxies({ https: url, http: undefined, none: '' }, 1, 50) as Dispatcher;

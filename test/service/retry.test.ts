@@ -28,7 +28,7 @@ describe('a temporary failure', () => {
     const { server, client, clock, logged, ended } = await setup(inTurn(reply, reply, good));
     expect((await client.page(documents())).ids).toEqual(['d1']);
     expect(server.asked).toHaveLength(3);
-    // Full jitter, here one half: of up to one second, then of up to two.
+    // Full jitter, which is one half here: of up to one second, then of up to two seconds.
     expect(clock.slept).toEqual([500, 1000]);
     expect(ended).toHaveLength(3);
     expect(ended.at(-1)).toMatchObject({ endpoint: 'documents', result: 'ok' });

@@ -114,7 +114,7 @@ describe('over a listing that changes while its pages are read', () => {
     );
   });
 
-  test('a stable pass missed as many records as it saw that were deleted later', () => {
+  test('a stable pass missed as many records as it saw records that were deleted later', () => {
     fc.assert(
       fc.property(
         fc.record(sizes),
@@ -168,7 +168,7 @@ describe('over a listing that changes while its pages are read', () => {
     expect(judgePass(manifest).stable).toBe(true);
   });
 
-  test('without a total, one deletion is enough to make it wrong', () => {
+  test('without a total, one deletion is enough to make a stable pass wrong', () => {
     const listing = new Listing(4, 2, false);
     const manifest = listing.pass([[{ kind: 'delete', at: 0 }]]);
     expect(manifest.map(({ ids }) => ids)).toEqual([['r0', 'r1'], ['r3']]);
@@ -209,13 +209,13 @@ describe('over a listing that changes while its pages are read', () => {
   );
 });
 
-describe('a later pass confirms an earlier one', () => {
+describe('a later pass confirms an earlier pass', () => {
   const earlier = [page(1, ['a', 'b', 'c'])];
   test.each<[string, boolean, PageManifest[]]>([
     ['when it saw the same', true, [page(1, ['c', 'a', 'b'])]],
-    ['when it saw more besides', true, [page(1, ['a', 'b', 'c', 'd'], { total: 4 })]],
+    ['when it also saw other records', true, [page(1, ['a', 'b', 'c', 'd'], { total: 4 })]],
     ['even when it is not stable itself', true, [page(1, ['a', 'b', 'c'], { hasNext: true })]],
-    ['not when it lacks one', false, [page(1, ['a', 'b', 'd'])]],
+    ['not when it lacks a record', false, [page(1, ['a', 'b', 'd'])]],
     ['not when it saw nothing', false, []],
   ])('%s', (_, confirmed, later) => {
     expect(confirmsPass(earlier, later)).toBe(confirmed);

@@ -52,7 +52,7 @@ export class VirtualClock implements WallClock {
       this.#sleepers.add(sleeper);
       if (ms >= this.#skipBelowMs) return;
       this.slept.push(ms);
-      // After other sleepers have started: the sleeper that is due first moves the time.
+      // Other sleepers start before this runs, so that the sleeper that is due first moves the time.
       setImmediate(() => this.#skipTo(due));
     });
   }

@@ -193,7 +193,7 @@ describe('a service that repeats pages', () => {
     expect(judgement.reasons).toContain('4 records have no id');
   });
 
-  test('ends the walk over several pages once as many had nothing new as came before', async () => {
+  test('ends the walk after as many pages without a new record as there were pages before', async () => {
     const pages = [['a'], ['b', 'c'], [], ['d']];
     const { asked, report, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
@@ -221,7 +221,7 @@ describe('a service that repeats pages', () => {
     expect(without.report).toMatchObject({ ended: 'last', rows: 9 });
   });
 
-  test('without any repetition is read up to a limit', async () => {
+  test('is read up to a limit even if no page is repeated', async () => {
     const { asked, report, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
       return { json: { documents: [{ id: `d${page}` }], currentPage: page, totalPages: 3, hasNext: true } };

@@ -25,7 +25,7 @@ export interface ActivitiesUnderTest {
   readonly backfilled: string[];
   /** Errors of the field catalogue: none, unless a test expects and removes them. */
   readonly catalogueTroubles: unknown[];
-  /** Lists the requests so far, as `GET` path and query below the version. */
+  /** Lists the requests so far, each as its path and query without the version. */
   asked(): string[];
   /** Runs an activity as a worker would, with the `heartbeatDetails` of an earlier attempt. */
   run<I, O>(
@@ -78,7 +78,7 @@ export async function activitiesOn(
   };
 }
 
-/** Counts the events by their outcomes so far. */
+/** Counts the events so far by their outcome. */
 export async function outcomes({ warehouse }: ActivitiesUnderTest): Promise<Record<string, number>> {
   const { rows } = await warehouse.db.execute<{ outcome: string; n: number }>(
     sql`select outcome, count(*)::int as n from metersync.events group by outcome`,
@@ -86,7 +86,7 @@ export async function outcomes({ warehouse }: ActivitiesUnderTest): Promise<Reco
   return Object.fromEntries(rows.map(({ outcome, n }) => [outcome, n]));
 }
 
-/** Makes a worker's activities, with the settings' defaults and without a Temporal. */
+/** Makes a worker's activities with the default settings and without a Temporal server. */
 export const activitiesAlone = (
   warehouse: Warehouse,
   catalogue: FieldCatalogue,
@@ -112,7 +112,7 @@ export const activitiesAlone = (
 
 const nobody = { away: 'nobody asks', todo: 'Nothing.' };
 
-/** Makes the environment in which an activity runs without a worker; provoked failures are not logged. */
+/** Makes the environment in which an activity runs without a worker. Failed activities are not logged. */
 export function activityEnvironment(
   heartbeatDetails?: unknown,
   attempt = 1,

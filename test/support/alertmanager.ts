@@ -16,12 +16,12 @@ interface HeldAlert {
 /** A real Alertmanager. */
 export interface TestAlertmanager {
   readonly url: string;
-  /** The alarms that it holds, with what inhibits each. */
+  /** The alarms that it holds, each with the alarms that inhibit it. */
   alerts(): Promise<readonly HeldAlert[]>;
   stop(): Promise<void>;
 }
 
-/** Starts one with deploy/prometheus/alertmanager.yml, which notifies `target` at once. */
+/** Starts an Alertmanager with deploy/prometheus/alertmanager.yml that notifies `target` at once. */
 export async function startAlertmanager(target: string): Promise<TestAlertmanager> {
   const folder = await temporaryFolder();
   const config = parse(await readFile('deploy/prometheus/alertmanager.yml', 'utf8'));

@@ -6,7 +6,7 @@ import { BilledCompany } from './bills.ts';
 
 const documents = 5;
 const anyDocument = fc.nat(documents - 1);
-/** A step of one of five documents, the last of which does not exist until a step writes it. */
+/** A step in the history of one of five documents. A document does not exist until a step writes it. */
 export const step = fc.oneof(
   {
     weight: 5,
@@ -36,7 +36,7 @@ interface Document {
   readonly deleted: boolean;
 }
 
-/** Finds the documents that count, by the rules of docs/guides/analytics.md, one document at a time. */
+/** Finds the documents that count by the rules of docs/guides/analytics.md, one document at a time. */
 export function effective(known: ReadonlyMap<number, Document>): Map<number, number> {
   const alive = (at: number) => known.get(at)?.deleted !== true;
   const counts = (at: number): boolean => {
@@ -56,12 +56,12 @@ export function effective(known: ReadonlyMap<number, Document>): Map<number, num
   return new Map(all.map(([at, { cost }]) => [at, cost]));
 }
 
-/** When documents were found gone, independent of the test's clock: reads have times of their own. */
+/** The time at which documents were found gone. It is earlier than the times of all reads. */
 const beforeAllReads = '2026-01-01T00:00:00Z';
 
 const day = (at: number) => `2026-03-${String(at).padStart(2, '0')}`;
 
-/** One company's life in the warehouse and, in parallel, in a map. */
+/** The history of one company's documents, kept in the warehouse and, for comparison, in a map. */
 export class BillHistory {
   readonly company: BilledCompany;
   readonly ids = Array.from({ length: documents }, () => randomUUID());

@@ -7,26 +7,26 @@ import type { ActivitiesUnderTest } from './activities.ts';
 import { delivery, documentEvent } from './events.ts';
 import { shapeOf } from './scripted-service.ts';
 
-/** What the record of a bill lists as its usage: nothing, or other rows than the usage endpoint. */
+/** What a bill's record lists as its usage: nothing, other rows than the usage endpoint, or the same rows. */
 export type Lists = 'nothing' | 'others' | 'its usage';
 
 export interface Bill {
   readonly id: string;
   companyId: string;
   updated: string;
-  /** A field that says nothing about the version. */
+  /** A field whose value does not depend on the version of the record. */
   link: string;
   usage: readonly string[];
   readonly lists: Lists;
 }
 
-/** A service whose bills are corrected, deleted and moved, with events that a test may lose. */
+/** A service whose bills a test corrects, deletes and moves. The test decides which of the events arrive. */
 export class BillingService {
   companies: string[];
   bills: Bill[] = [];
-  /** Answers instead of the truth. */
+  /** Returns an answer to send instead of the true answer, if there is one. */
   lie: (asked: Asked) => Reply | undefined = () => undefined;
-  /** Today: a reconcile reads what was updated in the last days. */
+  /** The present time, because a reconcile reads only what was updated in the last days. */
   readonly #start = Date.now();
   #changes = 0;
 
@@ -49,7 +49,7 @@ export class BillingService {
     return bill;
   }
 
-  /** Corrects a bill: `kept` of its rows stay, the others become new rows. Returns its event. */
+  /** Corrects a bill: `kept` of its rows stay, and new rows replace the others. Returns its event. */
   correct(bill: Bill, kept = 0, now = bill.usage.length): DeliveredEvent {
     const fresh = Array.from({ length: now - kept }, () => randomUUID());
     bill.usage = [...bill.usage.slice(0, kept), ...fresh];
@@ -90,7 +90,8 @@ const gone: Reply = { status: 404, json: { detail: 'Not found.' } };
 function record({ id, companyId, updated, link, usage, lists }: Bill) {
   const listed = {
     nothing: {},
-    // As where versions of the service differ: its own rows, which follow the version.
+    // Rows that only the record lists, as between different versions of the service. Their ids change with
+    // the bill.
     others: { usageData: [{ id: `${id.slice(0, 24)}${updated.slice(14, 26).replace(/\D/g, '0')}` }] },
     'its usage': { usageData: usage.map((row) => ({ id: row, usage: '1' })) },
   };
@@ -108,7 +109,7 @@ export async function backfill({ run, activities }: ActivitiesUnderTest, compani
   return { runId, state: await run(activities.concludeRun, { runId }) };
 }
 
-/** Lists the live rows of a table. */
+/** Lists the ids of the live rows of a table. */
 export async function alive({ warehouse }: ActivitiesUnderTest, table: 'usage_data' | 'documents') {
   const { rows } = await warehouse.db.execute<{ id: string }>(
     sql`select id from utility.${sql.identifier(table)} where deleted_at is null order by id`,

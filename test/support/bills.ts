@@ -76,7 +76,7 @@ export class BilledCompany {
     return records.map(({ id }) => id);
   }
 
-  /** Reads this company's rows of a view, with its months kept. */
+  /** Reads this company's rows of a view. If the view shows months, computes them first. */
   async rows<T = Record<string, unknown>>(view: string, order: string): Promise<T[]> {
     if (/monthly|availability/.test(view)) await keepMonths(this.#warehouse.db, { budgetSeconds: 60 });
     const { rows } = await this.#warehouse.db.execute(

@@ -15,7 +15,7 @@ const args = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
-  // As in a browser with windows. Without windows, it would round the width of each letter.
+  // Browsers with windows do the same. Without windows, Chromium would round the width of each letter.
   '--font-render-hinting=none',
   '--disable-quic',
   '--no-first-run',
@@ -28,16 +28,16 @@ export const desktop = { width: 1280, height: 900 };
 /** The narrowest phone that is common. */
 export const phone = { width: 360, height: 780 };
 
-/** Browsers of people: each has a profile of its own, which is removed with it. */
+/** Browsers of different people. Each person has a new profile, which is removed when the browser closes. */
 export interface Browser {
-  /** Makes a fresh browser: other cookies, other history. */
+  /** Makes a fresh profile, without the cookies and the history of others. */
   person(options?: BrowserContextOptions): Promise<BrowserContext>;
   close(): Promise<void>;
 }
 
 let started: Promise<Chromium> | undefined;
 
-/** One Chromium serves all files of a process, and ends with it. */
+/** Starts the Chromium that serves all test files of a process, and ends with the process. */
 function startChromium(): Promise<Chromium> {
   const executablePath = inject('chromium');
   if (!existsSync(executablePath)) {
@@ -48,7 +48,7 @@ function startChromium(): Promise<Chromium> {
   return chromium.launch({ executablePath, args });
 }
 
-/** Opens a real Chromium for a file. */
+/** Opens a real Chromium for a test file. */
 export async function openBrowser(): Promise<Browser> {
   started ??= startChromium();
   const browser = await started;
@@ -58,12 +58,12 @@ export async function openBrowser(): Promise<Browser> {
       context.setDefaultTimeout(30_000);
       return context;
     },
-    // A process runs one file at a time, so that all of them are this file's.
+    // A process runs one test file at a time, so all contexts belong to this file.
     close: async () => void (await Promise.all(browser.contexts().map((context) => context.close()))),
   };
 }
 
-/** Collects errors of a page: failing scripts, and refusals by the content security policy. */
+/** Collects errors of a page: scripts that fail, and refusals by the content security policy. */
 export function watchErrors(page: Page): string[] {
   const errors: string[] = [];
   page.on('pageerror', (error) => errors.push(error.message));
@@ -73,27 +73,27 @@ export function watchErrors(page: Page): string[] {
   return errors;
 }
 
-/** A folder for pictures of the pages, for people to look at; unset: none are made. */
+/** A folder for screenshots of the pages, for people to look at. If it is unset, no screenshots are made. */
 const screenshots = process.env.SCREENSHOTS;
 
-/** Waits for the final state of a page: it follows events, and the machine may be busy. */
+/** Waits for the final state of a page, because the page follows events and the machine may be busy. */
 export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 30_000 });
 
 const views = [
   { where: 'a desk', size: desktop, textPercent: 100, colorScheme: 'light' },
-  // A browser that zooms to 200 % lays out half of its width.
+  // A browser that zooms to 200 % lays the page out in half of its own width.
   { where: 'a desk zoomed to 200 %', size: { width: 640, height: 450 }, textPercent: 100 },
   { where: 'a phone', size: phone, textPercent: 100, colorScheme: 'dark' },
   { where: 'a phone with text of 200 %', size: phone, textPercent: 200 },
 ] as const;
 
-/** Axe's rules about colours and sizes. All others judge the document, which is the same in any look. */
+/** Axe's rules about colours and sizes. All other rules judge the document, which is the same in any look. */
 const rulesOfLook = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
 /**
- * Checks a page as people see it: on a desktop and on a phone, zoomed, with large text, in wide fonts. Nothing is
- * wider than the page. axe finds no serious violation: in light on a desktop with its default rules, and in dark on
- * a phone with the rules about looks.
+ * Checks a page as people see it: on a desktop and on a phone, zoomed, with large text, in wide fonts.
+ * Nothing may be wider than the page, and axe may find no serious violation. It checks the light page on a
+ * desktop with its default rules, and the dark page on a phone with the rules about looks.
  */
 export async function expectGoodPage(page: Page, name: string): Promise<void> {
   await loadFonts(page);
@@ -116,7 +116,7 @@ export async function expectGoodPage(page: Page, name: string): Promise<void> {
   await page.setViewportSize(desktop);
 }
 
-/** Lists by how much a page is too wide, and the parts that are; empty if it fits. */
+/** Lists by how many pixels a page is too wide, and its parts that are too wide. Empty if the page fits. */
 const beyondWidth = (page: Page) =>
   page.evaluate<string[]>(`(() => {
     const page = document.documentElement;
@@ -129,7 +129,7 @@ const beyondWidth = (page: Page) =>
 
 let source: string | undefined;
 
-/** Axe without comments and long names, because each page reads it again. */
+/** Reads the minified source of axe: each page parses it again, and a small source takes less time. */
 function axeSource(): string {
   source ??= readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
   return source;
@@ -138,7 +138,7 @@ function axeSource(): string {
 async function seriousViolations(page: Page, rules?: readonly string[]): Promise<string[]> {
   if (!(await page.evaluate(`'axe' in globalThis`))) await page.evaluate(axeSource());
   const run = async (runOnly: readonly string[] | undefined) => {
-    // Axe describes each element of the results that it lists, which takes longer than to find them.
+    // Axe describes each element of the results that it lists, which takes longer than finding the elements.
     const wanted = { resultTypes: ['violations' as const], ...(runOnly && { runOnly: [...runOnly] }) };
     const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(wanted);
     return violations.map(({ impact, id, nodes }) => ({ impact, id, where: nodes.map(({ html }) => html) }));

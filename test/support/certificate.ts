@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 export interface Certificate {
-  /** Path of the certificate; without an issuer it is its own CA. */
+  /** Path of the certificate. A certificate without an issuer is its own CA. */
   readonly file: string;
   readonly keyFile: string;
   readonly cert: string;
@@ -12,8 +12,8 @@ export interface Certificate {
 }
 
 /**
- * Makes a certificate for names such as `DNS:localhost,IP:127.0.0.1`, in files of the folder: signed by the issuer,
- * or by itself.
+ * Makes a certificate for names such as `DNS:localhost,IP:127.0.0.1`, in files of the folder. The issuer
+ * signs it, or it signs itself.
  */
 export async function makeCertificate(
   folder: string,

@@ -5,18 +5,19 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Path of the browser for tests; a path that does not exist if there is none. */
+    /** Path of the browser for tests. If there is no browser, the path does not exist. */
     chromium: string;
   }
 }
 
-/** Chromium without windows: it lays out and paints alike, with two thirds of the work. */
+/** Debian's Chromium without windows. It lays out and paints in the same way, with two thirds of the work. */
 const debians = '/usr/bin/chromium-headless-shell';
 const known = [debians, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /**
- * Finds a Chromium, or installs Debian's if that is allowed: no npm package has one that runs without further
- * packages. If it is not allowed, the tests that need a browser say what to install.
+ * Finds a Chromium, or installs Debian's Chromium if that is allowed. No npm package has a Chromium that runs
+ * without further packages. If the installation is not allowed, the tests that need a browser say what to
+ * install.
  */
 export default async function setup(project: TestProject): Promise<void> {
   const named = process.env.CHROMIUM;

@@ -10,7 +10,7 @@ export interface Collected {
   readonly body: string;
 }
 
-/** A real HTTP server that keeps what it gets, in place of Slack, PagerDuty and the like. */
+/** A real HTTP server that keeps the requests that it gets, in place of Slack, PagerDuty and the like. */
 export interface Collector {
   readonly url: string;
   readonly got: Collected[];
@@ -20,7 +20,7 @@ export interface Collector {
   stop(): Promise<void>;
 }
 
-/** @param answer returns the status of the answer, when it should be sent */
+/** @param answer returns the status of the answer; the answer is sent when the promise resolves */
 export async function startCollector(
   answer: (got: Collected) => number | Promise<number> = () => 200,
 ): Promise<Collector> {
@@ -31,7 +31,7 @@ export async function startCollector(
     const { method = '', url = '', headers } = request;
     const one = { method, path: url, headers, body: Buffer.concat(pieces).toString() };
     got.push(one);
-    // With NUL, as a broken server may answer.
+    // The answer contains NUL, as the answer of a broken server may.
     response.writeHead(await answer(one)).end(`secret ${url} said\0`);
   });
   server.listen(0, '127.0.0.1');

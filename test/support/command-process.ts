@@ -8,7 +8,7 @@ import { until } from './poll.ts';
 const checkout = resolve(import.meta.dirname, '../..');
 
 export interface ProcessOptions extends CommandOptions {
-  /** The checkout whose code runs; this one when absent. */
+  /** The checkout whose code runs; this checkout when absent. */
   readonly checkout?: string;
   /** How many files and sockets it may have open. */
   readonly openFilesMax?: number;
@@ -16,14 +16,14 @@ export interface ProcessOptions extends CommandOptions {
   readonly program?: string;
 }
 
-/** `metersync`, as a user runs it: a process of its own. */
+/** `metersync` as a user runs it, in its own process. */
 export interface RunningCommand {
   readonly pid: number;
   readonly child: ChildProcess;
   /** Returns its output so far. */
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Waits for a line on standard output or error that matches; throws when the process ends before. */
+  /** Waits for a matching line on standard output or error; throws if the process ends first. */
   printed(pattern: RegExp, timeoutMs?: number): Promise<string>;
   /** Resolves when the process has ended. */
   readonly ended: Promise<Ended>;
@@ -37,15 +37,16 @@ export interface Ended {
 }
 
 /**
- * Variables with which a worker runs workflows in its main thread. Its two threads for them, as users have them,
- * cost 0.6 s of processor at a start. Tests of draining, of the demo and of a start from nothing leave them on.
+ * Variables with which a worker runs workflows in its main thread. A user's worker has two threads for
+ * workflows, which take 0.6 s of processor time at the start. Tests of draining, of the demo and of a start
+ * from nothing keep the threads.
  */
 export const withoutThreads = {
   TEMPORAL_DEBUG: '1',
   NODE_OPTIONS: `--import=${import.meta.resolve('./without-promise-hooks.ts')}`,
 } as const;
 
-/** Starts `node PROGRAM ARGS`. The caller ends it; when the test process goes, it goes too. */
+/** Starts `node PROGRAM ARGS`. The caller ends the process. It also ends when the test process ends. */
 export function startCommand(args: readonly string[], options: ProcessOptions = {}): RunningCommand {
   const { PATH = '', HOME = '' } = process.env;
   const code = options.checkout ?? checkout;
@@ -54,12 +55,12 @@ export function startCommand(args: readonly string[], options: ProcessOptions = 
   const [program, ...given] = options.openFilesMax === undefined ? line : [...limited, ...line];
   const child = spawn(program as string, given, {
     cwd: options.cwd ?? code,
-    // The program's code is kept compiled too; this covers its first two files, which run before it enables
-    // that.
+    // The program keeps its compiled code, too. This variable covers its first two files, which run before
+    // the program enables that.
     env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  // A command that does not read it may end before all is written.
+  // A command that does not read its input may end before all of the input is written.
   child.stdin.on('error', () => {}).end(options.input);
   const killWithUs = () => child.kill('SIGKILL');
   process.once('exit', killWithUs);
@@ -95,7 +96,7 @@ export function startCommand(args: readonly string[], options: ProcessOptions = 
   };
 }
 
-/** Runs a command to its end. Where nothing depends on the process, `runCommand` of command.ts does the same. */
+/** Runs a command to its end. A test that does not depend on the process uses `runCommand` of command.ts. */
 export async function runProcess(
   args: readonly string[],
   options: ProcessOptions = {},

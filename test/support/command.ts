@@ -7,7 +7,7 @@ export interface CommandOptions {
   readonly cwd?: string;
   /** Its standard input; empty when absent. */
   readonly input?: string;
-  /** Whether nobody takes its output. */
+  /** Whether nobody reads its output. */
   readonly stalled?: boolean;
 }
 
@@ -19,12 +19,12 @@ export interface Outcome {
 
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
-/** The command that runs, which the next one waits for: they share this process. */
+/** The running command. The next command waits for it, because both share this process. */
 let running: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs `metersync ARGS` in this process with its own environment, folder and streams, which costs a tenth of
- * a process; command-process.ts starts processes.
+ * Runs `metersync ARGS` in this process, with its own environment, folder and streams. This takes a tenth of
+ * the processor time of a separate process, which command-process.ts starts.
  */
 export function runCommand(args: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
   const outcome = running.then(() => runAlone(args, options));
@@ -53,8 +53,8 @@ async function runAlone(args: readonly string[], options: CommandOptions): Promi
 }
 
 /**
- * Makes a stream that keeps what is written, each piece a turn later, as a pipe does; `text` leaves out the last
- * line end.
+ * Makes a stream that keeps what is written. Like a pipe, it takes each piece a turn later. `text` leaves out
+ * the last line end.
  */
 function collect(stalled = false): { readonly stream: Writable; text(): string } {
   const pieces: Buffer[] = [];
@@ -70,7 +70,7 @@ function collect(stalled = false): { readonly stream: Writable; text(): string }
   return { stream, text: () => Buffer.concat(pieces).toString('utf8').replace(/\n$/, '') };
 }
 
-/** Changes the variables themselves, as native code reads them too. */
+/** Changes the variables in `process.env` one by one, because native code reads them, too. */
 function replaceEnvironment(env: Readonly<Record<string, string>>): () => void {
   const before = { ...process.env };
   const set = (variables: NodeJS.ProcessEnv) => {
@@ -102,7 +102,7 @@ function forgetStatus(): () => void {
   };
 }
 
-/** A failed command ends with its process, so that it may leave listeners for signals. */
+/** Removes listeners for signals that a failed command leaves because it expects its process to end. */
 function forgetListeners(): () => void {
   const before = signals.map((signal) => process.listeners(signal));
   return () => {

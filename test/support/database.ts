@@ -10,8 +10,8 @@ export interface TestDatabase {
 }
 
 /**
- * Creates a new database for a test file or a test; `prefix` identifies it in `\l`. Its template is copied as
- * files: through the WAL, the copies of a run would be most of what Postgres writes.
+ * Creates a new database for a test file or a test; `prefix` identifies it in `\l`. Postgres copies the files
+ * of the template. If it copied through the WAL instead, copies would be most of what it writes during a run.
  */
 export async function createDatabase(prefix = 'test', template = 'template1'): Promise<TestDatabase> {
   const name = `${prefix}_${randomBytes(6).toString('hex')}`;
@@ -28,7 +28,7 @@ export async function createDatabase(prefix = 'test', template = 'template1'): P
 
 let administrators: pg.Pool | undefined;
 
-/** One connection serves all databases that a process creates: a new one costs 5 ms of processor. */
+/** Uses one connection for all databases that a process creates: a new one takes 5 ms of processor time. */
 async function administer(statement: string): Promise<void> {
   administrators ??= openAdministrators();
   await administrators.query(statement);

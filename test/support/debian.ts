@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Finds a program, or unpacks its Debian package below .metersync, where that can be fetched; for `sbin` with
- * its libraries, which a machine may lack.
+ * Finds a program, or fetches its Debian package and unpacks it below .metersync. For a program in `sbin` it
+ * also unpacks its libraries, which a machine may lack.
  * @throws Error that says what to install
  */
 async function debianProgram(
@@ -40,7 +40,7 @@ async function debianProgram(
   }
 }
 
-/** Lists the libraries that a package names, but libc, which every machine has. */
+/** Lists the libraries that a package names, except libc, which every machine has. */
 async function librariesOf(name: string): Promise<string[]> {
   const { stdout } = await run('apt-cache', ['depends', name]);
   return [...stdout.matchAll(/ Depends: (lib(?!c6)\S+)/g)].map(([, library = '']) => library);
@@ -50,7 +50,7 @@ export const prometheus = () => debianProgram('prometheus', 'prometheus');
 export const promtool = () => debianProgram('promtool', 'prometheus');
 export const amtool = () => debianProgram('amtool', 'prometheus-alertmanager');
 
-/** Finds PgBouncer, and the environment in which an unpacked one finds its libraries. */
+/** Finds PgBouncer, and the environment in which an unpacked PgBouncer finds its libraries. */
 export async function pgbouncer(): Promise<{ command: string; env: Record<string, string> }> {
   const command = await debianProgram('pgbouncer', 'pgbouncer', 'sbin');
   if (!command.includes('.metersync')) return { command, env: {} };
@@ -59,8 +59,9 @@ export async function pgbouncer(): Promise<{ command: string; env: Record<string
 }
 
 /**
- * Finds Alertmanager, and the folder to run it in. Debian's build reads its templates below /usr/share. A copy
- * of the unpacked one reads them from the folder instead: the path in it has the same length.
+ * Finds Alertmanager, and the folder to run it in. Debian's build reads its templates below /usr/share. An
+ * unpacked build is copied, and the path in the copy is replaced by a relative path of the same length, so
+ * that it reads the templates from the folder.
  */
 export async function alertmanager(): Promise<{ path: string; cwd: string }> {
   const found = await debianProgram('prometheus-alertmanager', 'prometheus-alertmanager');

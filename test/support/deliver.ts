@@ -15,7 +15,7 @@ export async function deliver(
   return await deliverBody(to, JSON.stringify(payload), id);
 }
 
-/** Delivers any body. */
+/** Delivers any body as the service would. */
 export async function deliverBody(
   { env }: Receiving,
   body: string,

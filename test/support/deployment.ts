@@ -19,7 +19,7 @@ import { createWarehouse } from './warehouse.ts';
 
 export type Endpoints = Partial<Record<EndpointName, object | null>>;
 
-/** Receiver and worker, in this process or as processes of their own, and their servers. */
+/** A receiver and a worker, in this process or in their own processes, with their servers. */
 export interface Deployment {
   readonly warehouse: Awaited<ReturnType<typeof createWarehouse>>;
   readonly client: Client;
@@ -27,9 +27,9 @@ export interface Deployment {
   readonly env: Readonly<Record<string, string>>;
   /** Runs a part in this process. */
   run(part: Part, more?: Readonly<Record<string, string>>): Promise<Running>;
-  /** Starts a part as a process of its own, for tests that kill it or read what it prints. */
+  /** Starts a part in its own process, for tests that kill it or read what it prints. */
   start(part: Part, more?: Readonly<Record<string, string>>): Promise<RunningCommand>;
-  /** Returns the process of a part that was started last. */
+  /** Returns the process that `start` started last for a part. */
   part(part: Part): RunningCommand;
   /** Runs a backfill to its end. */
   backfill(companies?: readonly string[]): Promise<RunState>;

@@ -1,4 +1,4 @@
-/** What helpers clean up after each test file; test/support/setup.ts runs it. */
+/** Functions with which helpers clean up after each test file; test/support/setup.ts runs them. */
 export const atFileEnd = new Set<() => Promise<void>>();
 
 export async function cleanUpFile(): Promise<void> {

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 
 /**
- * DejaVu: Debian's fonts, and the widest common ones, so that what fits here fits on other machines too. They come
- * from packages of npm, so that every machine tests with them.
+ * DejaVu, Debian's fonts. They are the widest common fonts, so that text that fits here fits on other
+ * machines, too. They come from npm packages, so that every machine tests with the same fonts.
  */
 const fonts = { sans: 'dejavu-sans', mono: 'dejavu-mono' } as const;
 
@@ -27,14 +27,14 @@ async function readFace(family: string, weight: number): Promise<Face> {
 
 let reading: Promise<Face[]> | undefined;
 
-/** Read once, by the first page that needs it. */
+/** Reads the files once, for the first page that needs them. */
 function readFaces(): Promise<Face[]> {
   const families = Object.values(fonts);
   reading ??= Promise.all(families.flatMap((family) => weights.map((weight) => readFace(family, weight))));
   return reading;
 }
 
-/** Runs in a page. No content security policy forbids bytes from a script. */
+/** Runs in a page. Content security policies allow fonts that a script makes from bytes. */
 const load = `async (faces) => {
   const known = [...document.fonts].map(({ family }) => family);
   for (const { name, weight, bytes } of faces) {
@@ -44,19 +44,19 @@ const load = `async (faces) => {
   }
 }`;
 
-/** Runs in a page. The last style sheet wins, and no content security policy forbids one made by a script. */
+/** Runs in a page. The last style sheet wins, and content security policies allow sheets made by scripts. */
 const dress = `(styles) => {
   globalThis.testSheet ??= new CSSStyleSheet();
   testSheet.replaceSync(styles);
   document.adoptedStyleSheets = [testSheet];
 }`;
 
-/** Loads the fonts into a page, until it is left. */
+/** Loads the fonts into a page. They stay until the browser leaves the page. */
 export async function loadFonts(page: Page): Promise<void> {
   await page.evaluate(`(${load})(${JSON.stringify(await readFaces())})`);
 }
 
-/** Sets a page in the loaded fonts, with text as large as a reader may choose. */
+/** Shows a page in the loaded fonts, with text as large as a reader may choose. */
 export async function useFonts(page: Page, textPercent: number): Promise<void> {
   const [sans, mono] = [`"${familyName(fonts.sans)}"`, `"${familyName(fonts.mono)}"`];
   await restyle(page, [
@@ -67,7 +67,7 @@ export async function useFonts(page: Page, textPercent: number): Promise<void> {
   ]);
 }
 
-/** Sets a page in its own fonts again. */
+/** Shows a page in its own fonts again. */
 export const restoreFonts = (page: Page): Promise<void> => restyle(page, []);
 
 const restyle = async (page: Page, styles: readonly string[]): Promise<void> => {

@@ -6,7 +6,7 @@ type Made =
   | { remove(): Promise<unknown> }
   | { close(): Promise<unknown> };
 
-/** Ends what was made once the tests of the file, or of the suite around the call, have ended. */
+/** Waits for a resource, and ends it after the tests of the file, or of the `describe` around the call. */
 export async function forFile<T extends Made>(making: T | Promise<T>): Promise<T> {
   const made = await making;
   afterAll(async () => {

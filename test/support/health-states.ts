@@ -1,7 +1,7 @@
 import type { FailureCode } from '../../contract/failures.ts';
 import type { Health, LastRun, TemporalHealth, WarehouseHealth } from '../../health/measured.ts';
 
-/** States of a deployment: well, and ill in one way. */
+/** States of a deployment: one state without a fault, and states with one fault each. */
 
 const complete: LastRun = {
   runId: 'r',
@@ -106,7 +106,7 @@ export const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHeal
   schema,
 });
 
-/** A state with one finding, and what the finding says. */
+/** A state that leads to one finding, and what the finding says. */
 export interface Ill {
   /** Its entry in the catalogue. */
   readonly type: string;
@@ -145,7 +145,7 @@ const unwell = (last: Partial<LastRun>) => runs('full', { last: { ...complete, .
 const unloaded = (running: number) => ({ loaded: false, ...runs('full', { running, last: null }) });
 const certificate = { expiresAt: '2026-12-01T00:00:00Z', secondsLeft: 9 * 86_400 };
 
-/** Each finding about what can be asked, at least once. */
+/** Each finding at least once, except findings about an unreachable server. */
 export const ills: readonly Ill[] = [
   inTemporal('WorkersGone', { idle: ['events', 'watch'] }, /running for events, watch/, /metersync worker/),
   inTemporal('WorkersGone', { absent: 'build 2' }, /gives events to build 2/, /set-current-version/),

@@ -6,7 +6,7 @@ import { startRun } from '../../db/backfill/runs.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { until } from './poll.ts';
 
-/** Holds a company by another run that has begun to read it and never ends, as no worker polls its queue. */
+/** Lets another run hold a company. It has begun to read it and never ends: no worker polls its queue. */
 export async function holdCompany(
   client: Client,
   { db }: Pick<Warehouse, 'db'>,
@@ -30,7 +30,8 @@ export async function holdCompany(
 }
 
 /**
- * Waits until a run has checked this often for the turn of each company; returns the events of its history.
+ * Waits until a run has checked `looks` times for each company whether it may read the company. Returns the
+ * number of events in the run's history.
  */
 export async function waited(
   client: Client,

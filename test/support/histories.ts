@@ -27,7 +27,7 @@ import {
 import { expectedOf, type LifeRows, readingsOf, storedOf } from './life-rows.ts';
 import { pageOfRecords, writeRecords } from './pages.ts';
 
-/** Reads that run concurrently: each has a few moves, with anything in between. */
+/** Kinds of reads that run concurrently. Each read has a few moves, and anything may happen between them. */
 export const readKinds = [
   // A page of a backfill: requested, answered, written.
   ...(['documents', 'usageData', 'connections', 'readings'] as const),
@@ -38,7 +38,7 @@ export const readKinds = [
 ] as const;
 export type ReadKind = (typeof readKinds)[number];
 
-/** A step of a life, at the service or on the way to the warehouse; steps come in any order. */
+/** A step of a life, at the service or on the way to the warehouse. Steps come in any order. */
 export type Step =
   | { readonly do: 'change'; readonly change: Change }
   /** Delivers some of the existing events in this order, possibly again. */
@@ -50,11 +50,11 @@ export type Step =
 interface Begin {
   readonly do: 'begin';
   readonly read: ReadKind;
-  /** How its answers depart from the truth, as far as the life's service does so. */
+  /** How its answers differ from the truth, as far as the habits of the life's service allow. */
   readonly departures?: readonly Departure[] | undefined;
-  /** Whether it is written twice: by a worker that was taken for dead. */
+  /** Whether it is written twice, because a worker that seemed to be dead still writes it. */
   readonly twice?: boolean | undefined;
-  /** Of a catch-up of documents: whether the service lists fewer rows of usage than its total. */
+  /** For a catch-up of documents: whether the service lists fewer rows of usage than its total says. */
   readonly partial?: boolean | undefined;
 }
 
@@ -72,7 +72,7 @@ interface Read {
   readonly departures: readonly Departure[];
   twice: boolean;
   readonly partial: boolean;
-  /** Ranges of readings; all of the life's when absent. */
+  /** Ranges of readings; all readings of the life when absent. */
   readonly ranges?: readonly TimeRange[];
 }
 
@@ -118,7 +118,7 @@ export interface Played {
 }
 
 /**
- * Plays histories side by side, step by step, and returns for each the records of the service and the final
+ * Plays histories side by side, step by step. For each history it returns the service's records and the final
  * rows. Each history has its own records and its own stretch of a meter's time. Equal steps of several
  * histories share statements.
  */
@@ -147,9 +147,9 @@ export async function playHistories(warehouse: Warehouse, histories: readonly Hi
 }
 
 /**
- * Selects the rows that must be right once all events are settled. Where answers may be late, those are the
- * records with a time of change, without the set of usage rows; each reading must be the newest that was
- * read.
+ * Selects the rows that must be right once all events are settled. If answers may be late, these are only the
+ * rows whose records have a time of change, without the set of usage rows. Each reading must then be the
+ * newest reading that was read.
  */
 function rightAtOnce({ habits }: Life, rows: Partial<LifeRows> = {}): Partial<LifeRows> {
   if (habits.answers === 'as it is') return rows;
@@ -192,8 +192,8 @@ class Pool {
   }
 
   /**
-   * Delivers everything, the newest event first; runs catch-ups until nothing is pending; writes the other
-   * reads last.
+   * Delivers all remaining events, the newest first. Then runs catch-ups until no event is pending, and
+   * writes the other reads last.
    */
   async settle(): Promise<void> {
     await this.#finish((kind) => kind.endsWith('catch-up'));
@@ -206,7 +206,7 @@ class Pool {
     await this.#finish(() => true);
   }
 
-  /** Reads everything again truthfully, including records of events that were missing before. */
+  /** Reads everything again with true answers, including records of events that were missing before. */
   async backfill(): Promise<void> {
     for (const kind of ['connections pass', 'documents pass', 'usageData pass', 'readings'] as const)
       await this.#readAll(kind);
@@ -244,7 +244,7 @@ class Pool {
     if (events.length > 0) await recordEvents(this.#warehouse.db, events);
   }
 
-  /** Begins reads; at most one catch-up of a kind runs for an owner. */
+  /** Begins reads. At most one catch-up of each kind runs for an owner. */
   async #begin(beginning: readonly [Run, Begin][]): Promise<void> {
     const free = beginning.filter(([run, { read }]) => !read.endsWith('catch-up') || !run.catchesUp(read));
     if (free.length === 0) return;
@@ -306,7 +306,7 @@ class Pool {
     while (through && answers.length < answersOf(kind));
   }
 
-  /** Writes reads of one kind that began together. */
+  /** Writes reads of one kind that began at the same time. */
   async #end({ kind, readAt }: Read, reads: readonly Read[]): Promise<void> {
     const read = { readAt, companyId: this.#companyId, confirms: kind.endsWith('catch-up') };
     if (kind === 'documents catch-up') await this.#catchUpDocuments(readAt, reads);
@@ -390,7 +390,7 @@ class Pool {
     await writeIntervals(this.#warehouse, this.#meterId, readAt, columnsOf(readings), { confirms });
   }
 
-  /** Lists the ids that the passes listed, and the ids of lives without such a pass. */
+  /** Lists the ids that the passes listed, and the ids of lives without such a pass, which must stay. */
   async #seen(
     listing: 'documents' | 'usageData' | 'connections',
     reads: readonly Read[],

@@ -148,7 +148,7 @@ function* withOneReplaced(value: unknown): Generator<unknown> {
     for (const part of withOneReplaced(member)) yield { ...value, [key]: part };
 }
 
-/** Makes texts of a value with hostile JSON in the place of one part, or beside them; `kept` members stay. */
+/** Makes JSON texts of an object with hostile JSON as one part or one more member; `kept` members stay. */
 export function hostileVariant(value: object, kept: readonly string[] = []): fc.Arbitrary<string> {
   const stays = Object.fromEntries(Object.entries(value).filter(([key]) => kept.includes(key)));
   const others = Object.fromEntries(Object.entries(value).filter(([key]) => !kept.includes(key)));

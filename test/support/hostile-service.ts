@@ -13,13 +13,13 @@ export interface Hostility {
   readonly documents: ReadonlyMap<string, object>;
 }
 
-/** A proxy between a worker and the service. */
+/** A proxy between a worker and the service that adds hostile records. */
 export interface HostileService {
   /** Its SERVICE_URL. */
   readonly url: string;
   /** Number of pages with hostile records, and of documents that only the proxy has. */
   readonly hostile: { readonly pages: number; readonly documents: number };
-  /** Begins to add hostile records to the genuine ones. */
+  /** Begins to add hostile records to the genuine records. */
   arm(how: Hostility): void;
   /** Begins to pass everything on unchanged. */
   disarm(): void;
@@ -111,15 +111,15 @@ class Armed {
     const [first] = genuine;
     if (first === undefined) return undefined;
     const place = `${path}#${envelope?.currentPage ?? 1}`;
-    const more = this.#once(place, () => this.#beside(path, place, JSON.parse(first) as Json));
-    // Hostile records come first and last, with the genuine ones in between.
+    const more = this.#once(place, () => this.#hostileRecords(path, place, JSON.parse(first) as Json));
+    // Hostile records come first and last, with the genuine records in between.
     const half = more.length / 2;
     const items = [...more.slice(0, half), ...genuine, ...more.slice(half)].join(',');
     if (envelope === undefined || key === undefined) return `[${items}]`;
     const { [key]: _, ...around } = envelope;
     const pages = Number(envelope.totalPages ?? 1);
     const total = Object.keys(around).find((name) => /^total/.test(name) && name !== 'totalPages');
-    // Each page has the same number, so each page's total counts those of all pages.
+    // Each page gets the same number of hostile records, and the total counts the records of all pages.
     const raised = total === undefined ? {} : { [total]: Number(around[total]) + pages * perPage };
     return `${JSON.stringify({ ...around, ...raised }).slice(0, -1)},${JSON.stringify(key)}:[${items}]}`;
   }
@@ -131,11 +131,11 @@ class Armed {
   }
 
   /**
-   * Makes hostile records. In some listings they have no ids, or invalid ids, so no pass can prove the
-   * listing. In others each has an id of its own, also in a document's usage, where a row without an id could
-   * be any row and its events would rightly wait.
+   * Makes hostile records. In some listings they may have no id or an invalid id, so that no pass proves the
+   * listing complete. In the other listings each record has its own id. This includes a document's usage:
+   * there a row without an id could be any row, and the document's events would rightly wait.
    */
-  #beside(path: string, place: string, record: Json): string[] {
+  #hostileRecords(path: string, place: string, record: Json): string[] {
     const identified = path.includes('/usage/document/') || this.#number(path) % 2 === 0;
     return Array.from({ length: perPage }, (_, at) => {
       const own = this.#renamed(`${place}/${at}`, record);
@@ -148,7 +148,7 @@ class Armed {
     });
   }
 
-  /** Gives a record and the records in its lists ids of their own; the id of a reading is its time. */
+  /** Gives a record and the records in its lists their own ids; a reading is identified by its time. */
   #renamed(place: string, record: Json): Json {
     const renamed = Object.entries(record).map(([key, value]) => {
       const at = `${place}/${key}`;

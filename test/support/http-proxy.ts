@@ -2,23 +2,23 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 
-/** What a proxy was asked: `CONNECT service.example:443`, or `GET http://service.example/ping`. */
+/** A request to a proxy: `CONNECT service.example:443`, or `GET http://service.example/ping`. */
 export interface ProxyAsked {
   readonly line: string;
   /** The login that came with it: `user:password`. */
   readonly login: string | undefined;
 }
 
-/** An HTTP proxy as companies have it. Only the proxy knows the hosts. */
+/** An HTTP proxy like the proxies of companies. Only the proxy can resolve the names of the hosts. */
 export interface HttpProxy {
   readonly host: string;
   readonly asked: ProxyAsked[];
-  /** What it does with a tunnel: a status of its answer, or it hangs up, or keeps silent. */
+  /** How it answers a request for a tunnel: with a status, by hanging up, or not at all. */
   tunnels: number | 'hang up' | 'silence';
   stop(): Promise<void>;
 }
 
-/** @param portOf the ports on this machine of the hosts that it knows */
+/** @param portOf for each host that the proxy knows, the port of its server on this machine */
 export async function startHttpProxy(portOf: Readonly<Record<string, number>>): Promise<HttpProxy> {
   const sockets = new Set<Socket>();
   const note = ({ method, url, headers }: IncomingMessage): void => {

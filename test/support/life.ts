@@ -5,13 +5,10 @@ import { connectionEvent, delivery, documentEvent, intervalsEvent } from './even
 
 /** A change at the service of one document, one connection or a few readings of a meter. */
 export type Change =
-  /**
-   * `silent` changes keep `updated`; `delete` and `restore` do nothing if the document is already gone or
-   * there.
-   */
+  /** `silent` changes keep `updated`. Only `restore` changes a deleted document, and no other. */
   | { readonly of: 'document'; readonly how: DocumentChange; readonly silent: boolean }
   | { readonly of: 'connection'; readonly how: 'status' | 'sites'; readonly silent: boolean }
-  /** The reading of a slot and `wide` more after it, in one event. */
+  /** The reading of a slot and `wide` readings after it, in one event. */
   | { readonly of: 'readings'; readonly slot: number; readonly wide: number; readonly value: number };
 
 export type DocumentChange = 'add' | 'edit' | 'remove' | 'keep' | 'site' | 'delete' | 'restore';
@@ -25,8 +22,8 @@ export interface Habits {
   /** How far the receiver's clock is off. */
   readonly receiverAheadSeconds: number;
   /**
-   * `late` answers may be of an earlier state. With `anyhow` they may also leave records out, and a change
-   * may be silent: then only a later answer proves a state newer.
+   * With `late`, answers may show an earlier state. With `anyhow`, answers may also leave records out and
+   * changes may be silent, so that only a later answer proves that a state is newer.
    */
   readonly answers: 'as it is' | 'late' | 'anyhow';
 }
@@ -66,9 +63,9 @@ export interface LifeState {
   readonly hidden: boolean;
 }
 
-/** How an answer departs from the truth, where the service of a life does so. */
+/** How an answer differs from the truth, if the habits of the life's service allow it. */
 export interface Departure {
-  /** How many changes ago it was true. */
+  /** How many changes ago the answer was true. */
   readonly late: number;
   readonly hides: boolean;
 }
@@ -76,7 +73,7 @@ export interface Departure {
 export interface Place {
   readonly company: { readonly id: string; readonly name: string };
   readonly meterId: string;
-  /** Number of the life at this place: each has its own stretch of the meter's time. */
+  /** Number of the life. Each life has its own stretch of the meter's time. */
   readonly number: number;
 }
 
@@ -118,7 +115,7 @@ export class Life {
     return this.#past.at(-1) as LifeState;
   }
 
-  /** Returns the state of which the service answers now. */
+  /** Returns the state that an answer of the service shows now. */
   answer({ late, hides }: Departure): LifeState {
     const { answers } = this.habits;
     const { current } = this;
@@ -184,7 +181,7 @@ export class Life {
     else if (how === 'edit' && first !== undefined) usage = [row(first.id), ...rest];
     else if (how === 'remove') usage = rest;
     else if (how === 'delete') usage = [];
-    // If only events contain the site, two differing events of one `updated` could not be ordered.
+    // If only events contain the site, two different events with the same `updated` could not be ordered.
     else if (how === 'site' && (!silent || this.habits.recordsListSites)) siteId = this.#otherSite(siteId);
     const note = `after ${this.events.length} events`;
     this.#add({ document: { updated, siteId, note, usage, deleted: how === 'delete' } });
@@ -216,7 +213,7 @@ export class Life {
     this.#emit(intervalsEvent(meterId, this.timeOf(slot), this.timeOf(end), changed.length));
   }
 
-  /** No change is silent if answers may be late, because states could not be ordered. */
+  /** No change is silent if answers may be late, because the states could not be ordered. */
   #silently = (silent: boolean): boolean => silent && this.habits.answers !== 'late';
 
   #otherSite = (siteId: string): string => this.#sites.find((other) => other !== siteId) ?? siteId;

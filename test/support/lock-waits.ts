@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Database } from '../../db/connection/connect.ts';
 import { until } from './poll.ts';
 
-/** Waits until so many sessions of the database wait for a lock; `what` says what they are. */
+/** Waits until this number of sessions of the database wait for a lock; `what` says so in the error. */
 export async function untilLocked(db: Database, what: string, sessions = 1): Promise<void> {
   await until(what, async () => {
     const { rowCount } = await db.execute(sql`

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { migrationsFolder } from '../../db/migrate/known-migrations.ts';
 
-/** Makes a folder of the first so many migrations, as an earlier version had it. Gone after the test. */
+/** Makes a folder with the first `count` migrations, like an earlier version; removes it after the test. */
 export function earlierMigrations(count: number): string {
   const { folder, file, journal } = copied();
   writeFileSync(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, count) }));
@@ -19,7 +19,7 @@ function copied() {
   return { folder, file, journal: JSON.parse(readFileSync(file, 'utf8')) };
 }
 
-/** Makes a folder of the migrations and, after them, more: of a later version. Gone after the test. */
+/** Makes a folder with all migrations and more, like a later version; removes it after the test. */
 export function laterMigrations(...texts: readonly string[]): string {
   const { folder, file, journal } = copied();
   for (const text of texts) {

@@ -1,6 +1,6 @@
 const deep = 100_000;
 
-/** JSON text, complete or not, that nests 100,000 deep: a recursive reader runs out of stack. */
+/** JSON texts, complete or not, that nest 100,000 levels deep. A recursive reader runs out of stack. */
 export const nested = {
   endless: '['.repeat(deep),
   array: '['.repeat(deep) + ']'.repeat(deep),

@@ -35,7 +35,7 @@ export function pageOfRecords(
   };
 }
 
-/** Writes records as one page of their listing; `usage` and `noted` as in `RecordPage`. */
+/** Writes records as one page of their listing; `usage` and `noted` mean the same as in `RecordPage`. */
 export async function writeRecords(
   warehouse: Warehouse,
   listing: Listing,

@@ -46,7 +46,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
   };
 }
 
-/** Waits step by step; each covers work that the previous one may have started. */
+/** Waits in steps. Each step waits for work that may have been started by the work of the previous step. */
 async function settled(service: TestSandbox, deployment: Deployment, timeoutMs = 60_000): Promise<void> {
   const within = { timeoutMs, everyMs: 100 };
   await until('the service has delivered everything', async () => (await service.status()).quiet, within);

@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type pg from 'pg';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 
-/** A node of a plan, as `explain (analyze, buffers, format json)` prints it, as far as tests ask. */
+/** A node of a plan, as `explain (analyze, buffers, format json)` prints it: the fields that tests read. */
 export interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
@@ -16,11 +16,11 @@ export interface PlanNode {
 }
 
 /**
- * A statement that Postgres ran, also within a function or trigger, with its plan and the blocks that it
+ * A statement that Postgres ran, perhaps within a function or trigger, with its plan and the blocks that it
  * touched.
  */
 export interface Ran {
-  /** Its text with white space folded; parameters are $1 and so on. */
+  /** Its text with white space folded. Parameters are $1 and so on. */
   readonly text: string;
   readonly plan: PlanNode;
   /** Blocks of tables and indexes that it touched, in memory or not. */
@@ -45,12 +45,13 @@ const options = {
 
 /** A warehouse whose connections report the plan of each statement. */
 export interface ExplainedWarehouse extends Warehouse {
-  /** Runs work and returns the statements of Postgres for it, in order of their ends. */
+  /** Runs work and returns the statements that Postgres ran for it, in the order in which they ended. */
   plansOf(work: () => Promise<unknown>): Promise<Ran[]>;
 }
 
 /**
- * Opens a warehouse as superuser and collects its plans; `settings` are Postgres's, for these sessions only.
+ * Opens a warehouse as superuser and collects its plans; `settings` are settings of Postgres for these
+ * sessions only.
  */
 export function connectExplained(
   url: string,
@@ -87,9 +88,9 @@ function readPlan(message: string): Ran | undefined {
 }
 
 /**
- * Runs a query and returns the blocks of tables and indexes that it touched, in memory or not: the fewer of
- * two runs. A query that has to read the catalogue again, after changes in any database, touches twice as
- * many.
+ * Runs a query twice and returns the smaller number of blocks of tables and indexes that it touched, in
+ * memory or not. A run that has to read the catalogue again, after changes in any database, touches twice as
+ * many blocks.
  */
 export async function blocksTouched({ db }: Pick<Warehouse, 'db'>, query: SQL): Promise<number> {
   const run = async (): Promise<number> => {
@@ -108,7 +109,7 @@ export function nodesOf(plan: PlanNode): PlanNode[] {
   return plan['Actual Loops'] > 0 ? [plan, ...below] : below;
 }
 
-/** Lists the tables that a plan scanned completely, without their schema, which only a verbose plan has. */
+/** Lists the tables that a plan scanned completely. The schema is missing: only a verbose plan has it. */
 export function scannedTables(plan: PlanNode): string[] {
   return nodesOf(plan)
     .filter((node) => node['Node Type'] === 'Seq Scan')

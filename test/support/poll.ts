@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Bounds of the pause between two questions, which is a twentieth of the wait so far. */
+/** Bounds of the pause between two tries of the condition. The pause is a twentieth of the wait so far. */
 const pauseMs = { least: 25, most: 250 };
 
 /**
- * Waits until the condition returns a truthy value, and returns that. An error of the condition does not end
- * the wait.
+ * Waits until the condition returns a truthy value, and returns the value. An error of the condition does not
+ * end the wait.
  * @throws Error at the time-out that says what was waited for, with the condition's last error
  */
 export async function until<T>(

@@ -12,7 +12,7 @@ const log = pino({ level: 'silent' });
 
 let installed = false;
 
-/** Gives Temporal's native library its options, which it takes once a process. */
+/** Gives Temporal's native library its options, which it accepts only once in a process. */
 export function installOnce(): void {
   if (!installed) installRuntime(log);
   installed = true;
@@ -20,7 +20,7 @@ export function installOnce(): void {
 
 /**
  * Runs a part in this process, composed like `metersync worker` and `metersync receiver`. A separate process
- * would cost two seconds of processor time more. Its servers have to exist, and its warehouse has to be
+ * would take two seconds more of processor time. The servers have to exist, and the warehouse has to be
  * migrated.
  */
 export async function runPart(part: Part, env: Readonly<Record<string, string>>): Promise<Running> {

@@ -5,7 +5,7 @@ export type SandboxSize = Pick<SandboxOptions, 'companies' | 'documents' | 'inte
 
 const smallSize: SandboxSize = { companies: 3, documents: 30, intervalDays: 1 };
 
-/** The service in the test's process, and what its control routes do (docs/guides/sandbox.md). */
+/** The service in the test's process, with methods for its control routes (docs/guides/sandbox.md). */
 export interface TestSandbox {
   readonly url: string;
   readonly apiUrl: string;
@@ -44,12 +44,12 @@ export interface SandboxStatus {
   >;
 }
 
-/** Starts a sandbox on a database of its own; `stop` removes both. */
+/** Starts a sandbox on its own database; `stop` removes both. */
 export async function startSandbox(
   size: SandboxSize = {},
   more: Omit<SandboxOptions, 'databaseUrl' | 'log'> = {},
 ): Promise<TestSandbox> {
-  // Not that of a command that runs in this process.
+  // The standard error of the test, even while a command that runs in this process replaces it.
   const { stderr } = process;
   const service = await startService({
     ...smallSize,

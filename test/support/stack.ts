@@ -22,9 +22,9 @@ declare module 'vitest' {
 }
 
 /**
- * Starts one real Postgres and one real Temporal for the whole run, on data that is removed after it. The first
- * kind of tests that needs them starts them, and provides them to the others. TEST_POSTGRES_URL names another
- * Postgres to use, as superuser; `npm run test:postgres` sets it.
+ * Starts one real Postgres and one real Temporal for the whole run, on data that is removed after it. The
+ * first Vitest project that needs the servers starts them, and provides them to the other projects.
+ * TEST_POSTGRES_URL names another Postgres to use, as superuser; `npm run test:postgres` sets it.
  */
 export default async function startStack(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (project.getProvidedContext().postgresUrl !== undefined) return undefined;
@@ -54,9 +54,9 @@ export default async function startStack(project: TestProject): Promise<(() => P
 }
 
 /**
- * Settings of the run's Postgres. Its data is of no use after the run and no test kills it: commits need not wait
- * for the disk, nor are files of the WAL filled with zeros. Statements are counted, which is a setting of
- * Postgres's start.
+ * Settings of the run's Postgres. Its data is useless after the run, and no test kills it. Commits therefore
+ * do not wait for the disk, and files of the WAL are not filled with zeros. Statements are counted by a
+ * library that Postgres can only load when it starts.
  */
 export const settingsForTests: readonly string[] = [
   ...['fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero'].map((name) => `${name} = off`),
@@ -65,7 +65,7 @@ export const settingsForTests: readonly string[] = [
   'pg_stat_statements.track_utility = off',
 ];
 
-/** The copy of the data before its first start. Postgres takes most of a second to make one. */
+/** The folder with a copy of the data before its first start. Postgres takes most of a second to make it. */
 const fresh = 'postgres-fresh';
 
 /** Adds settings to a data folder on which no server runs. */

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { inject } from 'vitest';
 
-/** Asks the run's Postgres about the statements of a database, which is $1; `more` are further parameters. */
+/** Asks the run's Postgres about a database's statements; $1 is its name, `more` are $2 and so on. */
 async function statistics<Row extends pg.QueryResultRow>(
   text: string,
   url: string,
@@ -14,7 +14,7 @@ async function statistics<Row extends pg.QueryResultRow>(
   return rows;
 }
 
-/** How often a statement of a function ran in a database, and was planned; its text begins so. */
+/** How often statements of functions that begin with `text` ran in a database, and were planned. */
 export const runsAndPlansOf = (url: string, text: string): Promise<{ runs: number; plans: number }[]> =>
   statistics(
     `select s.calls::int as runs, s.plans::int as plans
@@ -35,7 +35,7 @@ export async function statementsTo(url: string): Promise<number> {
   return row?.calls ?? 0;
 }
 
-/** Reads the statements sent to a database, by Postgres's id of a statement. */
+/** Reads the statements sent to a database. The keys are Postgres's ids of the statements. */
 export async function statementsOf(url: string): Promise<Map<string, string>> {
   const sent = await statistics<{ id: string; query: string }>(
     `select queryid::text as id, query

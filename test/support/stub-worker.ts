@@ -6,7 +6,7 @@ import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
 import { createNamespace } from './namespace.ts';
 import { installOnce } from './run-part.ts';
 
-/** Opens a namespace of its own: what a worker of our workflows there is made of, and a client. */
+/** Creates a namespace. Returns a client, and the options of a worker that runs our workflows there. */
 export async function openNamespace() {
   installOnce();
   const address = inject('temporalAddress');
@@ -26,7 +26,7 @@ export async function openNamespace() {
   };
 }
 
-/** Does work in a namespace of its own, while a worker runs our workflows of a queue on the given activities. */
+/** Does work in a new namespace, while a worker runs our workflows of a queue with the given activities. */
 export async function withStubs<T>(
   taskQueue: string,
   activities: object,

@@ -10,13 +10,13 @@ import {
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 
-/** A proxy before Temporal that understands its requests. */
+/** A proxy in front of Temporal that understands its requests. */
 export interface TemporalProxy {
   /** Host and port to connect to instead. */
   readonly address: string;
   /** Polls that passed, and polls that it took and never answered. */
   readonly polls: { readonly passed: number; readonly held: number };
-  /** From now on the answer to a poll begins and never ends; everything else passes. */
+  /** From now on the answer to a poll begins and never ends. Everything else passes. */
   holdPolls(): void;
   /** Ends all connections and refuses new ones, as if Temporal were down. */
   leave(): Promise<void>;
@@ -74,7 +74,7 @@ export async function startTemporalProxy(target: string, pollSeconds: number): P
 
 const isPoll = ({ ':path': path }: IncomingHttpHeaders): boolean => /\/Poll\w+TaskQueue$/.test(String(path));
 
-/** Passes a request on, and its answer back, as long as both sides are there: either may end at any moment. */
+/** Passes a request on, and its answer back, while both sides are connected. Either may end at any moment. */
 function pass(near: ServerHttp2Stream, headers: IncomingHttpHeaders, session: ClientHttp2Session): void {
   if (session.closed || session.destroyed) {
     near.close(constants.NGHTTP2_REFUSED_STREAM);

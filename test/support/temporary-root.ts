@@ -9,9 +9,9 @@ const abandonedMs = 24 * 3_600_000;
 const ofTests = /^metersync-(?:arrows|bench|embedded|package|test)-/;
 
 /**
- * Returns the folder for what tests write: a folder in memory if there is room and programs may run there,
- * and otherwise the system's. A run creates hundreds of databases of five hundred files each; on a disk that
- * takes five times as much processor time.
+ * Returns the folder for the files of tests: a folder in memory if there is room and programs may run there,
+ * and otherwise the system's folder. A run creates hundreds of databases of five hundred files each, which
+ * takes five times as much processor time on a disk.
  */
 export function temporaryRoot(): string {
   return hasRoom() && programsRun() ? memory : tmpdir();
@@ -37,7 +37,7 @@ function hasRoom(): boolean {
   }
 }
 
-/** Containers often mount it so that no program in it may be run. */
+/** Whether programs in the folder in memory may be run. Containers often mount it without that right. */
 function programsRun(): boolean {
   try {
     const dir = mkdtempSync(join(memory, 'metersync-test-'));

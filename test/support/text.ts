@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 
-/** Code points that are halves of surrogate pairs; a character is none of them. */
+/** Code points that are halves of surrogate pairs. They are not characters. */
 const halves = { first: 0xd800, count: 0x800 };
 const characters = 0x110000 - halves.count;
 
 /**
- * Any character, for `unit` of `fc.string`: with each seed those of fast-check's own `binary`. That one first makes a
- * map of all 1,112,064 characters, and every collection of garbage passes through it.
+ * Any character, for `unit` of `fc.string`. Each seed gives the same characters as fast-check's own `binary`,
+ * but `binary` first makes a map of all 1,112,064 characters, and every garbage collection has to visit the
+ * map.
  */
 export const anyCharacter: fc.Arbitrary<string> = fc.nat({ max: characters - 1 }).map(
   (n) => String.fromCodePoint(n < halves.first ? n : n + halves.count),

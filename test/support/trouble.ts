@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from '../../db/connection/connect.ts';
 
-/** Text of a customer that would act if a page took it as markup, or turn what follows it around. */
+/** Text of a customer that runs a script if a page takes it as markup, and reverses the text after it. */
 export const hostile = `<img src=x onerror="document.title='taken'">\u202egnp`;
 
 /** What is wrong in a warehouse of `fillTrouble`. */
@@ -58,7 +58,7 @@ export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
   return { companies, document, connection, runs, dead: 'msg_dead_1', issue: rows[0]?.id ?? 0 };
 }
 
-/** Months of two sites, one of which lacks one bill and has another only in part. */
+/** Fills in months of two sites. The second site lacks the bill of one month, and a part of another month. */
 async function fillMonths({ db }: Pick<Warehouse, 'db'>, company: string): Promise<void> {
   const sites = [randomUUID(), randomUUID()] as const;
   await db.execute(sql`

@@ -8,14 +8,14 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Name of the migrated warehouse that tests copy and never use. */
     warehouseTemplate: string;
-    /** Name of the empty sandbox that tests copy; undefined in runs where each test migrates its own. */
+    /** Name of the empty sandbox database that tests copy; undefined if each test migrates its own. */
     sandboxTemplate: string | undefined;
   }
 }
 
 /**
- * Migrates a warehouse once for the run, which takes a second, and a sandbox. The databases of tests are
- * copies of them.
+ * Migrates a warehouse and a sandbox database once for the run, which takes a second. The databases of tests
+ * are copies of them.
  */
 export default async function makeTemplates(project: TestProject): Promise<void> {
   const { postgresUrl, warehouseTemplate: made } = project.getProvidedContext();

@@ -6,7 +6,7 @@ import { atFileEnd } from './file-end.ts';
 
 export type TestWarehouse = Warehouse & { readonly url: string; drop(): Promise<void> };
 
-/** Creates a migrated warehouse in a database of its own. */
+/** Creates a migrated warehouse in its own database. */
 export async function createWarehouse(timeZone = 'UTC'): Promise<TestWarehouse> {
   const { url, drop } = await createDatabase('warehouse', inject('warehouseTemplate'));
   const warehouse = connectWarehouse({ url, timeZone, max: 8, onError: () => {} });
@@ -24,8 +24,9 @@ export async function createWarehouse(timeZone = 'UTC'): Promise<TestWarehouse> 
 const returned: TestWarehouse[] = [];
 
 /**
- * Lends a warehouse to a test: the warehouse of an earlier test of the file, emptied, because its sessions
- * have plans already. A new one costs a seventh of a second of processor time. `drop` returns it.
+ * Lends a warehouse to a test. If an earlier test of the file has returned a warehouse, the test gets that
+ * warehouse, emptied, because its sessions already have plans. A new warehouse takes a seventh of a second of
+ * processor time. `drop` returns the warehouse.
  */
 export async function borrowWarehouse(): Promise<TestWarehouse> {
   atFileEnd.add(dropReturned);
@@ -44,8 +45,8 @@ async function dropReturned(): Promise<void> {
 }
 
 /**
- * Empties the tables that a new warehouse has empty. Returns whether it is as good as new: a test may have made
- * views of fields.
+ * Empties the tables that are empty in a new warehouse. Returns whether the warehouse is as good as new. It
+ * is not if a test added columns to the views of fields.
  */
 async function empty({ db, rowsAdded }: Warehouse): Promise<boolean> {
   rowsAdded.clear();
@@ -57,7 +58,7 @@ async function empty({ db, rowsAdded }: Warehouse): Promise<boolean> {
     ) as made`);
   if (rows[0]?.made !== false) return false;
   await db.transaction(async (tx) => {
-    // No trigger notes that rows go.
+    // Triggers would write notes about the deleted rows.
     await tx.execute(sql`set local session_replication_role = replica`);
     await tx.execute(sql`
       do $$

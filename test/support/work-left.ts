@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import type { Executor, Warehouse } from '../../db/connection/connect.ts';
 
-/** Whether an event is pending or a backfill runs. Tests poll it, so it asks for nothing else, unlike the status. */
+/** Whether an event is pending or a backfill runs. It asks for nothing else, because tests poll it. */
 async function isWorkLeft(db: Executor): Promise<boolean> {
   const { rows } = await db.execute<{ left: boolean }>(sql`
     select
@@ -15,14 +15,14 @@ async function isWorkLeft(db: Executor): Promise<boolean> {
 }
 
 /**
- * Whether no event is pending and no workflow is running except workflows of the named types. It asks
- * Temporal, too, because a backfill has no row before it begins.
+ * Returns whether no event is pending and no workflow is running except workflows of the named types. It also
+ * asks Temporal, because a backfill has no row before it begins.
  */
 export async function isAllDone(
   { client, warehouse }: { readonly client: Client; readonly warehouse: Pick<Warehouse, 'db'> },
-  but: readonly string[],
+  except: readonly string[],
 ): Promise<boolean> {
-  const types = but.map((type) => `'${type}'`).join(', ');
+  const types = except.map((type) => `'${type}'`).join(', ');
   const running = `ExecutionStatus = 'Running' and WorkflowType not in (${types})`;
   const open = async () => (await client.workflow.count(running)).count;
   if ((await open()) > 0) return false;
