@@ -156,7 +156,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test('makes only documents wait that fail or whose usage fails, until the service answers', async () => {
+  test('only documents that fail, or whose usage fails, wait until the service answers', async () => {
     const service = new Service();
     const [failing, halfFailing, fine] = [service.add(2), service.add(2), service.add(2)];
     const fails = (asked: Asked) =>
@@ -182,7 +182,7 @@ describe('catching up on documents', () => {
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
   });
 
-  test('makes only a refused document wait, even if it is the first, and a refused company waits as one owner', async () => {
+  test('only a refused document waits, even if it is the first, while a refused company waits as one owner', async () => {
     const service = new Service();
     const [refused, listed, fine] = [service.add(1), service.add(1), service.add(1)];
     const refusal: Reply = { status: 403, json: {} };

@@ -75,7 +75,7 @@ describe('writeIntervals', () => {
     expect((await held('over')).map((row) => row.usage)).toEqual(['1', '2', '2']);
   });
 
-  test('never replaces a newer state with an older one, except a state from the future; with equal `updated` the later read wins', async () => {
+  test('replaces a newer state with an older state only if the newer is from the future, and with equal `updated` the later read wins', async () => {
     const at = (usage: string, updated: string) => readings(hours.slice(0, 1), usage, updated);
     await writeIntervals(warehouse, 'guard', '2026-03-02', at('2', '2026-01-02T00:00:00'));
     await writeIntervals(warehouse, 'guard', '2026-03-03', at('1', '2026-01-01T00:00:00'));

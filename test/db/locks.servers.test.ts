@@ -111,7 +111,7 @@ async function analystAtWork() {
   return { ...session, user: analyst.user };
 }
 
-test('an analyst whose transaction never ends blocks no recording and no writing', async () => {
+test('an analyst whose transaction never ends does not block recording or writing', async () => {
   await analystAtWork();
   await sync();
   await sync();

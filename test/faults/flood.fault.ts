@@ -69,7 +69,7 @@ async function floodFor(rig: Rig, kind: FloodKind) {
       const { id, status } = await deliverBody(rig, large);
       expect(
         kind === 'unsigned' || kind === 'chunks' ? [204] : [204, 503],
-        `350 kB beside the ${kind}`,
+        `a delivery of 350 kB during the flood "${kind}"`,
       ).toContain(status);
       if (status === 204) ids.push(id);
       else sentAgain += 1;

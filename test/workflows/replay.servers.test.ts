@@ -51,7 +51,7 @@ describe('replay', () => {
       };
       afterEach(() => running?.stop());
 
-      test('short ones', { timeout: 120_000 }, async () => {
+      test('short histories', { timeout: 120_000 }, async () => {
         const pipeline = await pipelineOf({});
         expect(await pipeline.backfill()).toBe('complete');
         // A single company has a workflow of its own.
@@ -65,7 +65,7 @@ describe('replay', () => {
         await write(turn, await awaitingTurn(pipeline));
       });
 
-      test('long ones', { timeout: 600_000 }, async () => {
+      test('long histories', { timeout: 600_000 }, async () => {
         const pipeline = await pipelineOf({ size: { companies: 210, documents: 2 } });
         const { service } = pipeline;
         expect(await pipeline.backfill()).toBe('complete');

@@ -34,7 +34,7 @@ const readInPart = ['utility.companies', 'metersync.stale_records'] as const;
 
 type Which = 'small' | 'never analysed' | 'analysed at rest' | 'analysed';
 /** Whether statements are planned for their parameters, or with the generic plan of a prepared statement. */
-type Planned = 'for parameters' | 'for any';
+type Planned = 'for its parameters' | 'for any parameters';
 const databases: Partial<Record<Which, TestDatabase>> = {};
 
 async function change(
@@ -86,7 +86,7 @@ function sessionOf(which: Which, settings: Readonly<Record<string, string>>): Ex
 /** Does work on its plot, and returns the statements that Postgres ran. */
 async function does(work: Work, plot: number, which: Which, planned: Planned): Promise<Ran[]> {
   const settings = {
-    plan_cache_mode: planned === 'for any' ? 'force_generic_plan' : 'force_custom_plan',
+    plan_cache_mode: planned === 'for any parameters' ? 'force_generic_plan' : 'force_custom_plan',
     // In a small warehouse the planner rightly scans, so scans are turned off to get the plans for more data.
     // In a large warehouse a random read costs what Postgres assumes by default: four times as much as a
     // sequential read.
@@ -115,7 +115,7 @@ const statesOf = ({ asksForAll }: Work): readonly Which[] =>
 async function complaintsOf(
   work: Work,
   plot: number,
-  planned: Planned = 'for parameters',
+  planned: Planned = 'for its parameters',
 ): Promise<Complaint[]> {
   const small = await does(work, plot, 'small', planned);
   const complaints: Complaint[] = [];
@@ -140,13 +140,13 @@ function inexcusable(complaints: readonly Complaint[]): string {
 
 // Work that has to ask for everything is measured with one kind of plan, which is enough to show it.
 const everyWay = everything.flatMap((work, at) => {
-  const forParameters = [work.name, 'for parameters', work, at + 1] as const;
+  const forParameters = [work.name, 'for its parameters', work, at + 1] as const;
   if (work.asksForAll !== undefined) return [forParameters];
-  return [forParameters, [work.name, 'for any', work, everything.length + at + 1] as const];
+  return [forParameters, [work.name, 'for any parameters', work, everything.length + at + 1] as const];
 });
 
 test.each(everyWay)(
-  '%s, planned %s, costs as little in a large warehouse as in a small one',
+  '%s, with plans %s, costs as little in a large warehouse as in a small one',
   async (_, planned, work, plot) => {
     const complaints = await complaintsOf(work, plot, planned);
     if (work.asksForAll !== undefined) expect(complaints, 'it does not have to ask for all').not.toEqual([]);
@@ -168,7 +168,7 @@ test('checks cost as little with plans that a session made before any issue was 
       sql`insert into ops.data_issues (${columns}) overriding system value table public.issues`,
     );
   });
-  const small = await does(checks, plot + 1, 'small', 'for any');
+  const small = await does(checks, plot + 1, 'small', 'for any parameters');
   const ran = await session.plansOf(() => checks.run(session, plot + 1));
   await session.close();
   expect(complaintsAbout(small, ran, checks.rows)).toEqual([]);
@@ -201,7 +201,7 @@ test('all work costs as little with plans that a session made while the warehous
   await change(empty.url, ({ db }) => loadPlots(db, judged, plotsBeside));
   const complaints: Complaint[] = [];
   for (const [at, work] of works.entries()) {
-    const small = await does(work, judged + at, 'small', 'for any');
+    const small = await does(work, judged + at, 'small', 'for any parameters');
     complaints.push(...complaintsAbout(small, await run(work, judged + at), work.rows));
   }
   expect(inexcusable(complaints)).toBe('');

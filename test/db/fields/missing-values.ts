@@ -97,7 +97,7 @@ function says(text: string, type: string, value: unknown): boolean {
   return text === String(value);
 }
 
-/** Returns Unix microseconds; a text without a zone is UTC. */
+/** Returns the Unix time in microseconds. A text without a zone is in UTC. */
 function microseconds(text: string): number {
   const [, whole = '', fraction = '', zone = 'Z'] =
     /^(.{16}(?::\d\d)?)(?:\.(\d+))?(Z|[-+][\d:]+)?$/.exec(text) ?? [];

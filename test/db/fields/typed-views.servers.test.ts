@@ -72,7 +72,7 @@ describe('typed views', () => {
     }
   });
 
-  test('have a column for each scalar; objects and arrays of objects have views', async () => {
+  test('have a column for each scalar, and objects and arrays of objects have their own views', async () => {
     const id = randomUUID();
     const job = randomUUID();
     await sync([
