@@ -12,7 +12,7 @@ import { activitiesOn } from '../support/activities.ts';
 import { cases } from '../support/cases.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 
-/** A reading at the service; times are quarters of an hour since midnight. */
+/** A reading at the service. Times are counted in quarters of an hour since midnight. */
 interface Reading {
   readonly id: string;
   readonly from: number;
@@ -35,7 +35,7 @@ const reading: fc.Arbitrary<Reading> = fc.record({
   updated: fc.integer({ min: 1, max: 5 }),
 });
 
-/** A change at the service. `updated` may go back: older data are imported again. */
+/** A change at the service. `updated` may go back, because older data may be imported again. */
 const change = fc.oneof(
   fc.record({ do: fc.constant('add' as const), reading }),
   fc.record({ do: fc.constant('remove' as const), at: fc.nat() }),
@@ -53,7 +53,10 @@ const change = fc.oneof(
 );
 type Change = typeof change extends fc.Arbitrary<infer C> ? C : never;
 
-/** A read, with a change before one of its pages; an event announces a range, a backfill reads all. */
+/**
+ * A read, with a change before one of its pages. With a range, it is caused by an event. Without a range, it
+ * is a backfill.
+ */
 const read = fc.record({
   do: fc.constant('read' as const),
   range: fc.option(fc.tuple(fc.nat(quarters), fc.nat(quarters))),
@@ -79,7 +82,7 @@ function changed(readings: readonly Reading[], step: Change): readonly Reading[]
   return readings.with(at, { ...one, usage: step.usage, updated: step.updated });
 }
 
-test('whatever changes between and during reads, one backfill of a quiet service makes warehouse and service equal', async () => {
+test('one backfill of a quiet service makes warehouse and service equal, whatever changed between and during reads', async () => {
   const companyId = randomUUID();
   let service: { asked: (asked: Asked) => Reply } = { asked: () => ({ status: 404, json: {} }) };
   const script = (asked: Asked): Reply => service.asked(asked);

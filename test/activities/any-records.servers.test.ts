@@ -61,7 +61,7 @@ const field = fc.constantFrom(
   'note',
   'i\\u0064',
 );
-/** Records with any fields, and values that are not records. */
+/** Records with any fields, and also values that are not records. */
 const record = fc.oneof(
   { weight: 1, arbitrary: value },
   {

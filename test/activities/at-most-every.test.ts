@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { atMostEvery } from '../../activities/at-most-every.ts';
 
-test('passes on the first value, and then the first value of each later second', async () => {
+test('atMostEvery passes on the first value, and then the first value of each later second', async () => {
   let now = 0;
   const passed: number[] = [];
   const pass = atMostEvery(

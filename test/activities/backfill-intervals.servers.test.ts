@@ -22,7 +22,10 @@ const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
     .filter((path) => path.startsWith('/interval/'))
     .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
 
-/** Backfills a meter whose fourth page fails at first; then resumes from that attempt's heartbeat. */
+/**
+ * Backfills a meter whose fourth page fails at first, and then resumes from the heartbeat of the failed
+ * attempt.
+ */
 async function interruptedAtTheFourthPage(before: number, after: number, moved = 0) {
   let held = readings(before);
   let failing = true;
@@ -42,7 +45,7 @@ async function interruptedAtTheFourthPage(before: number, after: number, moved =
   await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
   expect(pagesAsked(under)).toEqual([1, 2, 3, ...Array(requestPolicy.attemptsMax).fill(4)]);
   const { rows, running } = await readRunProgress(db, input.runId);
-  // Two pages are written together: the third was read, and not written.
+  // Two pages are written together, so the third page was read but not written.
   expect({ rows, running }).toMatchObject({ rows: 5_000, running: [{ done: 5_000 / before, of: 1 }] });
   failing = false;
   held = readings(after);
@@ -57,7 +60,7 @@ async function interruptedAtTheFourthPage(before: number, after: number, moved =
   return { asked: pagesAsked(under).slice(asked), written: written.rowCount, run };
 }
 
-test('reports the pages written of an interrupted meter, and resumes after them', async () => {
+test('reports the written pages of an interrupted meter, and resumes after them', async () => {
   expect(await interruptedAtTheFourthPage(11_000, 11_000)).toEqual({
     asked: [3, 4, 5],
     written: 11_000,
@@ -142,8 +145,8 @@ test('is suspect when a meter lists fewer readings than its total, never ends, o
   expect(await backfill()).toEqual({ state: 'complete', said: 0, seen: 0, error: null, requests: 1 });
 });
 
-test.each(['', ' with /ping failing, too,'])(
-  'retries a meter that is the only one to fail%s, then leaves it out and names it; an outage fails the attempt',
+test.each(['', ' although /ping fails too'])(
+  'retries a meter that alone fails%s, then leaves it out and names it, but an outage fails the attempt',
   async (without) => {
     const [patient, last] = [3, 4];
     const [failing, refused, fine] = ['m-1', 'm-2', 'm-3'];
@@ -184,9 +187,9 @@ test.each(['', ' with /ping failing, too,'])(
 );
 
 test.each([
-  ['a meter of it fails', 'partial', 5_000],
-  ['it fails itself', 'failed', null],
-] as const)('counts what a part wrote even though %s after some pages', async (_, state, seen) => {
+  ['one of its meters fails', 'partial', 5_000],
+  ['the part fails', 'failed', null],
+] as const)('counts the rows that a part wrote although %s after some pages', async (_, state, seen) => {
   let status = 500;
   const under = await activitiesOn((asked: Asked): Reply => {
     const broken = asked.query.get('page') === '4';
@@ -233,11 +236,11 @@ test('leaves out no meter because of an outage of the warehouse, however long it
     await outage.close();
   }
   const meters = under.asked().filter((path) => path.includes('m-1')).length;
-  // Another attempt begins the meter at its first page.
+  // Another attempt would begin the meter at its first page.
   const cursors = heartbeats.flatMap((details) => (details === undefined ? [] : [details as IntervalCursor]));
   const read = cursors.filter(({ after, within }) => after !== null || (within?.place.page ?? 0) > 0);
   expect([meters, read]).toEqual([1, []]);
-  // The field catalogue writes its fields with the next page.
+  // The field catalogue reports the outage too. It writes its fields with the next page.
   expect(under.catalogueTroubles.splice(0)).toEqual([
     expect.objectContaining({
       message: expect.stringMatching(/not currently accepting|terminating connection/),

@@ -34,7 +34,7 @@ const alive = async ({ warehouse }: ActivitiesUnderTest) =>
 const manifestPages = async ({ warehouse }: ActivitiesUnderTest) =>
   (await warehouse.db.execute(sql`select from metersync.pages`)).rowCount;
 
-/** Fails from the given request on, for all attempts of the client. */
+/** Answers from the listing, except that all attempts of the client to send the given request fail. */
 function failingOnce(held: readonly object[], at: number) {
   let number = 0;
   const trouble: Reply = { status: 500, json: { detail: 'not now' } };
@@ -45,7 +45,7 @@ function failingOnce(held: readonly object[], at: number) {
 }
 
 describe('an interrupted backfill of a listing', () => {
-  test('resumes after the last page written, and judges the complete pass', async () => {
+  test('resumes after the last written page, and judges the complete pass', async () => {
     const held = documents(350);
     const under = await activitiesOn(failingOnce(held, 3), documentsAlone);
     const run = input();
@@ -59,7 +59,7 @@ describe('an interrupted backfill of a listing', () => {
     expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
   });
 
-  test('keeps its manifest until its run ends, which deletes it', async () => {
+  test('keeps its manifest until the end of its run deletes the manifest', async () => {
     const refused = (asked: Parameters<typeof pageOf>[1]): Reply =>
       asked.query.get('page') === '3' ? { status: 403, json: {} } : pageOf(documents(350), asked);
     const under = await activitiesOn(refused, documentsAlone);
@@ -74,12 +74,12 @@ describe('an interrupted backfill of a listing', () => {
     expect(await manifestPages(under)).toBe(0);
   });
 
-  test('reads nothing more after the last page', async () => {
+  test('reads no more pages if the last page was written', async () => {
     const held = documents(150);
     const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
     const run = input();
     await under.run(under.activities.readCompany, run);
-    // The state that an attempt leaves when it is killed before its end: the manifest, unfinished.
+    // This is the state that a killed attempt leaves: the part is not finished and its manifest exists.
     await under.warehouse.db.execute(
       sql`update metersync.runs set finished_at = null where resource = 'documents'`,
     );
@@ -107,7 +107,7 @@ test.each([
   ['without an event', false],
   ['after an event', true],
 ])(
-  'takes usage and its corrections from documents if there is no usage endpoint, %s',
+  'takes usage and its corrections from documents if there is no usage endpoint (%s)',
   async (_, announced) => {
     const id = randomUUID();
     const states = ['1', '2'].map((usage) => ({
@@ -151,7 +151,7 @@ test.each([
     2,
   ],
 ] as const)(
-  'is suspect if the service went back to an older state of %s, and keeps the newer state that a read found',
+  'a part is suspect if the service went back to an older state of %s, and the newer state is kept',
   async (resource, endpoints, total, differences) => {
     const table = resource === 'documents' ? sql`utility.documents` : sql`utility.usage_data`;
     const at = (second: number) => `2026-05-01T00:00:0${second}.000001`;
@@ -172,7 +172,8 @@ test.each([
     const complete = { state: 'complete', error: null };
     expect(await part()).toEqual(complete);
     const [first, , third] = held;
-    // An event announced a newer state, and the first row was read only now: both may show later.
+    // An event announced a newer state of the third row, and the first row was read only now. The listing may
+    // still show either of them later.
     if (resource === 'documents')
       await recordEvents(db, [delivery(documentEvent('updated', third?.id ?? '', at(3)))]);
     held = states([1, 2, 2, 2]);
@@ -196,7 +197,7 @@ test.each([
 );
 
 describe('a resource that the service refuses', () => {
-  test('fails without affecting the others, which are complete, and is not read again by the same run', async () => {
+  test('fails while the other resources are complete, and is not read again by the same run', async () => {
     const held = documents(50);
     const under = await activitiesOn(
       (asked) => (asked.path.includes('/document/') ? pageOf(held, asked) : { status: 403, json: {} }),
@@ -215,7 +216,7 @@ describe('a resource that the service refuses', () => {
     ]);
   });
 
-  test('fails by name after all retries, while everything else is read', async () => {
+  test('fails by name after all retries, while all other resources are read', async () => {
     const under = await activitiesOn((asked) => pageOf([], asked), documentsAlone);
     const { runId } = input();
     await under.warehouse.db.execute(sql`
@@ -231,7 +232,7 @@ describe('a resource that the service refuses', () => {
   });
 });
 
-test('a service that lacks nearly all endpoints has the others read, and the rest reported as absent', async () => {
+test('the endpoints of a service that lacks nearly all endpoints are read, and the others are reported as absent', async () => {
   const held = documents(3);
   const others = { usageData: null, document: null, documentUsage: null, companies: null };
   const under = await activitiesOn(
@@ -260,7 +261,7 @@ describe('sites that their company records no longer name', () => {
   const sites = Array.from({ length: 80 }, () => ({ id: randomUUID() }));
   const shape = { key: 'companies', total: 'totalCompanies' };
 
-  /** Backfills the list of one company with the given sites, pass by pass. */
+  /** Backfills a list of one company. Each pass finds the next of the given lists of sites. */
   async function listOfCompanies() {
     let passes: (readonly object[])[] = [];
     let lies = {};
@@ -292,7 +293,7 @@ describe('sites that their company records no longer name', () => {
     return { db, backfill };
   }
 
-  test('are tombstoned when two stable passes agree, which can be undone', async () => {
+  test('are tombstoned when two stable passes agree, and this can be undone', async () => {
     const { db, backfill } = await listOfCompanies();
     const unstable = await backfill([sites.slice(1)], { totalCompanies: 7 });
     expect(unstable).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [] });
@@ -306,10 +307,10 @@ describe('sites that their company records no longer name', () => {
     expect(gone).toMatchObject({ state: 'complete', live: 79, tombstoned: 1, undecided: [], requests: 2 });
     expect(await undoDeletes(db, gone.runId)).toMatchObject({ revived: 1 });
     const kept = await backfill([sites.slice(1)]);
-    // A decision to keep it leaves nothing to confirm by another pass.
+    // A decision to keep the site leaves nothing that another pass would have to confirm.
     expect(kept).toMatchObject({ state: 'complete', live: 80, tombstoned: 0, undecided: [], requests: 1 });
     expect(await backfill([sites])).toMatchObject({ state: 'complete', live: 80, undecided: [] });
-    // The record named it again, which ended the decision.
+    // The record named the site again, and that ended the decision.
     const again = await backfill([sites.slice(1)]);
     expect(again).toMatchObject({ state: 'complete', live: 79, tombstoned: 1 });
   });

@@ -18,7 +18,10 @@ const left = (...ids: readonly string[]): CompanyLeft[] =>
   ids.map((companyId) => ({ companyId, cursor: null }));
 const companyOf = ({ path }: Pick<Asked, 'path'>): string => path.split('/').at(-1) ?? '';
 
-/** A service with companies of the given numbers of documents. A reply of `meanwhile` replaces its answer. */
+/**
+ * Makes a service with companies that have the given numbers of documents. A reply of `meanwhile` replaces
+ * the service's answer.
+ */
 async function companiesOf(
   counts: readonly number[],
   meanwhile: (companyId: string, asked: Asked) => Reply | undefined | Promise<Reply | undefined> = () =>
@@ -65,7 +68,7 @@ describe('companies of a slice', () => {
       expect(await under.run(under.activities.readCompanies, input)).toEqual({ left: [], rest: [] });
       return (await statementsTo(url)) - before;
     };
-    // In addition: new fields of the catalogue.
+    // New fields of the catalogue cost a few more statements.
     const few = 5;
     expect(await read()).toBeLessThanOrEqual(20 * 8 + few);
     expect(await read()).toBeLessThanOrEqual(20 * 8 + few);
@@ -90,7 +93,7 @@ describe('companies of a slice', () => {
     expect([small, empty, long, ...rest].map((id) => asked(under, id))).toEqual([1, 1, 3, 0, 0]);
   });
 
-  test('end with one whose meters fill the slice: a workflow of its own goes on behind the last meter', async () => {
+  test('end with a company whose meters fill the slice, and its own workflow goes on behind the last meter', async () => {
     const readings = (asked: Asked): Reply => {
       if (asked.path.endsWith('m-1')) slice.fill();
       return pageOf([], asked, { key: 'intervals', total: 'totalIntervals', perPage: 10 });
@@ -110,7 +113,7 @@ describe('companies of a slice', () => {
       left: [{ companyId: metered, cursor: { resource: 'intervals', after: 'm-1' } }],
       rest: [other],
     });
-    // Another run may read it meanwhile.
+    // The part is not shown as running, because another run may read the company meanwhile.
     expect((await partsOf(under, runId)).get(metered)?.parts).not.toContain('intervals running');
     const [goesOn] = left as [CompanyLeft];
     expect(await under.run(under.activities.readCompany, { runId, ...goesOn })).toEqual(done);
@@ -118,7 +121,7 @@ describe('companies of a slice', () => {
     expect(under.asked().filter((path) => path.startsWith('/interval/'))).toHaveLength(2);
   });
 
-  test('wait while a run under way reads them, but not for a run that has ended', async () => {
+  test('wait while another run that is under way reads them, but not for a run that has ended', async () => {
     const { under, ids } = await companiesOf([1, 1]);
     const [busy, free] = ids as [string, string];
     const { db } = under.warehouse;
@@ -150,7 +153,7 @@ describe('companies of a slice', () => {
       expect(await under.run(under.activities.readCompany, { runId, companyId, cursor: null })).toEqual(done);
   });
 
-  test('end with one that fails: its own workflow goes on at the page that failed', async () => {
+  test('end with a company that fails, and its own workflow goes on at the page that failed', async () => {
     let fails = '';
     let failing = true;
     const { under, ids } = await companiesOf([1, 350, 1, 1], (companyId, { query }) =>
@@ -178,13 +181,13 @@ describe('companies of a slice', () => {
     expect(asked(under, failed)).toBe(2 + requestPolicy.attemptsMax + 2);
   });
 
-  test('fail without affecting others when the service refuses them, and are not left for later', async () => {
+  test('fail without affecting other companies when the service refuses them, and are not left for later', async () => {
     let refused = '';
     const { under, ids } = await companiesOf([1, 1, 1], (companyId) =>
       companyId === refused ? { status: 403, json: { detail: 'not yours' } } : undefined,
     );
     refused = ids[1] as string;
-    // The service listed it before.
+    // The service has listed this company before.
     await under.warehouse.db.execute(sql`insert into utility.companies (id, raw) values (${refused}, '{}')`);
     const runId = randomUUID();
     expect(await under.run(under.activities.readCompanies, { runId, companies: ids })).toEqual({
@@ -196,7 +199,7 @@ describe('companies of a slice', () => {
     expect([parts.get(ids[0] ?? '')?.parts, parts.get(ids[2] ?? '')?.parts]).toEqual([complete, complete]);
   });
 
-  test('stop when their run is cancelled: the companies that were read are complete, and no request follows', async () => {
+  test('stop when their run is cancelled, and companies that were read stay complete', async () => {
     const environment = activityEnvironment();
     let cancelAt = '';
     const { under, ids } = await companiesOf([1, 150, 1], async (companyId) => {
@@ -214,7 +217,7 @@ describe('companies of a slice', () => {
   });
 });
 
-test('after any crashes of the worker, each company is read to its end and never with the cursor of another company', async () => {
+test('after any crashes of the worker, each company is read completely and never with the cursor of another company', async () => {
   let ends = (): void => {};
   const sizes = [30, 250, 120, 310];
   const { under, ids } = await companiesOf(sizes, () => {

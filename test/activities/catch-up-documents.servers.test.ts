@@ -21,7 +21,7 @@ interface Usage {
   readonly document: { readonly id: string };
 }
 
-/** A company's documents, each with some usage rows, and their endpoints. */
+/** A service with the documents of a company. Each document has some usage rows. */
 class Service {
   documents: { id: string; created: string; updated: string }[] = [];
   usage: Usage[] = [];
@@ -30,7 +30,7 @@ class Service {
   /** Called after each page of the usage listing, and after each single document. */
   onUsagePage: (page: number) => void = () => {};
   onDocument: (id: string) => void = () => {};
-  /** Answers instead of the truth. */
+  /** Returns a false answer, or undefined for the true answer. */
   lie: (asked: Asked) => Reply | undefined = () => undefined;
 
   constructor(lacks: readonly ('document' | 'documentUsage')[] = []) {
@@ -44,7 +44,7 @@ class Service {
     return id;
   }
 
-  /** Makes a newer state of the document; returns its event. */
+  /** Makes a newer state of the document, and returns its event. */
   correct(id: string) {
     const later = `2026-05-01T00:00:01.${String(++this.corrections).padStart(6, '0')}`;
     this.documents = [
@@ -128,7 +128,7 @@ describe('catching up on documents', () => {
     expect(pages).toBeLessThan(20);
   });
 
-  test('reads few documents one by one and many by their listing, and usage document by document', async () => {
+  test('reads a few documents one by one and many from their listing, and always usage document by document', async () => {
     const [few, many] = [new Service(), new Service()];
     const ofFew = Array.from({ length: 3 }, () => few.add(2));
     const ofMany = Array.from({ length: 30 }, () => many.add(2));
@@ -156,7 +156,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test('lets only the document wait that fails, or whose usage fails, until the service answers', async () => {
+  test('only documents that fail, or whose usage fails, wait until the service answers', async () => {
     const service = new Service();
     const [failing, halfFailing, fine] = [service.add(2), service.add(2), service.add(2)];
     const fails = (asked: Asked) =>
@@ -182,7 +182,7 @@ describe('catching up on documents', () => {
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
   });
 
-  test('lets only a refused document wait, even if it is the first; a refused company waits as one owner', async () => {
+  test('only a refused document waits, even if it is the first, while a refused company waits as one owner', async () => {
     const service = new Service();
     const [refused, listed, fine] = [service.add(1), service.add(1), service.add(1)];
     const refusal: Reply = { status: 403, json: {} };
@@ -205,7 +205,7 @@ describe('catching up on documents', () => {
     expect(await outcomes(under)).toEqual({ applied: 2, pending: 1 });
 
     service.lie = () => refusal;
-    // On a slow machine it would be due again by now, and be refused with the company.
+    // Otherwise, on a slow machine, the document would be due again by now and be refused with the company.
     await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = due_at + '1 hour'`);
     await recordEvents(under.warehouse.db, [service.correct(fine)]);
     await catchUp(under);
@@ -213,10 +213,10 @@ describe('catching up on documents', () => {
   });
 
   test.each<[string, Partial<EndpointCatalogue>]>([
-    ['of its own', {}],
-    ['of only the company', { documentUsage: null }],
+    ['of the document', {}],
+    ['of the company', { documentUsage: null }],
   ])(
-    'a document that moved to another company gets its usage, from a listing %s, and meters there',
+    'a document that moved to another company gets its usage from a listing %s, and the meters of that company',
     async (_, endpoints) => {
       const there = { ...company, id: randomUUID() };
       const id = randomUUID();
@@ -246,7 +246,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test('finds no usage for a document that is deleted while it is read, and does not count its endpoint as missing', async () => {
+  test('finds no usage of a document that is deleted meanwhile, and does not count the endpoint as missing', async () => {
     const service = new Service();
     const [kept, gone] = [service.add(2), service.add(2)];
     service.onDocument = (id) => {
@@ -267,7 +267,7 @@ describe('catching up on documents', () => {
     ['by itself', {}, (id) => id],
     ['listed, in capitals', withoutSingle, (id) => id.toUpperCase()],
   ])(
-    'a record, %s, that Postgres refuses makes its event dead with the reason, and others are applied',
+    'a record (%s) that Postgres refuses makes its event dead with the reason, and other events are applied',
     async (_, endpoints, spelled) => {
       const service = new Service();
       const [refused, good] = [service.add(1), service.add(1)];
@@ -299,7 +299,7 @@ describe('catching up on documents', () => {
   });
 });
 
-test('a backfill proves a deletion that no event reported, and settles the events of the record at once', async () => {
+test('a backfill proves a deletion that no event reported, and the events of the record are settled at once', async () => {
   const service = new Service();
   const [kept, gone, never] = [service.add(1), service.add(1), randomUUID()];
   const under = await caughtUp(service, [kept, gone], { connections: null, intervals: null });
@@ -323,7 +323,7 @@ test('a backfill proves a deletion that no event reported, and settles the event
   expect(await liveUsage(under)).toEqual(idsOf(service.usage));
 });
 
-describe('a service that answers 404 for the usage of documents that have none', () => {
+describe('a service that answers 404 for the usage of documents without usage', () => {
   const pathsAsked = ({ asked }: ActivitiesUnderTest, path: string) =>
     asked().filter((request) => request.startsWith(path)).length;
   const serviceOf404 = () => {
@@ -340,7 +340,7 @@ describe('a service that answers 404 for the usage of documents that have none',
     ['with a usage listing of the company', {}, 1],
     ['without another usage listing', withoutList, 0],
   ] as const)(
-    'settles their events and does not count its endpoint as missing, %s',
+    'leads to settled events, and its endpoint does not count as missing (%s)',
     async (_, endpoints, walks) => {
       const service = serviceOf404();
       const under = await caughtUp(service, [service.add(0), service.add(0)], endpoints);
@@ -350,12 +350,12 @@ describe('a service that answers 404 for the usage of documents that have none',
       await catchUp(under);
       expect(await outcomes(under)).toEqual({ applied: 4 });
       expect(await liveUsage(under)).toEqual(idsOf(service.usage));
-      // Only the first answers left it open whether the endpoint exists.
+      // Only after the first answers it was unknown whether the endpoint exists.
       expect(pathsAsked(under, '/usage/company')).toBe(walks);
     },
   );
 
-  test('tombstones usage that was stored before only if the listing of the company lacks it, too', async () => {
+  test('leads to tombstoned usage only if the listing of the company lacks the usage too', async () => {
     const service = serviceOf404();
     const [id, other] = [service.add(2), service.add(2)];
     const under = await caughtUp(service, [id, other]);
@@ -374,28 +374,28 @@ describe('an incomplete answer about usage', () => {
   };
   type Lie = (service: Service, id: string, asked: Asked) => Reply | undefined;
   const ofDocument: Lie[] = [
-    // Fewer rows than its total.
+    // The answer has fewer rows than its total.
     ({ usage }, id, asked) =>
       asked.path.endsWith(`/usage/document/${id}`)
         ? listed(usage.filter(({ document }) => document.id === id).slice(0, 1), 3, asked)
         : undefined,
   ];
   const ofDocumentAlone: Lie[] = [
-    // No usage, although the document exists.
+    // The answer has no usage, although the document exists.
     (_, id, asked) => (asked.path.endsWith(`/usage/document/${id}`) ? notThere : undefined),
   ];
   const ofCompany: Lie[] = [
     (_, __, asked) => (asked.path.includes('/usage/company') ? listed([], 6, asked) : undefined),
-    // Consistent, and yet a fault is likelier.
+    // The answer is consistent, but a fault of the service is more likely than a deletion of all usage.
     (_, __, asked) => (asked.path.includes('/usage/company') ? listed([], 0, asked) : undefined),
   ];
 
   test.each([
     ['of a document', {}, ofDocument],
-    ['of a document, where nothing else lists usage', withoutList, ofDocumentAlone],
+    ['of a document, if nothing else lists usage', withoutList, ofDocumentAlone],
     ['of the company', withoutSingle, ofCompany],
   ] as const)(
-    'tombstones nothing, and its events wait for a complete answer: %s',
+    'tombstones nothing, and the events wait for a complete answer: %s',
     async (_, endpoints, lies) => {
       const service = new Service();
       const [doubtful, sound] = [service.add(4), service.add(3)];
@@ -421,7 +421,7 @@ describe('an incomplete answer about usage', () => {
     },
   );
 
-  test('makes its events missing if it lasts, and then changes nothing, even if it is consistent', async () => {
+  test('makes the events missing if it lasts, and later changes nothing even if it is consistent', async () => {
     const service = new Service();
     const id = service.add(3);
     const under = await caughtUp(service, [id], withoutList);
@@ -448,7 +448,7 @@ describe('an incomplete answer about usage', () => {
 test.each([
   ['a document', {}],
   ['the company', withoutSingle],
-])('keeps a row that the listing of %s lacks in one pass and has in the next', async (_, endpoints) => {
+])('a row that the listing of %s lacks in one pass and has in the next is kept', async (_, endpoints) => {
   const service = new Service();
   const id = service.add(120);
   const under = await caughtUp(service, [id], endpoints);
@@ -471,7 +471,7 @@ describe('usage read from the listing of the company', () => {
     const [first] = Array.from({ length: 120 }, () => service.add(1));
     const all = service.documents.map(({ id }) => id);
     service.onUsagePage = (page) => {
-      // Row 101 moves to the page that was read before; the total stays.
+      // Row 101 moves to the page that was already read, and the total does not change.
       if (page !== 1 || !service.documents.some(({ id }) => id === first)) return;
       service.remove(first ?? '');
       service.usage.push({ id: randomUUID(), document: { id: all[1] ?? '' } });

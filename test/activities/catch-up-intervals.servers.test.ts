@@ -70,7 +70,8 @@ describe('catching up on intervals', () => {
     await announce(under, [[hour(1), hour(3)]]);
     during = async () => {
       during = undefined;
-      // Within the range being read, but announced after that read began: its readings may be newer.
+      // This range is within the range that is being read, but it is announced after that read began, so its
+      // readings may be newer.
       await announce(under, [[hour(2), hour(3)]]);
     };
     await catchUp(under);
@@ -110,7 +111,7 @@ describe('catching up on intervals', () => {
   });
 });
 
-test('keeps readings that Postgres refuses separately with their source text, until they are listed without error', async () => {
+test('keeps the source text of readings that Postgres refuses, until they are listed without error', async () => {
   const wrong: Readonly<Record<string, object>> = {
     'a NUL': { quality: 'a\u0000b' },
     'a lone surrogate': { quality: '\ud800' },
@@ -159,7 +160,7 @@ describe('the ledger of a meter', () => {
   const due = ({ warehouse }: ActivitiesUnderTest) =>
     warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
 
-  test('lists what was announced, read and is missing, even after it is announced again', async () => {
+  test('shows what was announced, what was read and what is missing, even after a range is announced again', async () => {
     const under = await activitiesOn(oneReading);
     await announce(under, [[hour(1), hour(3)]], 1);
     expect(await ledger(under)).toMatchObject({
@@ -230,7 +231,7 @@ describe('the ledger of a meter', () => {
       if (at > 0) expect((start ?? '') < (pieces[at - 1]?.[1] ?? '')).toBe(true);
     expect(pieces.at(-1)?.[1]).toBe('2028-01-01T00:00:00.000000Z');
 
-    // An attempt that was interrupted after the second piece.
+    // The cursor is from an attempt that was interrupted after the second piece.
     await announce(under, [wide], 1);
     const asked = rangesAsked(under).length;
     const cursor = {
@@ -249,7 +250,9 @@ describe('the ledger of a meter', () => {
   });
 });
 
-/** A meter of four readings on two pages, and what the service does to them after its first page is read. */
+/**
+ * Catches up a meter with four readings on two pages, which `change` changes after the first page is read.
+ */
 async function changesAfterTheFirstPage(change: (listed: object[]) => void) {
   const at = (slot: number) => `2026-05-01T0${slot}:00:00`;
   const listed: object[] = [1, 2, 3, 4].map((slot) => ({ start: at(slot), end: at(slot + 1), usage: '1' }));
@@ -284,7 +287,7 @@ test('reads a range again that lost a reading from a page that was read, and rem
   });
 });
 
-test('does not hold up other ranges of a meter because of a range that never agrees with itself', async () => {
+test('a range whose listing is never consistent does not hold up other ranges of its meter', async () => {
   const under = await activitiesOn((asked) => {
     const page = oneReading(asked) as { json: object };
     const isOdd = asked.query.get('startDate')?.startsWith('2026-05-01') === true;
@@ -311,8 +314,9 @@ describe('readings that the service replaces', () => {
     updated,
   });
   /**
-   * Announces and reads from one to two o'clock, before and after; the second listing is of `perPage`, and is
-   * `third` once it was read.
+   * Announces and reads one to three o'clock with the first listing, then one to two o'clock with the second
+   * listing. The second listing has `perPage` readings on a page, and is replaced by `third` once it was
+   * read.
    */
   async function replace(first: object[], second: object[], perPage = 100, third = second) {
     let listed = first;
@@ -370,7 +374,7 @@ describe('readings that the service replaces', () => {
       of('01:30', '01:45'),
       of('01:00', '01:15', 'kW', after),
     ];
-    // Another one appears while the range is read again.
+    // Another reading appears while the range is read again.
     expect((await replace([kwh, gone, last], [kwh, last], 100, [kwh, late, last])).held).toEqual([
       '01:00 900kW',
       '01:00 900kWh',
@@ -385,7 +389,9 @@ describe('readings that the service replaces', () => {
 
 describe('a range that an event invents', () => {
   const claimed: [string, string] = ['0001-01-01T00:00:00', '9999-12-31T00:00:00'];
-  /** A meter with five years of readings of 15 minutes, a hundred on a page; the service lists one a week. */
+  /**
+   * Answers for a meter with one reading of 15 minutes a week, for five years. A page has a hundred readings.
+   */
   const years = (asked: Asked): Reply => {
     if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
     const [from, to] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];
@@ -397,11 +403,11 @@ describe('a range that an event invents', () => {
   };
 
   test.each([
-    ['the year 1 to 9999', [900], ''],
+    ['the years 1 to 9999', [900], ''],
     ['the same, which begins before year 1 in UTC', [900], '+01:00'],
-    ['the same, of readings of a second', [1], ''],
-    ['the same, of readings of a second and of 31 years', [1, 999_999_999], ''],
-    ['the same, of readings of 31 years', [999_999_999], ''],
+    ['the same, with readings of a second', [1], ''],
+    ['the same, with readings of a second and of 31 years', [1, 999_999_999], ''],
+    ['the same, with readings of 31 years', [999_999_999], ''],
   ])('costs few requests, and its readings are fetched: %s', async (_name, granularitySeconds, zone) => {
     const under = await activitiesOn(years);
     const [start, end] = claimed;

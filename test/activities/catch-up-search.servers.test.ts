@@ -9,7 +9,7 @@ import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/act
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
-/** The catalogue of a service without single documents and their usage. */
+/** The endpoints of a service without single documents and their usage. */
 const listingsOnly = { document: null, documentUsage: null };
 const updated = '2026-05-01T00:00:00.000001';
 const createdAt = (second: number) =>
@@ -22,7 +22,7 @@ interface Bill {
   readonly usageData: readonly { readonly id: string; readonly created: string }[];
 }
 
-/** A company's bills, each with one row of usage, in the order of the listings. */
+/** The bills of a company, in the order of the listings. Each bill has one row of usage. */
 class Bills {
   bills: Bill[];
   /** Called before each page of documents is answered. */
@@ -79,7 +79,7 @@ const usageOf = async ({ warehouse }: ActivitiesUnderTest, { id }: Bill) =>
 
 describe('a service without single documents', () => {
   test.each([1, 2, 10])(
-    'finds a new document among %i pages with one page of each listing and its last page',
+    'finds a new document among %i pages by reading the first and the last page of each listing',
     async (pages) => {
       const service = new Bills(100 * pages);
       const newest = service.bills.at(-1) as Bill;
@@ -92,7 +92,7 @@ describe('a service without single documents', () => {
     },
   );
 
-  test('needs one page of each listing if the newest documents come first', async () => {
+  test('needs only the first page of each listing if the newest documents come first', async () => {
     const service = new Bills(1_000);
     service.bills.reverse();
     const under = await announced(service, service.bills.slice(0, 1));
@@ -112,7 +112,7 @@ describe('a service without single documents', () => {
     expect(await usageOf(under, wanted[7] as Bill)).toHaveLength(1);
   });
 
-  test('can walk a listing that refuses a page beyond its last', async () => {
+  test('can walk a listing that refuses a page beyond its last page', async () => {
     const service = new Bills(300);
     const under = await activitiesOn((asked) => {
       const beyond = Number(asked.query.get('page')) > 3;
@@ -127,7 +127,8 @@ describe('a service without single documents', () => {
     const service = new Bills(300);
     const wanted = service.bills[150] as Bill;
     const under = await announced(service, [wanted]);
-    // After each request for the first page one of its bills is deleted and another added: the rest moves up.
+    // In each walk, bills of the first page are deleted before the second and the third page are answered, so
+    // that the other bills move up.
     service.bills = service.bills.filter((bill) => bill !== wanted);
     service.onPage = (page) => {
       if (page === 2) service.bills = [...service.bills.slice(1), service.bill(1_000)];
@@ -156,7 +157,7 @@ describe('a document absent from every complete listing', () => {
     expect(await outcomes(under)).toEqual({ missing: 1 });
     expect(await under.run(under.activities.dueOwners, { kind: 'documents', limit: 10 })).toEqual([]);
 
-    // It was only late: any read of its page settles its events.
+    // The document was only late. Any read of its page settles its events.
     service.bills.push(never);
     await announce(under, service.bills.slice(-2, -1));
     await catchUp(under);

@@ -16,7 +16,7 @@ import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { writeRecords } from '../support/pages.ts';
 
-/** Companies that a backfill would check now. */
+/** Lists the companies that a backfill would check now. */
 async function dueNow(db: Database, off: readonly CheckName[] = []) {
   await deleteOutdatedChecks(db, off);
   return await companiesToCheck(db, { runId: randomUUID(), kinds: checkKinds });
@@ -35,18 +35,18 @@ async function checking() {
       const made = new BilledCompany(under.warehouse);
       const meterId = randomUUID();
       await made.add({ [meterId]: { datasourceType: 'STARLIGHT' } });
-      // As if its months were kept before.
+      // The state is as if the months of the company had been computed before.
       await db.execute(sql`delete from metersync.company_changes`);
       return { id: made.id, siteId: made.siteId, meterId };
     },
-    /** Companies with issues. */
+    /** Lists the companies with issues. */
     found: async () =>
       (
         await db.execute<{ id: string }>(
           sql`select distinct company_id as id from ops.data_issues order by 1`,
         )
       ).rows.map(({ id }) => id),
-    /** Companies that a backfill would check now, an hour after the last checks. */
+    /** Lists the companies that a backfill would check now, if the last checks were an hour ago. */
     due: async (off: readonly CheckName[] = []) => {
       await db.execute(sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`);
       return (await dueNow(db, off)).map(({ id, kinds }) => [id, kinds.join(' ')]);
@@ -69,7 +69,7 @@ async function checking() {
 
 const all = 'bills connections intervals';
 
-test('checks companies after a run that changed since their last check', async () => {
+test('a run checks the companies that changed since their last check', async () => {
   const { db, run, company, found, due, event } = await checking();
   const made = [await company(), await company(), await company()];
   made.sort((one, other) => (one.id < other.id ? -1 : 1));
@@ -83,13 +83,13 @@ test('checks companies after a run that changed since their last check', async (
   await run({});
   expect(await found()).toEqual([one, two, three]);
   expect(await due()).toEqual([]);
-  // After a reconcile, too: the checks of intervals are left to the next backfill.
+  // A reconcile checks companies too, but leaves the checks of intervals to the next backfill.
   await db.execute(sql`delete from metersync.data_checks where company_id = ${one}::uuid`);
   await run({ kinds: ['bills', 'connections'] });
   expect(await due()).toEqual([[one, 'intervals']]);
   await run({});
 
-  // A change by a run. Reading the others changed nothing.
+  // A run changed one row of a company, and none of another company.
   const part = (id: string | undefined, changed: number, resource = 'usageData') =>
     db.execute(sql`
     insert into metersync.runs (run_id, company_id, resource, state, finished_at, rows_changed, rows_unchanged)
@@ -97,18 +97,18 @@ test('checks companies after a run that changed since their last check', async (
   await part(one, 0);
   await part(two, 1);
   expect(await due()).toEqual([[two, all]]);
-  // It stays due until it is checked.
+  // The company stays due until it is checked.
   expect(await due()).toEqual([[two, all]]);
   await run({});
   await db.execute(sql`delete from metersync.runs`);
-  // Readings belong to one kind of checks.
+  // Readings belong to only one kind of checks.
   await part(two, 1, 'intervals');
   expect(await due()).toEqual([[two, 'intervals']]);
   await run({});
   await db.execute(sql`delete from metersync.runs`);
   expect(await due()).toEqual([]);
 
-  // Changes by events; those of readings name only the meter.
+  // Events change companies. Events about readings name only the meter.
   await event({ companyId: one ?? '', appliedMinutesAgo: 90 });
   await event({ companyId: three ?? '', appliedMinutesAgo: 30 });
   expect(await due()).toEqual([[three, all]]);
@@ -120,7 +120,7 @@ test('checks companies after a run that changed since their last check', async (
   await db.execute(sql`delete from metersync.journal`);
   await run({});
 
-  // Another day, other checks, and overrides of sites.
+  // Companies are also due on another day, with other checks, and after an override of a site.
   await db.execute(
     sql`update metersync.data_checks set today = current_date - 1 where company_id = ${one}::uuid`,
   );
@@ -136,7 +136,7 @@ test('checks companies after a run that changed since their last check', async (
 });
 
 test.each(['documents', 'connections'] as const)(
-  'checks companies if %s were tombstoned or revived after their part of the run',
+  'a company is due for checks if its %s were tombstoned or restored after their part of the run',
   async (resource) => {
     const { db, warehouse, run, company, due } = await checking();
     const { id: companyId } = await company();
@@ -144,7 +144,7 @@ test.each(['documents', 'connections'] as const)(
     await writeRecords(warehouse, resource, [{ id }], { companyId });
     const checked = async () => {
       await run({});
-      // `due` looks as an hour later: the months were kept before that, too.
+      // `due` looks as if an hour had passed, so the computation of the months is dated back further.
       await db.execute(
         sql`update metersync.company_changes set changed_at = changed_at - interval '2 hours' where is_kept`,
       );
@@ -158,7 +158,7 @@ test.each(['documents', 'connections'] as const)(
     };
     const isDue = [[companyId, all]];
     await checked();
-    // Like the checks of a deleted company.
+    // A tombstone after the part of the run makes all checks of the company due.
     const gone = await retire(1);
     expect(await due()).toEqual(isDue);
     await checked();
@@ -174,7 +174,7 @@ test.each(['documents', 'connections'] as const)(
   },
 );
 
-test('recomputes the months of companies before the checks of a run', async () => {
+test('the months of companies are recomputed before the checks of a run', async () => {
   const { db, run, company } = await checking();
   const { id } = await company();
   await db.execute(sql`insert into metersync.company_changes (company_id) values (${id}::uuid)`);
@@ -183,7 +183,7 @@ test('recomputes the months of companies before the checks of a run', async () =
   expect(rows).toEqual([{ company_id: id }]);
 });
 
-test('does not lose a change that commits after the check of its company', async () => {
+test('a change that commits after the check of its company is not lost', async () => {
   const { db, run, company } = await checking();
   const { id, meterId } = await company();
   await db.transaction(async (tx) => {
@@ -198,16 +198,16 @@ test('does not lose a change that commits after the check of its company', async
   expect(await dueNow(db)).toEqual([{ id, kinds: checkKinds }]);
 });
 
-test('does not check a company again for a change that its last check saw', async () => {
+test('a company is not checked again for a change that its last check saw', async () => {
   const { db, run, company } = await checking();
   await company();
   await run({});
-  // What was written in the last second counts as not seen.
+  // A check counts changes of its last second as not seen.
   await db.execute(sql`update metersync.company_changes set changed_at = changed_at - interval '10 seconds'`);
   expect(await dueNow(db)).toEqual([]);
 });
 
-test('checks only chosen companies, and another attempt checks the rest', async () => {
+test('a run of chosen companies checks only them, and another attempt checks the rest', async () => {
   const { db, run, company, found, due } = await checking();
   const ids = [(await company()).id, (await company()).id, (await company()).id].sort();
   const [one = '', two = '', three = ''] = ids;
@@ -219,7 +219,7 @@ test('checks only chosen companies, and another attempt checks the rest', async 
   await run(await chosen(three, two));
   expect(await found()).toEqual([two, three]);
   expect(await due()).toEqual([[one, all]]);
-  // As an attempt left it that ended after the second company.
+  // This is the state after an attempt that ended after the second company.
   await db.execute(sql`delete from ops.data_issues`);
   await db.execute(sql`delete from metersync.data_checks where company_id = ${three}::uuid`);
   await run(await chosen(three, two));

@@ -11,11 +11,14 @@ import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts
 import { alive, type Bill, BillingService, backfill, type Lists } from '../support/billing.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
-/** Lists what waits for a person: resources and rows. */
+/** Lists the deletions that wait for a person, by resource and number of rows. */
 const held = async ({ warehouse }: Pick<ActivitiesUnderTest, 'warehouse'>) =>
   (await readDeletes(warehouse.db, { all: false })).map(({ resource, rows }) => [resource, rows]);
 
-/** How a backfill ends, what it leaves for a person, and how much then differs from the service. */
+/**
+ * Backfills. Returns how the run ends, which deletions wait for a person, and how many records then differ
+ * from the service.
+ */
 async function outcome(service: BillingService, under: ActivitiesUnderTest) {
   const { state } = await backfill(under, service.companies);
   const { client } = await setup(service.script);
@@ -24,7 +27,7 @@ async function outcome(service: BillingService, under: ActivitiesUnderTest) {
 }
 const equal = { state: 'complete', held: [], differences: 0 };
 
-/** A service with bills of two rows that a backfill has read. */
+/** Makes a service whose bills have two usage rows each, and reads it with a backfill. */
 async function loaded(bills: number, lists: Lists = 'nothing', companies = 1) {
   const service = new BillingService(companies);
   for (let bill = 0; bill < bills; bill++) service.add(2, lists);
@@ -33,7 +36,7 @@ async function loaded(bills: number, lists: Lists = 'nothing', companies = 1) {
   return { service, under, db: under.warehouse.db };
 }
 
-/** Makes the usage listing of a company lack the rows of bills to which nothing happened. */
+/** Hides the usage rows of some bills in the usage listing, although the bills did not change. */
 function hideUsage(service: BillingService, bills: readonly Bill[]) {
   const hidden = new Set(bills.map(({ id }) => id));
   service.lie = (asked) => {
@@ -52,7 +55,7 @@ const failing =
 const correctAll = (service: BillingService, bills: readonly Bill[]) =>
   bills.map((bill) => service.correct(bill));
 
-describe('one backfill after an outage that lost events is complete and equal', () => {
+describe('one backfill after an outage that lost events makes the warehouse equal to the service', () => {
   test.each([
     ['nothing', 80, 3, 9],
     ['nothing', 21, 2, 0],
@@ -75,7 +78,7 @@ describe('one backfill after an outage that lost events is complete and equal', 
     60_000,
   );
 
-  test('if an earlier run read the corrected bills, but not their usage', async () => {
+  test('even if an earlier run read the corrected bills, but not their usage', async () => {
     const { service, under } = await loaded(20);
     correctAll(service, service.bills.slice(0, 8));
     service.lie = failing('/v2.2/usage/company/');
@@ -84,7 +87,7 @@ describe('one backfill after an outage that lost events is complete and equal', 
     expect(await outcome(service, under)).toEqual(equal);
   });
 
-  test('if the only bill of a company was deleted, or lost its usage', async () => {
+  test('even if the only bill of a company was deleted, or lost its usage', async () => {
     for (const change of [
       (service: BillingService, bill: Bill) => service.remove(bill),
       (service: BillingService, bill: Bill) => service.correct(bill, 0, 0),
@@ -106,7 +109,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
   test.each<[string, Lists, (service: BillingService, bills: readonly Bill[]) => void]>([
     ['of bills that did not change', 'nothing', nothing],
     ['of bills that list them', 'its usage', correctAllKept],
-    ['of bills of which only other fields changed', 'others', relink],
+    ['of bills that changed only in other fields', 'others', relink],
   ])('%s', async (_, lists, change) => {
     const { service, under } = await loaded(20, lists);
     const bills = service.bills.slice(0, 8);
@@ -118,7 +121,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect(await outcome(service, under)).toEqual(equal);
   });
 
-  test('if a complete backfill has read the new version of their bills with them', async () => {
+  test('even if their bills have a new version that a complete backfill has read together with the rows', async () => {
     const { service, under } = await loaded(20);
     const bills = service.bills.slice(0, 8);
     correctAllKept(service, bills);
@@ -128,7 +131,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect(await held(under)).toEqual([['usageData', 16]]);
   });
 
-  test('all of them, if a listing is empty, until somebody decides', async () => {
+  test('if a listing is empty, however few they are, until somebody decides', async () => {
     const { service, under, db } = await loaded(2);
     hideUsage(service, service.bills);
     const { runId, state } = await backfill(under, service.companies);
@@ -138,7 +141,7 @@ describe('absences that nothing explains are held back beyond the cap', () => {
     expect((await backfill(under, service.companies)).state).toBe('complete');
   });
 
-  test('except the usage of a document that somebody kept, which stays with its document', async () => {
+  test('except the usage of a document that somebody kept, because it stays with its document', async () => {
     const { service, under, db } = await loaded(20);
     const [bill] = service.bills as [Bill];
     service.remove(bill);
@@ -174,7 +177,7 @@ function relink(_: BillingService, bills: readonly Bill[]): void {
 }
 
 describe('rows that are held back no longer wait for a decision once they are explained', () => {
-  /** Usage of eight bills that is held back; the run before was complete. */
+  /** Makes a backfill hold back the usage of eight bills. The backfill before it was complete. */
   async function holding() {
     const loadedOne = await loaded(20);
     const { service, under, db } = loadedOne;
@@ -188,7 +191,7 @@ describe('rows that are held back no longer wait for a decision once they are ex
     return { ...loadedOne, bills, rows, runId };
   }
 
-  /** Nothing waits for a person, in any view; and which of the rows live. */
+  /** Checks that nothing waits for a person in any report. Returns which of the rows are live. */
   const settled = async ({ under, db, rows }: Awaited<ReturnType<typeof holding>>) => {
     expect(await held(under)).toEqual([]);
     const { undecidedDeletes, runs } = await readHealth(db);
@@ -217,7 +220,7 @@ describe('rows that are held back no longer wait for a decision once they are ex
     expect(await outcome(holds.service, holds.under)).toEqual(equal);
   });
 
-  test('by a pass over their bills, even if their own listing fails', async () => {
+  test('by a pass over their bills, even if the usage listing fails', async () => {
     const holds = await holding();
     const { service, under, bills } = holds;
     correctAll(service, bills);

@@ -11,7 +11,7 @@ import { type Bill, BillingService, backfill, type Lists } from '../support/bill
 import { cases } from '../support/cases.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
-/** What happens to a bill, and whether its event is lost, waits, or was caught up. */
+/** What can happen to a bill, and whether its event is lost, waits, or was caught up. */
 const fates = [
   'same',
   'linked anew',
@@ -48,12 +48,13 @@ const countLost = ({ fates }: Case, company: number): number =>
   fates.slice(company * perCompany, (company + 1) * perCompany).filter((fate) => fate === 'deleted, lost')
     .length;
 
-/** The default cap, for so few rows. */
+/** How many rows the default cap allows when there are so few rows. */
 const leastShare = 3;
 
 /**
- * Counts what should wait for a person, by resource. A document that is gone from its company's listing looks
- * unexplained until the company to which it moved is read, and its usage with it unless it is tombstoned.
+ * Counts the rows that should wait for a person, by resource. The absence of a document from the listing of
+ * its company looks unexplained until the company to which it moved is read. The same is true of its usage,
+ * unless the document is tombstoned.
  */
 function expectedHeld({ fates, reversed }: Case) {
   const held = { documents: 0, usageData: 0 };
@@ -133,7 +134,7 @@ async function play(plan: Case): Promise<void> {
   await recordEvents(db, late);
   await catchUp();
   const last = await backfill(under, order);
-  // By then moved documents are no longer in doubt, so fewer may be more than the cap.
+  // Moved documents are no longer in doubt now, so a smaller number may be above the cap.
   const lost = [0, 1].map((company) => countLost(plan, company));
   const undecided = lost.filter((count) => count > leastShare).reduce((sum, count) => sum + count, 0);
   expect([last.state, (await held()).documents ?? 0]).toEqual([
@@ -146,7 +147,10 @@ async function play(plan: Case): Promise<void> {
   expect((await audit({ warehouse: under.warehouse, service: client, concurrency: 1 })).differences).toBe(0);
 }
 
-/** Rows that a run held back of one company, and found gone of the company to which they had moved. */
+/**
+ * A case in which a run held back rows of one company, and then found them gone from the company to which
+ * they had moved.
+ */
 const movedWithinARun: Case = {
   fates: [
     ...Array.from({ length: 23 }, () => 'same' as const),

@@ -34,7 +34,7 @@ describe('the failure that Temporal gets', () => {
 
   test.each([
     [7_000, 1, 7_000],
-    // From 2 s the wait of the policy doubles up to 2 minutes.
+    // The wait of the policy begins with 2 s and doubles up to 2 minutes.
     [7_000, 3, undefined],
     [119_000, 30, undefined],
     [600_000, 30, 600_000],
@@ -54,7 +54,7 @@ describe('the failure that Temporal gets', () => {
     },
   );
 
-  test('is retried by Temporal with its own policy if the service asks to wait for no time', async () => {
+  test('is retried by Temporal with the policy of the activity if the service asks for a wait of zero seconds', async () => {
     const policies: unknown[] = [];
     const dropPayloads = mapFailures(async () => {
       policies.push(Context.current().info.retryPolicy);
@@ -87,20 +87,20 @@ describe('the failure that Temporal gets', () => {
 
   test.each([
     ['a value that Postgres refuses', sql`select 'x'::uuid`, 'WAREHOUSE_VALUE_REFUSED'],
-    ['a server that stops us', sql`select pg_terminate_backend(pg_backend_pid())`, 'WAREHOUSE_UNAVAILABLE'],
+    ['an ended session', sql`select pg_terminate_backend(pg_backend_pid())`, 'WAREHOUSE_UNAVAILABLE'],
     [
       'a statement that is cancelled',
       sql`select pg_cancel_backend(pg_backend_pid())`,
       'WAREHOUSE_UNAVAILABLE',
     ],
-  ] as const)('%s', async (_, statement, code) => {
+  ] as const)('has the code for %s', async (_, statement, code) => {
     const warehouse = await createWarehouse();
     onTestFinished(() => warehouse.drop());
     const failure = await failureOf(() => warehouse.db.execute(statement));
     expect(failure).toMatchObject({ type: code, nonRetryable: code === 'WAREHOUSE_VALUE_REFUSED' });
   });
 
-  test('a defect is rethrown unchanged, and not as an outage of Postgres', async () => {
+  test('is the unchanged error of a defect, not an outage of Postgres', async () => {
     const warehouse = await createWarehouse();
     onTestFinished(() => warehouse.drop());
     expect(await failureOf(() => warehouse.db.execute(sql`select * from nowhere`))).not.toBeInstanceOf(
@@ -114,7 +114,7 @@ describe('the failure that Temporal gets', () => {
     ).toBe(mistake);
   });
 
-  test('cancelled work fails as cancelled, even if it throws another failure', async () => {
+  test('is a cancellation if the work was cancelled, even if it throws another failure', async () => {
     const environment = activityEnvironment();
     const activity = mapFailures(async () => {
       environment.cancel('CANCELLED');

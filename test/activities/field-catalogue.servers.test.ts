@@ -9,7 +9,7 @@ const companyId = randomUUID();
 const input = () => ({ runId: randomUUID(), companyId, cursor: null });
 const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
 
-test('the catalogue has the fields of all records read, and none of an event', async () => {
+test('the catalogue has the fields of all records that were read, and no field of an event', async () => {
   const meterId = randomUUID();
   const records: Readonly<Record<string, object[]>> = {
     company: [{ id: companyId, name: 'Acme', sites: [{ id: randomUUID(), floor: 3 }] }],
@@ -51,7 +51,7 @@ test('the catalogue has the fields of all records read, and none of an event', a
   expect(rows.filter(({ field }) => String(field).includes('/odd'))).toEqual([]);
 });
 
-test('a failing catalogue stops no page, and adds the fields with the next page', async () => {
+test('a catalogue that fails does not stop a page, and adds the fields with the next page', async () => {
   const held = [{ id: randomUUID(), before: 1, after: 'x' }];
   const world = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
   const { activities, run, warehouse, catalogueTroubles } = world;

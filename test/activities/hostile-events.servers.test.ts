@@ -20,7 +20,7 @@ const outcomes = async ({ warehouse }: Started, ids: readonly string[]) => {
   return ids.map((id) => outcomes.get(id));
 };
 
-test('events of unknown types are recorded, and their fields are not', async () => {
+test('events of unknown types are recorded, but their fields are not', async () => {
   const world = await started();
   for (let round = 0; round < 3; round++) {
     const strange = Array.from({ length: 150 }, (_, n) =>
@@ -42,7 +42,7 @@ test('events of unknown types are recorded, and their fields are not', async () 
   expect(rows).toEqual([]);
 });
 
-test('an event with any value in any field is kept at the first attempt, and stops no other event of its group', async () => {
+test('an event with any value in any field is kept at the first attempt, and does not stop other events of its group', async () => {
   const world = await started();
   const document = documentEvent('updated', randomUUID(), at);
   const variants = fc.oneof(

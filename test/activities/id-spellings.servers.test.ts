@@ -27,7 +27,7 @@ const later = '2026-05-01T00:00:00.000002';
 
 type Spell = (place: number, id: string) => string;
 
-/** A service with one record of each kind; `spell` spells the id at each place. */
+/** Makes a service with one record of each kind. `spell` spells the id at each place. */
 function serviceOf(ids: Readonly<Record<string, string>>, spell: Spell): Script {
   const { company = '', site = '', connection = '', document = '', usage = '', meter = '' } = ids;
   return ({ path, query }) => {
@@ -57,7 +57,7 @@ function serviceOf(ids: Readonly<Record<string, string>>, spell: Spell): Script 
   };
 }
 
-test('any spelling of a UUID in listings, records and events is the same record', async () => {
+test('any spelling of a UUID in listings, records and events means the same record', async () => {
   await fc.assert(
     fc.asyncProperty(styles, async (chosen) => {
       const names = ['company', 'site', 'connection', 'document', 'usage', 'meter'];

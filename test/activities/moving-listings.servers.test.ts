@@ -9,7 +9,10 @@ import { documents } from '../support/scripted-service.ts';
 const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
 const idsOf = (held: readonly { readonly id: string }[]) => held.map(({ id }) => id).sort();
 
-/** A company that lists `now`; `moves` runs after each page that was read, counted in each backfill. */
+/**
+ * Makes a company that lists `now`. `moves` runs after each page of a backfill, with the number of the page
+ * and the number of pages that the backfill has read.
+ */
 async function companyWith(count: number) {
   const id = randomUUID();
   const company = { now: documents(count), moves: (_page: number, _read: number): void => {} };
@@ -21,7 +24,7 @@ async function companyWith(count: number) {
     company.moves(Number(asked.query.get('page')), read);
     return reply;
   }, documentsAlone);
-  /** Backfills it; returns what became of its documents, and which pages were read. */
+  /** Backfills the company. Returns which documents are live and which pages were read. */
   const backfilled = async () => {
     read = 0;
     const before = under.asked().length;
@@ -44,12 +47,13 @@ async function companyWith(count: number) {
 }
 
 describe('a listing that moves while it is read', () => {
-  test('if it shrinks, is read until it is stable, and missing records are tombstoned', async () => {
+  test('is read until it is stable if it shrinks, and missing records are tombstoned', async () => {
     const company = await companyWith(205);
     await company.backfill();
     const rest = company.now.slice(10);
     company.moves = (_, read) => {
-      // The third page is gone when it is requested: the second comes in its place (service.md 7).
+      // The third page no longer exists when it is requested. The service returns the second page instead
+      // (service.md 7).
       if (read === 2) company.now = rest;
     };
     expect(await company.backfill()).toMatchObject({
@@ -61,11 +65,11 @@ describe('a listing that moves while it is read', () => {
     });
   });
 
-  test('if one deletion and one insertion hide an existing record, has it in the next passes', async () => {
+  test('has an existing record in the next passes if one deletion and one insertion hid it in the first', async () => {
     const company = await companyWith(250);
     await company.backfill();
     company.moves = (_, read) => {
-      // Behind the first page: the total stays, and record 101 is on no page.
+      // This happens after the first page was read. The total does not change, and record 101 is on no page.
       if (read === 1) company.now = [...company.now.slice(1), ...documents(1)];
     };
     const { alive, ...run } = await company.backfill();
@@ -73,7 +77,7 @@ describe('a listing that moves while it is read', () => {
     expect(alive).toEqual(idsOf(company.now));
   });
 
-  test('if it hides a record from every pass, is suspect, and no live record is tombstoned', async () => {
+  test('is suspect if it hides a record from every pass, and no live record is tombstoned', async () => {
     const company = await companyWith(250);
     await company.backfill();
     company.moves = (page) => {

@@ -16,7 +16,7 @@ const listed = randomUUID();
 const unlisted = randomUUID();
 const typed = randomUUID();
 
-/** How the service answers a listing of a company that it does not have. */
+/** How the service answers a request for a listing of a company that it does not have. */
 const unknown = {
   'not found': { status: 404, json: {} },
   denied: { status: 403, json: {} },
@@ -24,7 +24,7 @@ const unknown = {
 } satisfies Record<string, Reply | undefined>;
 type Unknown = keyof typeof unknown;
 
-/** Has two companies with a document each; the list of companies contains one of them. */
+/** Answers for two companies with a document each. The list of companies contains only one of them. */
 const answering =
   (how: Unknown) =>
   (asked: Asked): Reply => {
@@ -42,7 +42,10 @@ const noList = { ...noUsage, companies: null } as const;
 const cases = (Object.keys(unknown) as Unknown[]).flatMap((how) =>
   [noUsage, noList].map((catalogue) => ({ how, catalogue, list: catalogue === noUsage ? 'a' : 'no' })),
 );
-/** The cases that prove that a company does not exist: empty listings do so only with a list of companies. */
+/**
+ * The cases that prove that a company does not exist. Empty listings prove it only if there is a list of
+ * companies.
+ */
 const proven = cases.filter(({ how, list }) => how !== 'empty' || list === 'a');
 
 async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, only: readonly string[] = []) {
@@ -72,7 +75,7 @@ async function under(
 describe.each(proven)(
   'a company that does not exist, answered $how, with $list list of companies',
   ({ how, catalogue }) => {
-    test('is refused, nothing about it is written, and the other companies of a run are read', async () => {
+    test('is refused without writing anything about it, and the other companies of a run are read', async () => {
       const at = await under(how, catalogue);
       const error = async () => (await readStatus(at.warehouse.db)).backfills.last?.error;
       expect(await backfill(at, [typed])).toBe('failed');
@@ -86,7 +89,7 @@ describe.each(proven)(
       expect((await readStatus(at.warehouse.db)).parked).toEqual([]);
     });
 
-    test('loses its old row and failed parts in a backfill, and no resume brings them back', async () => {
+    test('loses its old row and failed parts in a backfill, and a resume does not bring them back', async () => {
       const at = await under(how, catalogue);
       const { db } = at.warehouse;
       await db.execute(sql`insert into utility.companies (id) values (${typed}), (${unlisted})`);
@@ -113,14 +116,14 @@ test.each(['not found', 'empty'] as const)(
   },
 );
 
-test('a run with only unknown ids in the settings is not complete if there is no list of companies', async () => {
+test('a run fails if the settings name only unknown ids and there is no list of companies', async () => {
   const at = await under('not found', noList, [typed]);
   expect(await backfill(at)).toBe('failed');
   expect(await lives(at)).toEqual([]);
 });
 
 test.each([noUsage, noList])(
-  'a company of the settings stays alive if a list no longer contains it',
+  'a company of the settings stays live if the list of companies does not contain it',
   async (catalogue) => {
     const at = await under('empty', catalogue, [unlisted]);
     const { db } = at.warehouse;

@@ -9,7 +9,7 @@ import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
 const alarm = { id: 'a-1', name: 'Silent' as const, key: '', detail: 'for 73 h' };
 const notice = noticeOf(alarm, { since: '2026-11-23T00:00:00Z', until: null });
 
-/** Makes a notifier as a worker does, of a target and a heartbeat that a proxy knows. */
+/** Makes a notifier as a worker does, with a target and a heartbeat address behind a proxy. */
 async function notifying(env: Readonly<Record<string, string>>, proxy: HttpProxy) {
   const { notify, proxies } = readSettings({
     NOTIFY_URL: 'slack+http://hooks.example/T0/B0/xyz',
@@ -39,7 +39,7 @@ test('sends alarms and the heartbeat through the proxy, except to hosts in NO_PR
   expect(proxy.asked.length).toBe(2);
 });
 
-test('quotes neither the password of the proxy nor the address in an error', async () => {
+test('does not quote the password of the proxy or the address in an error', async () => {
   const proxy = await startHttpProxy({});
   const { send } = await notifying({}, proxy);
   await expect(send()).rejects.toThrow('it answered 502');

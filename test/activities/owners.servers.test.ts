@@ -21,7 +21,10 @@ import { createWarehouse } from '../support/warehouse.ts';
 const resources = ['documents', 'connections', 'meters', 'usageData'] as const;
 type Resource = (typeof resources)[number] | 'sites';
 
-/** A record: which of two companies, 0 and 1, it names, if any, and whose listings contain it. */
+/**
+ * A record: which of two companies, 0 and 1, it names, if any, and the listings of which companies contain
+ * it.
+ */
 interface Plan {
   readonly resource: Resource;
   readonly names: 0 | 1 | null;
@@ -43,10 +46,12 @@ const planOf = (...of: readonly Resource[]): fc.Arbitrary<Plan> =>
 const updated = '2026-05-01T00:00:00.000001';
 const later = '2026-05-01T00:00:00.000002';
 
-/** Two companies, the one with the smaller id first. */
+/** Returns the ids of two companies, the smaller id first. */
 const twoCompanies = (): [string, string] => [randomUUID(), randomUUID()].sort() as [string, string];
 
-/** Makes the records. Meters and sites name no company; usage names its document, which may name one. */
+/**
+ * Makes the records. Meters and sites name no company. Usage names its document, which may name a company.
+ */
 function holding(plans: readonly Plan[], companies: readonly string[]): Held[] {
   return plans.flatMap((plan): Held[] => {
     const id = randomUUID();
@@ -72,7 +77,10 @@ const listingOf = (held: readonly Held[], resource: string, company: number) =>
 
 const warehouse = await forFile(createWarehouse());
 
-/** The owner of each record, and the version of its row, which changes whenever Postgres writes it. */
+/**
+ * Returns the owner of each record, and the version of its row, which changes whenever Postgres writes the
+ * row.
+ */
 async function rowsOf({ db }: Pick<typeof warehouse, 'db'>, held: readonly Held[]) {
   const rows = new Map<string, { owner: string; lives: boolean; version: string }>();
   for (const { resource, id } of held) {
@@ -126,7 +134,7 @@ test('the owner of a record does not depend on the order of pages and events', a
         );
         const moves = [...pages, ...events];
         for (const { pick, readAt } of steps) await moves[pick % moves.length]?.(readAt);
-        // Each page comes at least once, as events announced it.
+        // Each page is written at least once, in the state that the events announced.
         if (changes) since = later;
         for (const page of reversed ? pages.toReversed() : pages) await page(30);
 
@@ -140,7 +148,10 @@ test('the owner of a record does not depend on the order of pages and events', a
   );
 }, 120_000);
 
-/** A service of two companies whose listings have the records held at that moment. */
+/**
+ * Makes a service of two companies whose listings contain the records that are held at the moment of the
+ * request.
+ */
 const serviceOf =
   (companies: readonly string[], held: () => readonly Held[], inList = (_: string) => true): Script =>
   ({ path, query }) => {
@@ -193,7 +204,7 @@ test('a second backfill of records that two companies list changes no row, and t
         );
         const { runId } = await backfill(under, order);
         expect(await rowsOf(under.warehouse, held)).toEqual(before);
-        // Sites of an earlier case are quarantined where they were many.
+        // Sites of an earlier case are quarantined if there were many of them.
         await approveDeletes(under.warehouse.db, runId);
         // A sample of all companies may have none of the companies that earlier cases left.
         const sample = { share: 1, seed: 'all' };
@@ -205,7 +216,7 @@ test('a second backfill of records that two companies list changes no row, and t
   );
 }, 120_000);
 
-test('a record that leaves one of two listings belongs to the other, unless it names its company; a record in no listing is tombstoned', async () => {
+test('a record that leaves one of two listings belongs to the other company unless it names its company, and is tombstoned once no listing contains it', async () => {
   const companies = twoCompanies();
   const both = { names: null, listedBy: [0, 1] } as const;
   const all = holding(
@@ -271,7 +282,7 @@ test('a record that moves is not left tombstoned by a read of its former company
   expect([...(await rowsOf(under.warehouse, moving)).values()]).toEqual(
     moving.map(() => expect.objectContaining({ lives: false })),
   );
-  // Was read before, and is written after.
+  // These records were read before the backfill, and are written after it.
   for (const { resource, record } of moving)
     if (resource !== 'sites')
       await writeRecords(under.warehouse, resource, [record], { companyId: present, readAt });
@@ -280,7 +291,7 @@ test('a record that moves is not left tombstoned by a read of its former company
   );
 });
 
-test('the records of a deleted company are tombstoned with it unless another company lists them, and come back with it', async () => {
+test('the records of a deleted company are tombstoned and restored with it, unless another company lists them', async () => {
   const companies = twoCompanies();
   const [gone, other] = companies;
   const named = { resource: 'documents', names: 0, listedBy: [0, 1] } as const;
@@ -320,7 +331,7 @@ test('the records of a deleted company are tombstoned with it unless another com
   expect(await owners()).toMatchObject({ ...without, run: { state: 'complete', tombstoned: 5 } });
   expect(under.woken).toEqual(['documents']);
 
-  // The state that earlier versions left.
+  // This is the state that earlier versions left.
   await db.execute(sql`update utility.documents set deleted_at = null, deleted_reason = null`);
   await db.execute(sql`update utility.usage_data set deleted_at = null, deleted_reason = null`);
   expect(await owners()).toMatchObject({ ...without, run: { state: 'complete', tombstoned: 2 } });
@@ -337,7 +348,7 @@ test('the records of a deleted company are tombstoned with it unless another com
   held = [...held, ...more];
   await backfill(under, companies);
   listed = [other];
-  // More than the cap: that their company is gone explains them all.
+  // These are more rows than the cap allows, but the deletion of their company explains all of them.
   expect(await backfill(under, listed)).toMatchObject({ state: 'complete', tombstoned: 13, error: null });
   expect(await readDeletes(db, { all: false })).toEqual([]);
 });

@@ -12,7 +12,7 @@ import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
 import { connectionEvent, delivery, intervalsEvent } from '../support/events.ts';
 
-/** A service that refuses the paths of `refuses`. */
+/** Makes a service that refuses the paths in `refuses`. */
 function service() {
   const refuses = new Map<string, number | Reply>();
   const script = (asked: Asked): Reply => {
@@ -29,14 +29,14 @@ function service() {
 }
 
 const meters = (count: number) => Array.from({ length: count }, () => randomUUID());
-/** Makes meters that the service has listed. */
+/** Announces readings of meters that the service has listed. */
 const announce = async ({ warehouse }: ActivitiesUnderTest, meterIds: readonly string[]) => {
   await warehouse.db.execute(sql`insert into utility.meters (id)
     select unnest(${array(meterIds, 'text')}) on conflict (id) do nothing`);
   const events = meterIds.map((id) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 0)));
   await recordEvents(warehouse.db, events);
 };
-/** Makes one round of the catch-up workflow: the due owners, in one chunk. */
+/** Makes one round of the catch-up workflow with the due owners in one chunk. */
 async function round(
   under: ActivitiesUnderTest,
   kind: 'intervals' | 'connections' = 'intervals',
@@ -86,7 +86,7 @@ describe('a refused key', () => {
     ]);
   });
 
-  test('is tried again by one request each time, after growing pauses', async () => {
+  test('is tried again with one request after each of growing pauses', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     refuses.set('', 401);
@@ -156,7 +156,7 @@ describe('a refusal of one owner', () => {
     expect(parked[0]).toMatchObject({ code, events: 1, owners: 1 });
   });
 
-  test('revives all denied owners when access is granted; an owner that was not found waits for its own time', async () => {
+  test('revives all denied owners when access is granted, while an owner that was not found waits for its own time', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [denied = '', other = '', lost = '', found = ''] = meters(4);
@@ -173,7 +173,7 @@ describe('a refusal of one owner', () => {
   });
 });
 
-/** Error codes and attempts of waiting events, by meter. */
+/** Returns the error codes and attempts of waiting events, by meter. */
 const waits = async ({ warehouse }: ActivitiesUnderTest) => {
   const { rows } = await warehouse.db.execute<{ meter: string; code: string | null; attempts: number }>(sql`
     select record_id as meter, error_code as code, attempts from metersync.events where outcome = 'pending'`);
@@ -181,7 +181,7 @@ const waits = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 
 describe('a failure of one owner', () => {
-  test('stops no other owner, appears in the status, backs off, and ends with the first success', async () => {
+  test('does not stop other owners, appears in the status, backs off, and ends with the first success', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [failing = '', unreadable = '', hangingUp = '', ...good] = meters(6);
@@ -227,10 +227,10 @@ describe('a failure of one owner', () => {
   test.each([
     ['has no list of companies', { companies: null }],
     ['fails its list of companies', {}],
-  ])('stops no other owner if the service %s', async (_, endpoints) => {
+  ])('does not stop other owners if the service %s', async (_, endpoints) => {
     const { refuses, script } = service();
     const under = await activitiesOn(script, endpoints);
-    // The first of the companies that are asked for.
+    // The failing company has the smallest id, so it is the first company that is asked for.
     const [failing, good] = ['00000000-0000-4000-8000-000000000001', randomUUID()];
     const { db } = under.warehouse;
     await db.execute(sql`insert into utility.companies (id, raw, synced_at)
@@ -265,7 +265,7 @@ describe('a failure of one owner', () => {
     expect(await outcomes(under)).toEqual({ applied: 4, pending: 1 });
   });
 
-  test('delays the other owners for some attempts if the warehouse or a defect causes it', async () => {
+  test('delays the other owners for some attempts if the warehouse or a defect causes the failure', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [noMemory = '', mistaken = '', good = ''] = meters(3);
@@ -291,7 +291,7 @@ describe('a failure of one owner', () => {
   });
 });
 
-test('a failure that all owners share costs no owner an attempt', async () => {
+test('a failure that all owners share does not use up an attempt of any owner', async () => {
   const { refuses, script } = service();
   const under = await activitiesOn(script);
   const owners = meters(2);
@@ -308,7 +308,7 @@ test('a failure that all owners share costs no owner an attempt', async () => {
   };
   await fails('hang up', 'SERVICE_UNREACHABLE', 1);
   await fails({ status: 500, json: {} }, 'SERVICE_ERROR', 1);
-  // For any time without an answer.
+  // This is true however long the service does not answer.
   await fails('hang up', 'SERVICE_UNREACHABLE', 100);
   const slowDown = { status: 429, json: {}, headers: { 'retry-after': '3600' } };
   await fails(slowDown, 'SERVICE_BUSY', 100);
@@ -326,7 +326,7 @@ test('a service that fails everything except /ping is an outage, which is report
   const outage = [expect.objectContaining({ code: 'SERVICE_OUTAGE', events: 0, parts: 0 })];
   const fails = { type: 'SERVICE_ERROR', nonRetryable: false };
   refuses.set('', 500);
-  // No number of attempts counts against an owner.
+  // Attempts do not count against an owner, however many they are.
   for (const attempt of [1, attemptPolicy.unclearMax + 1])
     await expect(round(under, 'intervals', attempt)).rejects.toMatchObject(fails);
   expect(await parked()).toEqual(outage);
@@ -340,7 +340,7 @@ test('a service that fails everything except /ping is an outage, which is report
   refuses.set('', 500);
   await expect(under.run(under.activities.readCompany, reading)).rejects.toMatchObject(fails);
   expect(await parked()).toEqual(outage);
-  // Five minutes without a request.
+  // The state is as if no request had been sent for five minutes.
   await db.execute(sql`update metersync.parked set next_attempt_at = next_attempt_at - interval '5 minutes'`);
   expect(await parked()).toEqual([]);
 });

@@ -18,7 +18,7 @@ const pageOf = (number: number, characters = 10): Page => ({
   hasExplicitEnd: true,
 });
 
-/** A listing whose requests end as scheduled, and that notes when each began. */
+/** Makes a listing whose requests end when the scheduler says so, and that notes when each request began. */
 function listing(schedule: fc.Scheduler, pages: number, failsAt: number, now: () => number) {
   const began: number[] = [];
   async function* read(): AsyncGenerator<Page, void, undefined> {
@@ -32,7 +32,7 @@ function listing(schedule: fc.Scheduler, pages: number, failsAt: number, now: ()
   return { began, pages: read() };
 }
 
-/** Counts the pages whose memory is kept. */
+/** Keeps count of the pages whose memory is held. */
 function holding() {
   const kept = new Set<object>();
   const keep = () => {
@@ -44,7 +44,7 @@ function holding() {
 }
 
 describe('pages that are read ahead', () => {
-  test('come in order, once each, and never count as read if their request began before', async () => {
+  test('come once each and in order, and are never dated later than their request', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -68,7 +68,7 @@ describe('pages that are read ahead', () => {
                 }
                 expect(held.count()).toBeGreaterThanOrEqual(ready.length);
                 await schedule.schedule(Promise.resolve(), 'written');
-                // Meanwhile at most the bound was read, and one more is in flight.
+                // Meanwhile no more pages than the bound were read, and one more request is in flight.
                 expect(source.began.length).toBeLessThanOrEqual(taken.length + pagesMax + 1);
                 time += 1;
               }
@@ -87,7 +87,7 @@ describe('pages that are read ahead', () => {
     );
   });
 
-  test('stay within the bound of characters, even if they are few', async () => {
+  test('stay within the bound of characters, even if there are few pages', async () => {
     let read = 0;
     async function* long(): AsyncGenerator<Page, void, undefined> {
       for (read = 1; ; read++) yield pageOf(read, charactersMax / 2 + 1);
@@ -101,7 +101,7 @@ describe('pages that are read ahead', () => {
     const second = await pages.next();
     expect([first?.length, (second.value ?? []).length]).toEqual([1, 2]);
     for (let turn = 0; turn < 50; turn++) await Promise.resolve();
-    // Two are ready; a third would exceed the bound.
+    // Two pages are ready. A third page would exceed the bound.
     expect(read).toBe(5);
     expect(held.count()).toBe(4);
     await pages.return();

@@ -16,7 +16,7 @@ const old = (count: number) => documents(count);
 const recent = (count: number) =>
   documents(count).map((document) => ({ ...document, updated: new Date().toISOString() }));
 
-/** A service with the filter, which lists the given live and deleted records. */
+/** Makes a service that has the filter and lists the given live and deleted records. */
 function filtering(live: () => readonly object[], deleted: () => readonly object[] = () => []) {
   return (asked: Asked): Reply => {
     const { query } = asked;
@@ -46,7 +46,7 @@ const reconcile = async (under: ActivitiesUnderTest) =>
   await under.run(under.activities.reconcileCompany, input());
 
 describe('a reconcile of recent updates', () => {
-  test('reads by UTC days, from two days before today, and nothing else', async () => {
+  test('reads only updates since the UTC day two days ago', async () => {
     const [fresh, stale] = [recent(120), old(300)];
     const under = await activitiesOn(filtering(() => [...stale, ...fresh]));
     const twoDaysAgo = () => new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
@@ -97,7 +97,7 @@ describe('a reconcile of recent updates', () => {
 });
 
 describe('a service without the filter', () => {
-  test('is recognized by old records and an unchanged total, and nothing more is read', async () => {
+  test('is recognized by old records and an unfiltered total, and nothing more is read', async () => {
     const held = old(250);
     const under = await activitiesOn((asked) => pageOf(held, asked));
     expect(await reconcile(under)).toEqual({ unsupportedFilters: ['documents'] });
@@ -123,7 +123,7 @@ describe('a service without the filter', () => {
     });
   });
 
-  test('gets one request for all companies if it refuses the key', async () => {
+  test('gets only one request if it refuses the key', async () => {
     const under = await activitiesOn(() => ({ status: 401, json: {} }));
     const all = { ...input(), resources: ['documents', 'usageData'] as const };
     expect(await under.run(under.activities.reconcileCompany, all)).toEqual({
@@ -143,7 +143,7 @@ describe('a service without the filter', () => {
     });
   });
 
-  test('is not assumed if the filter uses another time than the records', async () => {
+  test('is not assumed if the filter uses another time than the `updated` of the records', async () => {
     const [filtered, rest] = [old(3), old(50)];
     const under = await activitiesOn((asked) =>
       pageOf(asked.query.has('startDate') ? filtered : [...filtered, ...rest], asked),
@@ -155,9 +155,9 @@ describe('a service without the filter', () => {
 
 describe('deleted documents', () => {
   test.each([
-    ['with live ones', true],
+    ['among live documents', true],
     ['alone', false],
-  ])('are tombstoned if %s lists them, while live documents are not', async (_, beside) => {
+  ])('are tombstoned if they are listed %s, and live documents are not', async (_, beside) => {
     const [live, gone] = [recent(150), recent(2)];
     let [listed, deleted]: object[][] = [[...live, ...gone], []];
     const under = await activitiesOn(
@@ -174,13 +174,13 @@ describe('deleted documents', () => {
     expect(tombstoned).toEqual(
       gone.map(({ id }) => ({ id, deleted_reason: 'listed' })).sort((a, b) => (a.id < b.id ? -1 : 1)),
     );
-    // The deletion was a mistake: the service lists them again.
+    // The deletion was a mistake, and the service lists the documents again.
     [listed, deleted] = [[...live, ...gone], []];
     await reconcile(under);
     expect((await states(under)).filter(({ deleted_reason }) => deleted_reason !== null)).toEqual([]);
   });
 
-  test('are never inferred from absence: records in no listing stay', async () => {
+  test('are never inferred from absence, so records in no listing stay', async () => {
     const [live, gone] = [recent(5), recent(2)];
     let listed: object[] = [...live, ...gone];
     const under = await activitiesOn(
@@ -201,7 +201,8 @@ describe('deleted documents', () => {
     let reads = 0;
     const hidden = () => {
       reads += 1;
-      // Between the two pages a record moves from the second to the first: no read sees it.
+      // Between the reads of the two pages, a record moves from the second page to the first, so no read sees
+      // it.
       return reads % 2 === 0 ? [live[120] as object, ...live.filter((_, at) => at !== 120)] : live;
     };
     const under = await activitiesOn(
@@ -276,7 +277,8 @@ describe('deleted documents', () => {
     expect(await run(under)).toMatchObject(asks(80));
     const [first] = await readDeletes(db, { all: false });
     expect(first).toMatchObject({ companyId, resource: 'documents', rows: 80, reason: 'listed' });
-    // Later runs find the same without records that live after all: they wait under the first run.
+    // Later runs find the same deletions, except of records that are live again. The deletions wait under the
+    // first run.
     listed = all.slice(0, 15);
     await reconcile(under);
     expect(await run(under)).toMatchObject(asks(75));
@@ -293,11 +295,12 @@ describe('deleted documents', () => {
     );
     expect(await undoDeletes(db, first?.runId ?? '')).toMatchObject({ revived: 75 });
     expect(await live()).toEqual([90, 90]);
-    // Somebody has decided about the listed state.
+    // The undo was a decision about the listed state.
     await reconcile(under);
     expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 0 });
 
-    // Another state needs another decision, for any number; documents without a decision are tombstoned.
+    // Another state of a document needs another decision, even if it is only one document. Documents without
+    // a decision are tombstoned.
     const newer = (document: (typeof all)[number]) => ({ ...document, updated: new Date().toISOString() });
     all.push(...recent(1).map(newer));
     all[89] = newer(all[89] as (typeof all)[number]);
@@ -318,7 +321,7 @@ describe('deleted documents', () => {
   });
 });
 
-test('the next reconcile replaces old values of a company, site or meter from a late page, and reads them once', async () => {
+test('the next reconcile replaces old values of a company, site or meter that a late page wrote', async () => {
   const meter = { id: randomUUID(), datasourceType: 'GAS' };
   const site = { id: randomUUID(), name: 'Plant' };
   const acme = { id: companyId, name: 'Acme', sites: [site] };
@@ -344,7 +347,7 @@ test('the next reconcile replaces old values of a company, site or meter from a 
     return rows;
   };
   await write(false, 0);
-  // The read that began last is written first; the page of an older read comes later.
+  // The read that began last is written first, and the page of an older read later.
   await write(false, 2);
   await write(true, 1);
   expect(await held()).toEqual([{ company: 'Other', site: 'Other', meter: 'WATER' }]);
@@ -362,7 +365,7 @@ test('the next reconcile replaces old values of a company, site or meter from a 
   const again = [`/company?page=1`, `/meter/company/${companyId}?page=1`];
   expect(await completeRun()).toEqual(again);
   expect(await held()).toEqual([{ company: 'Acme', site: 'Plant', meter: 'GAS' }]);
-  // Its own corrections are changes, too.
+  // The corrections of the reconcile are changes too.
   expect(await completeRun()).toEqual(again);
   for (const table of ['companies', 'sites', 'meters'])
     await db.execute(sql`update ${sql.identifier('history')}.${sql.identifier(table)}

@@ -8,7 +8,7 @@ import type { Asked, Reply } from '../service/scripted-server.ts';
 import { rejection } from '../service/setup.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
 
-/** A service whose key is revoked after so many requests. */
+/** Makes a service whose key is revoked after the given number of requests. */
 function revokedAfter(requests: number) {
   let refused = 0;
   const script = (asked: Asked): Reply => {
@@ -39,7 +39,7 @@ test('a key that is refused at the start of a run leaves nothing of the run runn
   const runId = randomUUID();
   const error = await rejection(run(activities.beginRun, { runId }));
   expect(error).toMatchObject({ type: refusedCode, nonRetryable: true });
-  // Like backfillAll.
+  // The workflow backfillAll does the same.
   const reason = `${refusedCode}: ${(error as Error).message}`;
   await run(activities.failRun, { runId, companyId: null, resource: null, error: reason });
   expect(await parts(under, runId)).toEqual([
@@ -50,8 +50,8 @@ test('a key that is refused at the start of a run leaves nothing of the run runn
   expect(await failedParts(warehouse.db, [refusedCode])).toEqual({ companies: [], everything: true });
 });
 
-test('a key that is revoked during a run costs one request for each company, and each unread part has the reason', async () => {
-  // The list of companies, and the connections of the first one.
+test('a key that is revoked during a run costs one request per company, and each unread part has the reason', async () => {
+  // The two requests are for the list of companies and for the connections of the first company.
   const { script, refused } = revokedAfter(2);
   const under = await activitiesOn(script);
   const { activities, run, warehouse } = under;
@@ -88,7 +88,7 @@ test('a key that is revoked during a run costs one request for each company, and
   });
 });
 
-test('fails parts that are still running when their run ends', async () => {
+test('parts that are still running when their run fails become failed', async () => {
   const under = await activitiesOn(revokedAfter(100).script);
   const { activities, run, warehouse } = under;
   const runId = randomUUID();

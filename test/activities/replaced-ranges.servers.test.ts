@@ -35,7 +35,7 @@ const reading = (from: number, to: number, usage = '1', updated = '2026-05-02T00
 const quarters = Array.from({ length: 12 }, (_, at) => reading(at * 15, at * 15 + 15));
 const hours = [0, 1, 2].map((hour) => reading(hour * 60, hour * 60 + 60, '4', '2026-04-01T00:00:00'));
 
-/** A meter whose listing a test changes. */
+/** Makes a meter whose listing a test can change. */
 async function meterListing(listed: readonly Listed[], perPage = 100) {
   const nothing = async (): Promise<void> => undefined;
   const service = { listed, onAsked: nothing, onAnswer: nothing };
@@ -62,7 +62,7 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
     onAsked: (act: () => Promise<void>) => {
       service.onAsked = act;
     },
-    /** Acts once, when the next answer is made, but not yet sent. */
+    /** Acts once, when the next answer is made but not sent yet. */
     onNextAnswer: (act: () => Promise<void>) => {
       service.onAnswer = async () => {
         service.onAnswer = nothing;
@@ -93,7 +93,7 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
 
 describe('a proved listing of a meter replaces its readings', () => {
   test.each([false, true])(
-    'imported again at another length with an older state (event: %s)',
+    'even if they were imported again with another length and an older state (event: %s)',
     async (event) => {
       const meter = await meterListing(quarters);
       await meter.backfill();
@@ -126,14 +126,14 @@ describe('more vanished readings than the cap', () => {
         names: ['E-77'],
       },
     ]);
-    // Health and status count readings, as the list does.
+    // Health and status count readings, as the list of deletions does.
     expect(await readHealth(meter.db)).toMatchObject({ undecidedDeletes: 12 });
     expect(await readHealth(meter.db, { countMax: 5 })).toMatchObject({ undecidedDeletes: 6 });
     expect(await readStatus(meter.db)).toMatchObject({ quarantinedDeletes: 12 });
     return { ...meter, ...run };
   };
 
-  test('are held back until somebody approves, and can be brought back', async () => {
+  test('are held back until somebody approves their removal, and can be brought back', async () => {
     const meter = await vanished();
     expect(await approveDeletes(meter.db, meter.runId)).toEqual({ tombstoned: 12, spared: 0 });
     expect(await meter.stored()).toEqual([]);
@@ -154,7 +154,7 @@ describe('more vanished readings than the cap', () => {
     expect(await meter.backfill()).toMatchObject({ state: 'complete' });
     expect(await meter.stored()).toHaveLength(12);
     expect((await readHealth(meter.db)).keptDeletes).toBe(12);
-    // A listing that shows them ends the decision.
+    // A listing that shows the readings ends the decision.
     meter.list(quarters);
     await meter.backfill();
     expect((await readHealth(meter.db)).keptDeletes).toBe(0);
@@ -163,7 +163,7 @@ describe('more vanished readings than the cap', () => {
     expect(await meter.heldBack()).toEqual([12]);
   });
 
-  test('are settled by a later read that explains them, without a decision', async () => {
+  test('are removed without a decision by a later read that explains their absence', async () => {
     const meter = await vanished();
     meter.list(hours);
     expect(await meter.backfill()).toMatchObject({ state: 'complete' });
@@ -179,7 +179,7 @@ describe('more vanished readings than the cap', () => {
     expect(await meter.stored()).toHaveLength(12);
   });
 
-  test('are held back for an announced range, too', async () => {
+  test('are also held back in an announced range', async () => {
     const meter = await meterListing(quarters);
     await meter.backfill();
     meter.list(quarters.slice(0, 8));
@@ -189,7 +189,7 @@ describe('more vanished readings than the cap', () => {
     expect(await readDeletes(meter.db, { all: false })).toMatchObject([{ isRun: false }]);
   });
 
-  test('no longer wait once some of them are listed again: the next backfill judges the others', async () => {
+  test('no longer wait once some of them are listed again, and the next backfill judges the others', async () => {
     const meter = await vanished();
     meter.list([reading(0, 15, '9'), ...quarters.slice(1, 4)]);
     await meter.sendEvent(minute(0), minute(60));
@@ -215,7 +215,7 @@ describe('more vanished readings than the cap', () => {
   });
 });
 
-test('readings that no row can hold do not prevent the others from being replaced', async () => {
+test('readings that no row can hold do not prevent the replacement of other readings', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
   const long = randomBytes(10_000).toString('hex');
@@ -245,7 +245,7 @@ test.each(['existing', 'none'])(
   },
 );
 
-test('keeps a reading that an event brings while its range is read again', async () => {
+test('a reading that an event brings while a backfill reads its range again is kept', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
   meter.list(hours);
@@ -261,7 +261,7 @@ test('keeps a reading that an event brings while its range is read again', async
   expect(await meter.stored()).toEqual(['4', '4', '4', '5']);
 });
 
-test('readings of a deleted meter count in no view and in no audit', async () => {
+test('readings of a deleted meter do not count in any view or audit', async () => {
   const meter = await meterListing(quarters);
   await meter.backfill();
   const counted = async () => {

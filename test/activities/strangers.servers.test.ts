@@ -15,22 +15,24 @@ import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts
 import { cases } from '../support/cases.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 
-/** A company of the service, or one invented by somebody who can sign events. */
+/** A company of the service, or a company that somebody who can sign events has invented. */
 interface Company {
   readonly id: string;
   readonly documentId: string;
   readonly connectionId: string;
   readonly siteId: string;
   readonly made: 'by the service' | 'up';
-  /** Whether the service answers for it, and whether the list of companies contains it. */
+  /**
+   * Whether the service answers requests about the company, and whether the list of companies contains it.
+   */
   answered: boolean;
   listed: boolean;
-  /** How the service answers for it while it does not have it. */
+  /** How the service answers requests about the company while it does not have the company. */
   answersUnknown: Unknown;
 }
 
 const updated = '2026-03-01T00:00:00.000001';
-/** How a service may answer for a company that it does not have. */
+/** How a service may answer requests about a company that it does not have. */
 const unknown = {
   'not found': { status: 404, json: {} },
   denied: { status: 403, json: {} },
@@ -70,7 +72,7 @@ class World {
       scope === 'company' ? held.id === id : held.documentId === scope,
     );
     if (!company?.answered) {
-      // For single records only a 404 reveals nothing about the company.
+      // For single records, only a 404 says nothing about the company.
       if (scope !== 'company') return unknown['not found'];
       return unknown[company?.answersUnknown ?? 'not found'] ?? page([]);
     }
@@ -104,7 +106,7 @@ const eventsOf = (company: Company) => {
   ];
 };
 
-/** Makes one round of each catch-up, with all waits ended. */
+/** Makes one round of each catch-up, after ending all waits. */
 async function round({ warehouse, run, activities }: ActivitiesUnderTest): Promise<void> {
   await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
   for (const kind of catchUpKinds) {
@@ -129,7 +131,7 @@ async function backfill(
   return await run(activities.concludeRun, { runId });
 }
 
-/** The tables with live rows of a company. */
+/** Returns the tables that have live rows of a company. */
 async function livesOf({ warehouse }: ActivitiesUnderTest, { id }: Company): Promise<string[]> {
   const live = (table: string, owner = 'company_id') => sql`select ${table}::text as of
     from utility.${sql.raw(table)} where ${sql.raw(owner)} = ${id}::uuid and deleted_at is null`;
@@ -149,7 +151,7 @@ const runsOf = async ({ warehouse }: ActivitiesUnderTest, { id }: Company) =>
   (await warehouse.db.execute(sql`select from metersync.runs where company_id = ${id}::uuid`)).rowCount;
 
 test.each(Object.keys(catalogues))(
-  'companies that only events name get no row, no run and a bounded number of requests, whatever the service answers (%s)',
+  'companies that only events name get no row, no run and a bounded number of requests, for any answers of the service (%s)',
   async (catalogue) => {
     const world = new World();
     const under = await activitiesOn(world.answer, catalogues[catalogue]);
@@ -170,7 +172,7 @@ test.each(Object.keys(catalogues))(
       const { answersUnknown: answer } = forged;
       expect([answer, await outcomesOf(under, forged)]).toEqual([answer, ['missing']]);
       expect([answer, await livesOf(under, forged)]).toEqual([answer, []]);
-      // The client itself sends a failing request four times.
+      // The client repeats a failing request, so it sends it four times.
       const times = answer === 'failed' ? 4 : 1;
       const about = under
         .asked()
@@ -209,7 +211,7 @@ test('a company that the service shows later is read, even if it is resumed afte
   expect([...new Set(under.backfilled)]).toEqual([late.id, later.id]);
 });
 
-test('a company whose first event is a deletion is requested, too', async () => {
+test('a company whose first event is a deletion is requested as well', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, catalogues['no list of companies']);
   const [forged, genuine] = [world.add('up'), world.add('by the service')];
@@ -226,7 +228,7 @@ test('a company whose first event is a deletion is requested, too', async () => 
   expect([await outcomesOf(under, forged), await livesOf(under, forged)]).toEqual([['missing'], []]);
 });
 
-test('the next backfill, or their events, tombstone companies that events of an earlier version created', async () => {
+test('companies that an earlier version created from events are tombstoned by the next backfill at the latest', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, withoutUsage);
   const { db } = under.warehouse;
@@ -244,7 +246,7 @@ test('the next backfill, or their events, tombstone companies that events of an 
   expect(await livesOf(under, genuine)).toEqual(['companies', 'connections', 'documents', 'sites']);
 });
 
-test('an event of a deleted company has its record read; all records are read once the company is listed again', async () => {
+test('the record of an event of a deleted company is read, and all records are read once the company is listed again', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, withoutUsage);
   const { db } = under.warehouse;
@@ -254,7 +256,7 @@ test('an event of a deleted company has its record read; all records are read on
   expect(await backfill(under)).toBe('complete');
   gone.listed = false;
   expect(await backfill(under)).toBe('complete');
-  // Its record has no list of sites.
+  // The record of the company has no list of sites, so its site stays live.
   expect(await livesOf(under, gone)).toEqual(['sites']);
   await recordEvents(db, [delivery(documentEvent('updated', gone.documentId, updated, named(gone)))]);
   await round(under);
@@ -266,7 +268,7 @@ test('an event of a deleted company has its record read; all records are read on
 });
 
 test.each([400, 403, 500])(
-  'an invented document that is answered with %i stops no other document of its company',
+  'an invented document that is answered with %i does not stop other documents of its company',
   async (status) => {
     const world = new World();
     const forged = randomUUID();
@@ -287,7 +289,7 @@ test.each([400, 403, 500])(
   },
 );
 
-test('a meter that only events name is given up, and a meter that the service listed is not', async () => {
+test('a meter that only events name is given up, but a meter that the service listed is not', async () => {
   const under = await activitiesOn(new World().answer);
   const { db } = under.warehouse;
   const [forged, listed] = [randomUUID(), randomUUID()];
@@ -300,14 +302,14 @@ test('a meter that only events name is given up, and a meter that the service li
   expect(rows).toContainEqual({ record_id: listed, outcome: 'pending', error_code: 'SERVICE_NOT_FOUND' });
 });
 
-/** One step: the index of a company, and what happens to it. */
+/** A step: the index of a company, and what happens to the company. */
 const step = fc.tuple(
   fc.nat(3),
   fc.constantFrom('deliver', 'deliver', 'answer', 'list', 'round', 'round', 'backfill', 'given twice'),
 );
 
 test.each(['everything', 'no list of companies'] as const)(
-  'only companies of the service end in the warehouse, in any order of events, lists and answers (%s)',
+  'only companies of the service end up in the warehouse, for any order of events, lists and answers (%s)',
   { timeout: 300_000 },
   async (catalogue) => {
     const world = new World();

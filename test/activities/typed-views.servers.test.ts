@@ -10,10 +10,10 @@ import { activitiesAlone, activityEnvironment } from '../support/activities.ts';
 import { loginAs } from '../support/login.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** Nothing is asked of the service. */
+/** No request is sent to the service. */
 const service = { service: {} as ServiceClient, apiVersion: 'v2.2' };
 
-test('the end of a full backfill gives new fields their columns, and status names the fields without a column', async () => {
+test('the end of a full backfill creates columns for new fields, and status names the fields without a column', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { db } = warehouse;
@@ -35,7 +35,7 @@ test('the end of a full backfill gives new fields their columns, and status name
     { resource: 'documents', path: '/lines' },
     { resource: 'documents', path: '/lines/*/kind' },
   ]);
-  // A login that may only write rows ends the run as well, and says who applies the views.
+  // A login that may only write rows can end the run too, and says who has to apply the views.
   expect(await conclude(await loginAs('metersync_writer', warehouse))).toBe('complete');
   expect(lines).toMatchObject([{ msg: expect.stringContaining('run metersync views apply as the owner') }]);
   expect(await without()).toHaveLength(3);

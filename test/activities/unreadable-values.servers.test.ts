@@ -9,7 +9,7 @@ import { activitiesOn } from '../support/activities.ts';
 
 const updated = '2026-05-01T00:00:00.000001';
 
-test('every backfill counts the values that it could not read, and stores what an older version refused', async () => {
+test('every backfill counts the values that it could not read, and stores records that an older version refused', async () => {
   const companyId = randomUUID();
   const [odd, sound, document] = [randomUUID(), randomUUID(), randomUUID()];
   const held: Readonly<Record<string, readonly { id: string }[]>> = {

@@ -18,7 +18,7 @@ const dead = health({ dead: 3 });
 
 /** Paths that the collector refuses. */
 const down = new Set<string>();
-/** What happens before an alarm is answered. */
+/** What happens before the collector answers a message. */
 let meanwhile: (() => Promise<void>) | undefined;
 const warehouse = await forFile(createWarehouse());
 const collector = await forFile(
@@ -38,7 +38,10 @@ const liveAlerts = () =>
 const closedAlerts = () =>
   warehouse.db.select().from(alerts).where(isNotNull(alerts.closedAt)).orderBy(desc(alerts.closedAt));
 
-/** A worker's look, on a clock that the test sets; `looks(health, minutes)` looks so many minutes on. */
+/**
+ * Makes the look of a worker, with a clock that the test sets. `looks(health, minutes)` looks each minute for
+ * the given number of minutes.
+ */
 function watcher(url = 'URL/json') {
   let clock = Date.parse('2026-11-23T00:00:00Z');
   let state: Health = health();
@@ -116,7 +119,7 @@ test('a message says what to do, is signed, and has the same id when the alarm o
   expect(resolved.data.alerts[0]).toMatchObject({ id: opened.data.alerts[0].id, change: 'resolved' });
   const sent = posts();
   for (const { headers, body } of sent) {
-    // The library refuses old times, so its clock is set back.
+    // The library refuses old times, so its clock is set to the test's time.
     const now = Date.now;
     Date.now = at;
     onTestFinished(() => {
@@ -130,7 +133,7 @@ test('a message says what to do, is signed, and has the same id when the alarm o
   }
 });
 
-test('sends again to a target that is down each minute, with the same id and text, in order', async () => {
+test('messages to a target that is down are sent again each minute, in order and with the same id and text', async () => {
   const { looks } = watcher();
   const certificate = { expiresAt: '2026-11-30T00:00:00Z', secondsLeft: 60 };
   const twoIll = health({ dead: 3 }, { certificate });
@@ -154,7 +157,7 @@ test('sends again to a target that is down each minute, with the same id and tex
   expect((await liveAlerts()).map(({ error }) => error)).toEqual([null, null]);
 });
 
-test('sends for a day that an alarm is over if it ended before its target came back', async () => {
+test('the end of an alarm is sent for up to a day if the target was down when the alarm ended', async () => {
   const { looks } = watcher();
   down.add('/json');
   await looks(dead);
@@ -168,9 +171,9 @@ test('sends for a day that an alarm is over if it ended before its target came b
   expect(changes().length).toBe(1);
 });
 
-test('sends that an alarm is over even if it closes while its opening is sent', async () => {
+test('the end of an alarm is sent even if the alarm closes while its opening is sent', async () => {
   const [one, another] = [watcher(), watcher('')];
-  // It looks a minute later.
+  // Its clock is a minute ahead.
   await another.looks(health());
   meanwhile = () => another.looks(health());
   await one.looks(dead);
@@ -179,7 +182,7 @@ test('sends that an alarm is over even if it closes while its opening is sent', 
   expect(changes()).toEqual(['opened EventsDead', 'resolved EventsDead']);
 });
 
-test('sends open alarms to a target that is set later', async () => {
+test('open alarms are sent to a target that is set later', async () => {
   const without = watcher('');
   await without.looks(dead, 3);
   expect((await readWatch(warehouse.db)).unsent).toBeNull();
@@ -188,7 +191,7 @@ test('sends open alarms to a target that is set later', async () => {
   expect(changes()).toEqual(['opened EventsDead']);
 });
 
-test('sends a text to Slack that says what to do and contains no markup', async () => {
+test('the text to Slack says what to do and contains no markup', async () => {
   const { looks } = watcher('slack+URL/T0/B0/xyz');
   await looks(dead);
   await looks(health());
@@ -200,19 +203,19 @@ test('sends a text to Slack that says what to do and contains no markup', async 
   expect(resolved).toMatch(/^metersync: EventsDead resolved \(ticket\): .*3 events cannot be applied$/);
 });
 
-test('accepts a percent sign in the login of an address', async () => {
+test('a target address may have a percent sign in its login', async () => {
   const { looks } = watcher(`http://ada:100%safe%40home@${new URL(collector.url).host}/json`);
   await looks(dead);
   const [login] = collector.got.map(({ headers }) => headers.authorization).filter(Boolean);
   expect(login).toBe(`Basic ${Buffer.from('ada:100%safe@home').toString('base64')}`);
 });
 
-test('calls the dead man’s switch each minute, but not while a page is open', async () => {
+test('the dead man’s switch is called each minute, but not while an alarm that pages somebody is open', async () => {
   const { looks, logged } = watcher();
   await looks(dead, 3);
   expect(beats()).toBe(3);
   await looks(health({ oldestDueSeconds: 1_000 }), 8);
-  // It opens after five minutes.
+  // The alarm opens after five minutes.
   expect(beats()).toBe(3 + 5);
   await looks(health());
   expect(beats()).toBe(9);
@@ -222,7 +225,7 @@ test('calls the dead man’s switch each minute, but not while a page is open', 
   expect(JSON.stringify(logged)).not.toContain('xyz');
 });
 
-test('reports that the warehouse is down without using it, once, and that it is back', async () => {
+test('an outage of the warehouse is reported once without using the warehouse, and its end is reported too', async () => {
   const { looks } = watcher();
   const without: Health = { ...health(), warehouse: away, schema: null };
   down.add('/json');
@@ -243,7 +246,7 @@ test('reports that the warehouse is down without using it, once, and that it is 
   expect(changes().length).toBe(2);
 });
 
-test('notes when the warehouse was down, even without a target', async () => {
+test('the time when the warehouse was down is noted even without a target', async () => {
   const { looks, at } = watcher('');
   const began = at() + 60_000;
   await looks({ ...health(), warehouse: away, schema: null }, 8);
@@ -258,7 +261,7 @@ test('notes when the warehouse was down, even without a target', async () => {
   expect(minutes).toEqual([0, 5, 8]);
 });
 
-test('counts a warehouse that can be read but not written as down', async () => {
+test('a warehouse that can be read but not written counts as down', async () => {
   const { looks } = watcher();
   await warehouse.db.execute(sql`alter table metersync.heartbeat rename to heartbeat_gone`);
   await looks(health(), 6);
@@ -269,7 +272,7 @@ test('counts a warehouse that can be read but not written as down', async () => 
   expect(changes()).toEqual(['opened WarehouseDown', 'resolved WarehouseDown']);
 });
 
-test('leaves an open alarm that only another version knows to that version, and it stops no other alarm', async () => {
+test('an open alarm that only another version knows is left to that version, and does not stop other alarms', async () => {
   const { looks } = watcher();
   await looks(dead);
   await warehouse.db.update(alerts).set({ name: 'OfAnotherVersion' });

@@ -8,7 +8,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
-test('a bill that was tombstoned and is read again counts as read', async () => {
+test('a bill that was tombstoned and is read again counts in the state of the last read', async () => {
   const life = new BillHistory(warehouse);
   await life.company.add({});
   const write = { do: 'write', document: 0, start: 1, days: 1, link: null } as const;
@@ -27,7 +27,7 @@ test('a bill that was tombstoned and is read again counts as read', async () => 
 
 const seed = Number(process.env.SEED ?? 20_261_124);
 
-test(`bills_as_of returns for each time of any history the bills of that time (seed ${seed})`, {
+test(`bills_as_of returns the bills of any time of any history (seed ${seed})`, {
   timeout: 120_000,
 }, async () => {
   await fc.assert(

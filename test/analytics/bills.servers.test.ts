@@ -28,7 +28,7 @@ const bill = (billed: number, revisedDocumentId: string | null = null, id = rand
 const ids = (rows: readonly Record<string, unknown>[]) => rows.map((row) => row.bill_id).sort();
 
 describe('bills that count', () => {
-  test('follows a chain of links to its end, and counts only the last bill', async () => {
+  test('include only the last bill of a chain of links', async () => {
     const company = await newCompany();
     const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(2, c, b), bill(3, null, c)]);
@@ -41,7 +41,7 @@ describe('bills that count', () => {
     ]);
   });
 
-  test('count again when the link that superseded them is cleared', async () => {
+  test('include a superseded bill again when the link to its successor is cleared', async () => {
     const company = await newCompany();
     const [a, b] = [randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(2, null, b)]);
@@ -49,7 +49,7 @@ describe('bills that count', () => {
     expect(ids(await company.rows('bills', 'bill_id'))).toEqual([a, b].sort());
   });
 
-  test('do not include a deleted bill; the bill before it counts again, or its successor', async () => {
+  test('do not include a deleted bill, but its predecessor or its successor instead', async () => {
     const company = await newCompany();
     const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(2, null, b)]);
@@ -68,7 +68,7 @@ describe('bills that count', () => {
     expect(ids(await company.rows('bills', 'bill_id'))).toEqual([c]);
   });
 
-  test('do not include a bill that an unread bill supersedes', async () => {
+  test('do not include a bill that is superseded by a bill that was not read yet', async () => {
     const company = await newCompany();
     const unseen = randomUUID();
     await company.bill([bill(1, unseen)]);
@@ -77,7 +77,7 @@ describe('bills that count', () => {
     ]);
   });
 
-  test('include the bill of a ring of links that was created last, and no bill that leads into the ring', async () => {
+  test('include the newest bill of a ring of links, and no bill that leads into the ring', async () => {
     const company = await newCompany();
     const [a, b, c, d] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     await company.bill([bill(1, b, a), bill(3, c, b), bill(2, b, c), bill(4, d, d)]);
@@ -172,7 +172,7 @@ describe('periods', () => {
 });
 
 describe('usage', () => {
-  test('is signed: exclusions and exports are subtracted, and generation is separate', async () => {
+  test('is signed, so exclusions and exports are subtracted, and generation is separate', async () => {
     const company = await newCompany({
       m: {},
       out: { netMeteringType: 'EXPORT' },
@@ -234,7 +234,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('of a site has usage and cost listed by commodity and month, each once, with names', async () => {
+  test('of a site is listed together with its cost by commodity and month, each once and with names', async () => {
     const company = await newCompany({ e: {}, g: { datasourceType: 'GAS' }, w: { datasourceType: 'WATER' } });
     const of = (meterId: string, units: string, usage: string) => ({
       meterId,
@@ -268,7 +268,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('is rounded where amounts are divided', async () => {
+  test('is rounded if amounts are divided', async () => {
     const company = await newCompany({ m: {} });
     await company.bill([
       {
@@ -305,7 +305,7 @@ describe('usage', () => {
     for (const count of figures) expect(count).toBeLessThanOrEqual(6);
   });
 
-  test('has the peak of the demand meters of v2.2, in their unit, without contracted capacity', async () => {
+  test('has the peak of the demand meters of v2.2 in their unit, without contracted capacity', async () => {
     const company = await newCompany({ m: {}, n: {}, gas: { datasourceType: 'GAS' } });
     const [own, other, burnt, odd] = Array.from({ length: 4 }, () => randomUUID());
     const of = (meterId: string, id: string | undefined, more: object = {}) => ({
@@ -395,7 +395,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('invents no month after the present month, nor between bills that a wrong date sets ten years apart', async () => {
+  test('has no invented months after the present month, or between bills that a wrong date sets ten years apart', async () => {
     const company = await newCompany();
     const of = (billed: number, meterId: string, start: string) => ({
       billed,
@@ -425,7 +425,7 @@ describe('usage', () => {
     ['300000-01-01', '300000-01-31'],
     ['4714-11-24 BC', '5874897-12-31'],
   ])(
-    'has no dates if they run from %s to %s, impossible years, and lists the other months',
+    'has no dates if they run from %s to %s, which are impossible years, and other months are listed',
     async (start, end) => {
       const company = await newCompany();
       const of = (dates: { start: string; end: string }) => ({ ...dates, meterId: 'm', usage: '31' });
@@ -446,7 +446,7 @@ describe('usage', () => {
     },
   );
 
-  test('counts a record without a meter next to records of other accounts and commodities', async () => {
+  test('of a record without a meter counts in addition to records of other accounts and commodities', async () => {
     const company = await newCompany();
     const of = (billed: number, accountNumber: string | null, usage: string, more: object = {}) => ({
       billed,
@@ -468,7 +468,7 @@ describe('usage', () => {
   });
 });
 
-test('has the commodity of the charge for a line, or else electricity if the line is for demand or has a time of use', async () => {
+test('a line of a bill has the commodity of its charge, or electricity if it is for demand or has a time of use', async () => {
   const company = await newCompany();
   const none = { electricityChargeType: null, gasChargeType: '', electricityIsDemand: false };
   const lineItems = [
@@ -529,9 +529,9 @@ describe('cost', () => {
     const demand = { ...byUse, electricityIsDemand: true };
     const hours = ['1', '2', '3'].map((usage) => of('b', usage));
     test.each([
-      ['equally among meters, a fee', {}, [of('a', '1'), ...hours], ['50.00', '50.00']],
-      ['only among meters', {}, [of('a', '1'), of('b', '1'), of(null, '8')], ['50.00', '50.00']],
-      ['by use, in one unit', supply, [of('a', '1', 'MWh'), of('b', '1000')], ['50.00', '50.00']],
+      ['equally among meters if it is a fee', {}, [of('a', '1'), ...hours], ['50.00', '50.00']],
+      ['only among known meters', {}, [of('a', '1'), of('b', '1'), of(null, '8')], ['50.00', '50.00']],
+      ['by use, converted to one unit', supply, [of('a', '1', 'MWh'), of('b', '1000')], ['50.00', '50.00']],
       ['by use, not by power', supply, [of('a', '1'), of('a', '9', 'KW'), of('b', '1')], ['50.00', '50.00']],
       [
         'by use of meters that are objects',
@@ -539,9 +539,9 @@ describe('cost', () => {
         ['a', 'b'].map((id, at) => of(id, `${1 + 2 * at}`, 'kWh', { ...electric, meter: { id } })),
         ['25.00', '75.00'],
       ],
-      ['by use of meters not read yet', supply, [of('x', '1'), of('y', '3')], ['25.00', '75.00']],
+      ['by use of meters that were not read yet', supply, [of('x', '1'), of('y', '3')], ['25.00', '75.00']],
       [
-        'by use of its unit',
+        'by use in the unit of the line',
         byUse,
         [of('a', '2'), ...hours, of('g', '1', 'CCF', gas)],
         ['25.00', '75.00', '0.00'],
@@ -558,7 +558,7 @@ describe('cost', () => {
         ['50.00', '50.00', '0.00'],
       ],
       [
-        'equally where no meter has a part',
+        'equally if no meter has a part',
         supply,
         [of('g', '1', 'CCF', gas), of('h', '2', 'CCF', gas)],
         ['50.00', '50.00'],
@@ -585,20 +585,20 @@ describe('cost', () => {
     });
     test.each([
       [
-        'by demand, in one unit',
+        'by demand, converted to one unit',
         [of('a', 60), of('b', 0.03, 'MW'), of('c', 10), of('c', 5)],
         {},
         ['60', '30', '10'],
       ],
-      ['among meters with demand', [of('a', 3), of('b', 1), of('c', 0)], {}, ['75', '25', '0']],
+      ['only among meters with demand', [of('a', 3), of('b', 1), of('c', 0)], {}, ['75', '25', '0']],
       [
-        'by kVA, where one has no kW',
+        'by kVA if a meter has no kW',
         [of('a', 9), of('a', 3, 'kVA'), of('b', 1, 'kVA')],
         {},
         ['75', '25', '0'],
       ],
-      ['equally, of several units', [of('a', 9), of('b', 1, 'kVA')], {}, ['50', '50', '0']],
-      ['equally, next to demand without a unit', [of('a', 9)], { billedDemand: '1' }, ['50', '50', '0']],
+      ['equally if units differ', [of('a', 9), of('b', 1, 'kVA')], {}, ['50', '50', '0']],
+      ['equally if one demand has no unit', [of('a', 9)], { billedDemand: '1' }, ['50', '50', '0']],
       ['without capacity', [of('a', 1), of('b', 9, 'kW', { demandType: 'CONTRACT' })], {}, ['100', '0', '0']],
     ])('%s', async (_how, demandMeters, ofB, parts) => {
       const company = await newCompany({ a: {}, b: {}, c: {} });
@@ -612,10 +612,10 @@ describe('cost', () => {
     });
   });
 
-  test('costs less than ten times the blocks for a company with eight times the bills', async () => {
+  test('is computed with less than ten times the blocks for a company with eight times the bills', async () => {
     const usage = ['a', 'b', 'c'].map((meterId) => ({ meterId, ...january, usage: '1' }));
     const lineItems = lines.slice(0, 4);
-    // Its own, without statistics.
+    // The test uses its own warehouse, which has no statistics.
     const young = await createWarehouse();
     onTestFinished(() => young.drop());
     const blocksOf = async (bills: number): Promise<number> => {
@@ -634,7 +634,7 @@ describe('cost', () => {
     expect(many / few).toBeLessThan(10);
   });
 
-  test('of a bill with a date of another century is in the month of its last day', async () => {
+  test('of a bill with a date of another century is in the month of the last day of the bill', async () => {
     const company = await newCompany();
     const of = (start: string, end: string) => ({ meterId: 'm', start, end, usage: '1' });
     await company.bill([
@@ -661,7 +661,7 @@ describe('cost', () => {
   });
 });
 
-test('usage counts with its document even while they have different owners', async () => {
+test('usage counts with its document even while the two have different owners', async () => {
   const company = await newCompany();
   const other = await newCompany();
   const usage = [{ meterId: null, start: '2024-01-01', end: '2024-01-31', usage: '10' }];

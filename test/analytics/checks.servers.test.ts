@@ -43,7 +43,7 @@ async function issues(company: BilledCompany): Promise<Issue[]> {
 
 const check = (company: BilledCompany) => refreshDataIssues(warehouse.db, [company.id], { today });
 
-/** Twelve months of 2025: the bills of a meter without any issue. */
+/** The twelve months of 2025. A meter with a bill for each of them has no issue. */
 const months = Array.from({ length: 12 }, (_, at) => ({
   start: new Date(Date.UTC(2025, at, 1)).toISOString().slice(0, 10),
   end: new Date(Date.UTC(2025, at + 1, 0)).toISOString().slice(0, 10),
@@ -72,22 +72,22 @@ function billOf(
 }
 
 const year = (meter: string): BillSaid[] => [...months, january].map((_, at) => billOf(meter, at));
-/** The year with another last bill. */
+/** Returns the bills of the year with another last bill. */
 const withLast =
   (usage: Partial<UsageSaid>, more: Partial<BillSaid> = {}) =>
   (meter: string): BillSaid[] => [...year(meter).slice(0, 12), billOf(meter, 12, usage, more)];
-/** The year with one more bill. */
+/** Returns the bills of the year and one more bill. */
 const withMore =
   (at: number, usage: Partial<UsageSaid>, more: Partial<BillSaid> = {}) =>
   (meter: string): BillSaid[] => [...year(meter), billOf(meter, at, usage, more)];
 
-/** Tombstones the rows of a company, or revives them. */
+/** Tombstones the rows of a company, or restores them. */
 const setDeleted = (company: BilledCompany, table: 'documents' | 'usage_data', deleted = true) =>
   warehouse.db.execute(sql`
     update utility.${sql.identifier(table)} set deleted_at = case when ${deleted} then now() end
     where company_id = ${company.id}::uuid`);
 
-test('find no issues in correct data', async () => {
+test('checks find no issues in correct data', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await company.bill(year(meter));
@@ -102,7 +102,8 @@ type Case = readonly [
 ];
 
 /**
- * Cases with one fault in the bill of January or of a month before; `entity` names the record of the issue.
+ * Cases with one fault in the bill of January or of a month before. `entity` names the kind of record that
+ * the issue is about.
  */
 test.each<Case>([
   [
@@ -160,7 +161,7 @@ test.each<Case>([
     { units: 'furlongs' },
   ],
 ])(
-  'find %s with its evidence, close the issue once the evidence is gone, and open a new issue if it returns',
+  'checks find %s with its evidence, close the issue when the evidence is gone, and open a new one if it returns',
   async (name, wrong, entity, evidence) => {
     const meter = meterId();
     const company = await companyWith(meter);
@@ -184,7 +185,7 @@ test.each<Case>([
   },
 );
 
-test('report a connection as unhealthy after a week, and name an undocumented status', async () => {
+test('checks report a connection as unhealthy after a week, and name an undocumented status', async () => {
   const company = await companyWith();
   const connection = (status: string, since: string) => ({
     id: randomUUID(),
@@ -211,7 +212,7 @@ test('report a connection as unhealthy after a week, and name an undocumented st
   );
 });
 
-test('check the remaining fields of a record that lacks half of its fields', async () => {
+test('checks judge the remaining fields of a record that lacks half of its fields', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await company.bill(year(meter));
@@ -236,7 +237,7 @@ test('check the remaining fields of a record that lacks half of its fields', asy
   expect(found).toEqual(['bad_dates', 'bad_dates', 'unknown_unit']);
 });
 
-test('name a value that no column holds with its record and text, until it is corrected', async () => {
+test('checks name a value that no column can hold, with its record and text, until it is corrected', async () => {
   const company = await companyWith();
   const ids = Array.from({ length: 6 }, () => randomUUID());
   const [site = '', connection = '', meter = '', document = '', usage = ''] = ids;
@@ -276,7 +277,7 @@ test('name a value that no column holds with its record and text, until it is co
   expect(corrected).toMatchObject([{ entity_id: usage }]);
 });
 
-test('name an undocumented commodity', async () => {
+test('checks name an undocumented commodity', async () => {
   const company = new BilledCompany(warehouse);
   const ids = [meterId(), meterId()];
   await company.add({
@@ -289,7 +290,7 @@ test('name an undocumented commodity', async () => {
   ]);
 });
 
-test('move an issue with its record to another company, and keep its note', async () => {
+test('checks move an issue with its record to another company, and keep its note', async () => {
   const companies = [await companyWith(), await companyWith()];
   const [to, from] = companies.sort((a, b) => (a.id < b.id ? -1 : 1)) as [BilledCompany, BilledCompany];
   const meter = meterId();
@@ -306,7 +307,7 @@ test('move an issue with its record to another company, and keep its note', asyn
   expect(await listDataIssues(db, { companyId: from.id, unacknowledged: false }, 10)).toEqual([]);
 });
 
-test('find gaps in the coverage of readings, days with the wrong number of hours, and differences from bills', async () => {
+test('checks find gaps in readings, days with the wrong number of hours, and differences from bills', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await warehouse.db.execute(
@@ -314,15 +315,17 @@ test('find gaps in the coverage of readings, days with the wrong number of hours
   );
   await warehouse.db.execute(sql`select metersync.ensure_interval_month(month) from generate_series(
     timestamptz '2026-02-15', timestamptz '2026-04-15', '1 month') month`);
-  // Hours of March 2026 in Berlin: 743, of which the day of 23 hours has 24 and two days have none. The meter's
-  // first and last day, here 10 hours of April 2, are left out, because otherwise half of April would be covered.
+  // March 2026 has 743 hours in Berlin. Here the day of 23 hours has 24 readings, and two days have none.
+  // Checks leave out the first and last day of the meter, here 10 hours of April 2. Otherwise the coverage of
+  // April would be an issue.
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
     select ${meter}, at, 3600, 'kWh', 1, 'ACTUAL', now()
     from generate_series(timestamptz '2026-02-28 23:00+00', '2026-04-02 07:00+00', '1 hour') at
     where (at at time zone 'Europe/Berlin')::date not in ('2026-03-10', '2026-03-11')
     union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'SUNNY', now()`);
-  // Three rows of a bill with one sum, one of them excluded, and a demand, of which readings in kW are not a sum.
+  // The last bill has three rows that are summed, one of them as an exclusion, and a demand. Readings in kW
+  // are not summed.
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
     select meter_id, start_at, 3600, 'kW', 1, 'ACTUAL', now() from utility.intervals
@@ -357,7 +360,7 @@ test('find gaps in the coverage of readings, days with the wrong number of hours
   ]);
 });
 
-test('close no issue of checks that do not run', async () => {
+test('checks that do not run close no issue', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await company.bill(year(meter).filter((_, at) => at !== 5));
@@ -369,7 +372,7 @@ test('close no issue of checks that do not run', async () => {
   expect(await refreshDataIssues(db, [], { today })).toEqual(nothing);
 });
 
-test('write an open issue again only if it changed, or on another day', async () => {
+test('checks write an open issue again only if it changed or on another day', async () => {
   const { db } = warehouse;
   const meter = meterId();
   const company = await companyWith(meter);
@@ -392,7 +395,7 @@ test('write an open issue again only if it changed, or on another day', async ()
   }
 });
 
-test('open nothing for a check that is off, and close its open issues of all companies with the reason', async () => {
+test('a check that is off opens no issue, and its open issues of all companies are closed with the reason', async () => {
   const [meter, elsewhere] = [meterId(), meterId()];
   const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
   await company.bill(year(meter).filter((_, at) => at !== 5));
@@ -416,7 +419,7 @@ test('open nothing for a check that is off, and close its open issues of all com
   expect((await states(other)).slice(0, 2)).toEqual(['bill_gap check_off', 'bill_gap evidence_gone']);
 });
 
-test('keep an acknowledged issue open and count it separately, with its note; an issue that returns is new', async () => {
+test('checks keep an acknowledged issue with its note open and count it separately, and an issue that returns is new', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const { db } = warehouse;
@@ -453,7 +456,7 @@ test('keep an acknowledged issue open and count it separately, with its note; an
   expect(anew.every((one) => one.acknowledgedNote === null && one.id > id)).toBe(true);
 });
 
-test('of a company that run at the same time wait for one another, find the same, and open nothing twice', async () => {
+test('checks of a company that run at the same time wait for one another and open no issue twice', async () => {
   const [meter, elsewhere] = [meterId(), meterId()];
   const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
   await company.bill(year(meter).filter((_, at) => at !== 5));
@@ -465,7 +468,7 @@ test('of a company that run at the same time wait for one another, find the same
     second = check(company).finally(() => {
       done = true;
     });
-    // Other companies are checked meanwhile.
+    // Another company can be checked meanwhile.
     await check(other);
     await untilLocked(db, 'the second waits for the first');
     expect(done).toBe(false);
@@ -479,7 +482,7 @@ test('of a company that run at the same time wait for one another, find the same
   expect(opened.map((one) => one.opened)).toEqual([0, 0, 0]);
 });
 
-test('report the same difference of readings and bills as the view of both', async () => {
+test('checks report the same difference of readings and bills as the view that compares them', async () => {
   const { rows } = await warehouse.db.execute(sql`
     select i.evidence
     from ops.data_issues i
@@ -491,7 +494,7 @@ test('report the same difference of readings and bills as the view of both', asy
   expect(rows).toHaveLength(1);
 });
 
-test('report amounts that are too long to multiply as issues, which stay in their records and make no view fail', async () => {
+test('checks report amounts that are too long to multiply, which stay in their records and make no view fail', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const digits = '9'.repeat(999);
@@ -513,7 +516,7 @@ test('report amounts that are too long to multiply as issues, which stay in thei
     where c.relkind = 'v' and c.relnamespace in ('analytics'::regnamespace, 'ops'::regnamespace)`);
   expect(views.length).toBeGreaterThan(20);
   await keepMonths(warehouse.db, { budgetSeconds: 60 });
-  // All companies: one record must not hide the others.
+  // The views are read for all companies, because one record must not make the others unreadable.
   for (const { name } of views) await warehouse.db.execute(sql.raw(`select * from ${name}`));
   const usage = await company.rows('usage', 'start_date, usage');
   expect(usage.map((row) => row.usage)).toEqual([null, null, null, '7']);
@@ -532,7 +535,7 @@ test('report amounts that are too long to multiply as issues, which stay in thei
   );
 });
 
-test('report readings without an amount', async () => {
+test('checks report readings without an amount', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
@@ -552,7 +555,7 @@ test('report readings without an amount', async () => {
   ]);
 });
 
-test('report readings with a value that no column holds, with the text of the first', async () => {
+test('checks report readings with a value that no column can hold, with the text of the first value', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const day = (at: number) => `2026-01-0${at}T00:00:00Z`;
@@ -580,7 +583,7 @@ test('report readings with a value that no column holds, with the text of the fi
   expect(await countUnreadable(warehouse.db, mostCounted)).toBeGreaterThanOrEqual(2);
 });
 
-test('report several readings of one time as an issue that names both, until one of them or the meter is gone', async () => {
+test('checks report several readings of one time with their values, until one of them or the meter is gone', async () => {
   const meter = meterId();
   const company = await companyWith(meter);
   const pairs = (first: string, last: string) => sql`
@@ -621,13 +624,13 @@ test('report several readings of one time as an issue that names both, until one
   expect(await found()).toEqual([]);
 });
 
-test('have each found something in these tests', async () => {
+test('each check has found something in these tests', async () => {
   const { rows } = await warehouse.db.execute<{ check_name: string }>(sql`
     select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);
   expect(rows).toEqual([]);
 });
 
-test('describe each finding in a sentence, with the names of its records', async () => {
+test('each finding is described in a sentence with the names of its records', async () => {
   const { rows: sentences } = await warehouse.db.execute<{ check_name: string; sentence: string | null }>(sql`
     select check_name, ops.issue_sentence(check_name, subject, evidence) as sentence from ops.data_issues`);
   expect(new Set(sentences.map((row) => row.check_name)).size).toBe(checkNames.length);
@@ -676,7 +679,7 @@ test('describe each finding in a sentence, with the names of its records', async
   expect(found('amount_mismatch')).toMatchObject({ company: 'Acme', provider: 'City Power' });
 });
 
-test('name one day only once in a sentence', async () => {
+test('the sentence of an issue names a single day only once', async () => {
   const day = { extent: '1 days', from: '2025-02-01', until: '2025-02-02' };
   const { rows } = await warehouse.db.execute(
     sql`select ops.issue_sentence('bill_gap', '', ${JSON.stringify(day)}::jsonb) as sentence`,

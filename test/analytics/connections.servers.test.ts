@@ -17,7 +17,10 @@ const warehouse = await forFile(createWarehouse());
 
 const january = { start: '2026-01-01', end: '2026-01-31' };
 
-/** Makes a company with one billed meter, and a connection in a status that collects for it. */
+/**
+ * Makes a company with one billed meter, and a connection in the given status that collects the bills of the
+ * meter.
+ */
 async function connected(status: string, more: object = {}): Promise<BilledCompany> {
   const company = new BilledCompany(warehouse);
   const meterId = randomUUID();
@@ -45,7 +48,7 @@ test.each([
   ['WEBSITE_DOWN', 'provider_problem', 'provider', /^ask the service$/, false],
   ['NEVER_HEARD_OF', 'unknown', 'utility', /^ask the service$/, false],
 ])(
-  'a connection that is %s needs attention: %s, and is late because of the %s',
+  'a connection that is %s needs attention, has the class %s, and is late because of: %s',
   async (status, statusClass, cause, what, must) => {
     const company = await connected(status);
     expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
@@ -102,7 +105,7 @@ test.each(
   },
 );
 
-test('counts a bill of several rows as one bill: the usual days between bills are the days between their periods', async () => {
+test('a bill with several rows counts as one bill in the usual number of days between bills', async () => {
   const company = await connected('CONNECTED');
   const [{ meter_id: meterId } = {}] = await company.rows<{ meter_id: string }>('usage', 'usage_id');
   const of = (start: string, end: string) =>
@@ -126,7 +129,7 @@ test('counts a bill of several rows as one bill: the usual days between bills ar
   ]);
 });
 
-test('reads how fresh a connection is at the same cost if its company has usage of other meters', async () => {
+test('reading how fresh a connection is does not cost more if its company has usage of other meters', async () => {
   const { id } = await connected('CONNECTED');
   const blocks = () =>
     blocksTouched(warehouse, sql`select * from analytics.freshness where company_id = ${id}::uuid`);
@@ -137,7 +140,7 @@ test('reads how fresh a connection is at the same cost if its company has usage 
   expect(await blocks()).toBeLessThan(alone + 10);
 });
 
-test('a status is as old as its record says, or as its newest event', async () => {
+test('the age of a status is from its record, or from a newer event', async () => {
   const id = randomUUID();
   const statusEvent = (at: string, status: string, old: string) =>
     delivery(connectionEvent('updated', id, at, status, old));
@@ -162,7 +165,7 @@ test('a status is as old as its record says, or as its newest event', async () =
   expect(await since('2026-07-10T00:00:00Z')).toEqual([{ since: '2026-07-09 00:00:00+00' }]);
 });
 
-test('lists the connections that need attention as the view does: first those on which customers must act, then the oldest', async () => {
+test('the list of connections that need attention has the order of the view: connections with which customers must act first, then the oldest', async () => {
   const { db } = warehouse;
   for (const [at, status] of [
     'OTHER_ERROR',
@@ -184,13 +187,13 @@ test('lists the connections that need attention as the view does: first those on
   expect(first).toMatchObject({ customerMustAct: true, dataUntil: '2026-01-31', isLate: true });
   const few = await connectionsNeedingAttention(db, { limit: 2 });
   expect(few.connections).toEqual(listed.connections.slice(0, 2));
-  // The page of a company says the same.
+  // The page of the company shows the same.
   const own = await listConnections(db, first?.companyId ?? '');
   expect(own).toMatchObject([{ since: first?.since, whatToDo: first?.whatToDo }]);
 });
 
 test.each(['soon', '2026-13-45T00:00:00', '2026-01-15T99:00:00', 5, { at: 1 }])(
-  'an unreadable time (%j) is NULL, and makes no view fail',
+  'an unreadable time (%j) is NULL and makes no view fail',
   async (statusFirstSeenTime) => {
     const company = await connected('COMPANY_INACTIVE', { statusFirstSeenTime });
     expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
@@ -222,7 +225,7 @@ test('a healthy connection does not need attention', async () => {
   expect(await company.rows('connections_needing_attention', 'connection_id')).toEqual([]);
 });
 
-test('counts statements by the reason why they count or not, and a month without statements as zero', async () => {
+test('statements are counted by the reason why they count or not, and a month without statements has zero', async () => {
   const company = await connected('CONNECTED');
   const [meter] = await company.rows<{ meter_id: string }>('connection_meters', 'meter_id');
   const usage = (start: string, end: string) => [{ meterId: meter?.meter_id ?? '', start, end, usage: '1' }];
@@ -272,13 +275,13 @@ const account = { id: randomUUID(), trackingStatus: 'ENABLED', isTracked: true }
 
 test.each([
   ['until now', {}, null],
-  ['no longer when it is not tracked', { meter: { isTracked: false } }, []],
+  ['no longer if it is not tracked', { meter: { isTracked: false } }, []],
   ['until it was deleted', { deleted: ['meters', '2024-06-10'] }, spring],
   ['until its account was closed', { account: { lastServiceDate: '2024-06-01' } }, spring.slice(0, 2)],
-  ['no longer when its account is disabled', { account: { trackingStatus: 'DISABLED' } }, []],
+  ['no longer if its account is disabled', { account: { trackingStatus: 'DISABLED' } }, []],
   ['until its connection was deleted', { deleted: ['connections', '2024-04-02'] }, spring.slice(0, 1)],
   ['until its company was inactive', { connection: { status: 'COMPANY_INACTIVE' } }, spring.slice(0, 2)],
-] as const)('expects bills of a meter that fell silent %s', async (_, facts, expected) => {
+] as const)('bills of a meter without new bills are expected %s', async (_, facts, expected) => {
   const said: { meter?: object; account?: object; connection?: object; deleted?: readonly string[] } = facts;
   const silent = new BilledCompany(warehouse);
   const [meterId, id] = [randomUUID(), randomUUID()];
@@ -306,7 +309,7 @@ test.each([
     sql`update utility.${sql.raw(table)} set deleted_at = ${at}::timestamptz where company_id = ${silent.id}::uuid`,
   );
   await keepMonths(warehouse.db, { budgetSeconds: 60 });
-  // The usual days are 29: months that began one and a half times as long ago are due.
+  // There are usually 29 days between bills. A month is due if it began one and a half times as long ago.
   const { rows } = await warehouse.db.execute(sql`
     select array_agg(month::text order by month) filter (where availability = 1) as billed,
       coalesce(array_agg(month::text order by month) filter (where availability = 0), '{}') as silent,
@@ -318,7 +321,7 @@ test.each([
   ]);
 });
 
-test('has no emissions without a factor, and prefers the factor of the region', async () => {
+test('there are no emissions without a factor, and the factor of the region is preferred', async () => {
   const company = await connected('CONNECTED');
   const emissions = async () =>
     (await company.rows('emissions_monthly', 'month')).map((row) => [row.usage, row.kg_co2e, row.version]);
@@ -335,7 +338,7 @@ test('has no emissions without a factor, and prefers the factor of the region', 
   expect(await emissions()).toEqual([['310', '31.0', '2026']]);
 });
 
-test('refuses an unknown time zone by its name', async () => {
+test('an unknown time zone is refused with its name', async () => {
   const bad = warehouse.db.execute(
     sql`insert into ops.site_overrides (site_id, time_zone) values (gen_random_uuid(), 'Mars/Olympus')`,
   );

@@ -32,7 +32,7 @@ const setDeleted = (id: string, deleted: boolean) =>
     set deleted_at = ${deleted ? sql`now()` : sql`null`}, deleted_reason = ${deleted ? 'listed' : null}
     where id = ${id}::uuid`);
 
-/** Summarises what happened. */
+/** Summarises the corrections of a company. */
 const correctionsOf = async (company: BilledCompany) =>
   (await company.rows('bill_corrections', 'changed_at, currency, cost_after')).map((row) => [
     row.change,
@@ -79,7 +79,7 @@ test('a bill whose currency changed has one row for each currency', async () => 
   ]);
 });
 
-test('a deletion removes the cost of a bill from all sums, and its undoing restores the cost', async () => {
+test('a deletion removes the cost of a bill from all sums, and the undo of the deletion restores the cost', async () => {
   const company = await newCompany();
   const id = randomUUID();
   await company.bill([bill(id, 1, '100.00')]);
@@ -110,7 +110,7 @@ test('a superseded bill takes its cost out of the sums, and counts again once it
   ]);
 });
 
-test('another form of a record in another version of the API is not a correction', async () => {
+test('a record that looks different in another version of the API is not a correction', async () => {
   const company = await newCompany();
   const id = randomUUID();
   const read = (apiVersion: string, updated: string, currentCharges: string) =>
@@ -159,7 +159,7 @@ test(`corrections and new bills explain the difference between any two times (se
         await life.take(one);
         await look();
       }
-      // Each correction, and the cost of each bill when it was new, with the number of snapshots before it.
+      // Each correction, and each new bill with its first cost, with the number of snapshots before it.
       const { rows: changes } = await warehouse.db.execute<{ change: string; looks: number }>(sql`
         select change, currency, cost_change,
           width_bucket(changed_at, ${sql.param(seen.map(({ at }) => at))}::timestamptz[]) as looks

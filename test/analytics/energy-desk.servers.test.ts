@@ -16,7 +16,7 @@ async function companyWith(meters: Readonly<Record<string, object>>): Promise<Bi
 }
 const january = { start: '2026-01-01', end: '2026-01-31' };
 
-test('bill_meters has a row for each meter of a bill, with names, numbers, usage and the cost of a unit', async () => {
+test('bill_meters has a row for each meter of a bill, with names, numbers, usage and the cost per unit', async () => {
   const [water, power] = [randomUUID(), randomUUID()];
   const company = await companyWith({
     [water]: { datasourceType: 'WATER', identifiers: [{ name: 'ACCOUNT', value: 'W-9' }] },
@@ -51,7 +51,7 @@ test('bill_meters has a row for each meter of a bill, with names, numbers, usage
       ...{ ...named, ...january31, bill_id: id, site: 'Main street', meter_id: power, meter_number: 'E-77' },
       ...{ commodity: 'ELECTRICITY', usage: '200', units: 'kWh', cost: '50.00', cost_per_unit: '0.250000' },
     },
-    // Two units have no sum.
+    // Usage in two units cannot be summed.
     { ...named, meter_number: 'W-9', usage: null, units: null, cost: '50.00', cost_per_unit: null },
     { ...named, bill_id: unmetered, meter_id: null, commodity: null, usage: '40', cost_per_unit: '0.250000' },
   ]);
@@ -59,7 +59,7 @@ test('bill_meters has a row for each meter of a bill, with names, numbers, usage
   expect(costs.map(({ cost }) => cost).sort()).toEqual(['10.00', '50.00', '50.00']);
 });
 
-test('meters have numbers, addresses, accounts, and the first and last day with data', async () => {
+test('meters have their numbers, addresses, accounts, and first and last day with data', async () => {
   const [collected, billed, read, silent] = ['collected', 'billed', 'read', 'silent'].map(
     (name) => `${name}/${randomUUID()}`,
   ) as [string, string, string, string];
@@ -146,7 +146,7 @@ test('year_on_year compares only months that bills cover completely in both year
     month(whole, '2026-03-01', '2026-03-31', '120', 2),
     month(begun, '2025-03-11', '2025-03-31', '100', 3),
     month(begun, '2026-03-01', '2026-03-31', '900', 4),
-    // Another commodity of time: a month without one a year before.
+    // This month has no bill of the year before, so it is not compared.
     month(whole, '2026-04-01', '2026-04-30', '100', 5),
   ]);
   await company.rows('monthly_usage', 'month');
@@ -184,7 +184,7 @@ test('bills_as_of fails for a time before the warehouse had any bill, and says s
   expect((await ask(since)).rows).toEqual([{ bill_id: id }]);
 });
 
-test('first_day and last_day are the days that a bill covers, and service_end_date is what the service sent', async () => {
+test('first_day and last_day are the days that a bill covers, and service_end_date is the date that the service sent', async () => {
   const meterId = randomUUID();
   const company = await companyWith({ [meterId]: {} });
   const of = (billed: number, start: string, end: string) => ({
@@ -219,7 +219,7 @@ test('usage in a standard unit is rounded after it is multiplied by the factor',
   expect(months.map((row) => Number(row.original_usage))).toEqual([1.234, 1.5]);
 });
 
-test('a bill that only moved to another account is not a correction', async () => {
+test('a bill that only moved to another account is reported as moved, not as corrected', async () => {
   const company = await companyWith({});
   const id = randomUUID();
   const of = (billed: number, cost: string, accountNumber: string) => ({

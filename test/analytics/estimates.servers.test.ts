@@ -39,12 +39,12 @@ async function planOf(statement: string): Promise<PlanNode> {
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 
 /**
- * If the planner expects fewer than this share of the actual rows, a join computes a view again for each row
- * of another.
+ * The smallest share of the actual rows that the planner must expect. If it expects fewer, a join computes a
+ * view again for each row of another view.
  */
 const leastPart = 1 / 20;
 
-test('the planner does not expect any view to have far fewer rows than it has', async () => {
+test('the planner does not expect far fewer rows of any view than the view has', async () => {
   const { rows } = await client.query<{ view: string; of_companies: boolean }>(`
     select c.relname as view, bool_or(a.attname = 'company_id') as of_companies
     from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -61,7 +61,10 @@ test('the planner does not expect any view to have far fewer rows than it has', 
   expect(low).toEqual([]);
 });
 
-/** How many rows of records a plan reads. A view that is computed again for each row of another reads them again. */
+/**
+ * Returns how many rows of records a plan reads. A view that is computed again for each row of another view
+ * reads them again.
+ */
 const rowsRead = (plan: PlanNode): number =>
   nodesOf(plan)
     .filter((node) => node['Relation Name'] === 'documents' || node['Relation Name'] === 'usage_data')
@@ -72,7 +75,7 @@ test.each([
   `where c.commodity = 'ELECTRICITY'`,
   `where u.units = 'kWh'`,
   `where c.commodity = 'ELECTRICITY' and u.commodity = c.commodity and b.currency = 'USD' and b.boundary_rule = 'end_inclusive'`,
-])('the cost per kWh of bills, joined from three views, computes each view once: %s', async (where) => {
+])('a query for the cost per kWh that joins three views computes each view once: %s', async (where) => {
   const plan = await planOf(`
     select b.invoice_id, c.cost / nullif(sum(u.usage), 0) as per_kwh from analytics.bill_costs c
       join analytics.bills b using (bill_id)
@@ -82,11 +85,11 @@ test.each([
   expect(rowsRead(plan)).toBeLessThan(20 * bills);
 });
 
-test('joins views with a common key without computing one view for each row of the other', async () => {
+test('a join of two views with a common key does not compute one view for each row of the other', async () => {
   const joins = await joinsOfViews(client);
   expect(joins.length).toBeGreaterThan(40);
   const repeated: string[] = [];
-  // Pairs: the bench has the triples, of 200,000 bills.
+  // Only joins of two views are tested here. The bench measures joins of three views, with 200,000 bills.
   for (const join of joins.filter(({ views }) => views.length === 2)) {
     const rows = rowsRead(await planOf(statementOf(join)));
     if (rows > 20 * bills) repeated.push(`${join.views.join(', ')}: ${rows}`);

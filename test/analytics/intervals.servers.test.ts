@@ -18,7 +18,7 @@ interface Span {
   readonly seconds: number;
 }
 
-/** Returns the local day of a second by Intl, which has its own zone rules. */
+/** Returns a function that computes the local day of a second with Intl, which has its own zone rules. */
 function localDay(zone: string): (at: number) => string {
   const format = new Intl.DateTimeFormat('en-CA', {
     timeZone: zone,
@@ -29,7 +29,7 @@ function localDay(zone: string): (at: number) => string {
   return (at) => format.format(at * 1000);
 }
 
-/** Returns the minutes since the midnight of a second's local day, by Intl. */
+/** Returns a function that computes the minutes since midnight of a second in local time, with Intl. */
 function localMinutes(zone: string): (at: number) => number {
   const format = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' });
   return (at) => {
@@ -41,10 +41,12 @@ function localMinutes(zone: string): (at: number) => number {
   };
 }
 
-/** Five minutes: every start and length here, and every clock change, is a multiple of it. */
+/**
+ * Five minutes. Every start and length in this test, and the time of every clock change, is a multiple of it.
+ */
 const step = 300;
 
-/** Counts covered steps of each local day, by length of reading, one step at a time. */
+/** Counts the covered steps of each local day one by one, for each length of readings. */
 function coveredSteps(spans: readonly Span[], zone: string): Map<string, number> {
   const dayOf = localDay(zone);
   const covered = new Map<number, Set<number>>();
@@ -89,8 +91,8 @@ async function metered(zone: string, spans: readonly Span[]): Promise<BilledComp
 }
 
 /**
- * Zones with the days of their clock changes, around midnight in most: these skip it, fall back to the day
- * before, or into it.
+ * Zones with the days of their clock changes. Most of the changes are around midnight: clocks skip midnight,
+ * fall back to the day before, or fall back to midnight.
  */
 const changes = [
   'America/New_York/2026-03-08',
@@ -116,7 +118,8 @@ const span = fc.record({
 });
 
 /**
- * Days with the quarter-hours of each: the minute after the first midnight still belongs to the day before.
+ * Days with their numbers of quarter-hours. In 2010 the clocks of these zones changed one minute after
+ * midnight.
  */
 test.each([
   ['America/St_Johns', '2010-11-05', [96, 100, 96]],
@@ -124,7 +127,7 @@ test.each([
   ['America/Goose_Bay', '2010-11-06', [100, 96, 96]],
   ['America/St_Johns', '2026-10-31', [96, 100, 96]],
 ] as const)(
-  'expects as many quarter-hours as there are in %s, where the days from %s on have %j',
+  'the expected readings of days in %s are right around a clock change: from %s, they have %j quarter-hours',
   async (zone, first, quarters) => {
     const noon = Date.parse(`${first}T15:30:00Z`) / 1000;
     const minutes = localMinutes(zone);
@@ -166,7 +169,7 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
         const spans = [...new Map(drawn.map((one) => [`${one.start}/${one.seconds}`, one])).values()];
         const company = await metered(zone, spans);
 
-        // Each length of its readings separately, like the readings of another meter.
+        // The readings of each length are also stored alone, for a meter of their own.
         const byResolution: Record<string, unknown>[] = [];
         for (const seconds of new Set(spans.map((one) => one.seconds))) {
           const alone = await metered(
@@ -210,7 +213,7 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
   );
 });
 
-test('a day begins at the first moment of its local date, in every zone and around each clock change from 2020 to 2027', async () => {
+test('a day begins at the first moment of its local date in every zone, around each clock change from 2020 to 2027', async () => {
   const days = Intl.supportedValuesOf('timeZone').flatMap(daysOfChanges);
   const { rows } = await warehouse.db.execute<{ start: number; local_date: string; before: string }>(sql`
     select extract(epoch from s.start)::int as start, (s.start at time zone d.zone)::date::text as local_date,
@@ -231,8 +234,8 @@ test('a day begins at the first moment of its local date, in every zone and arou
 });
 
 /**
- * Finds the days around each clock change of a zone, and when each begins, by Intl: where the difference to
- * UTC changes.
+ * Finds the days around each clock change of a zone, and when each day begins. It uses Intl, and looks for
+ * changes of the difference from UTC.
  */
 function daysOfChanges(zone: string): { zone: string; day: string; start: number }[] {
   const dayOf = localDay(zone);
@@ -262,7 +265,7 @@ function daysOfChanges(zone: string): { zone: string; day: string; start: number
   return found;
 }
 
-test('readings without an amount cover nothing, and their month counts by its bill', async () => {
+test('readings without an amount cover nothing, so their month counts by its bill', async () => {
   const april = Date.parse('2026-04-01T00:00:00Z') / 1000;
   const days = Array.from({ length: 30 }, (_, at) => ({ start: april + at * 86_400, seconds: 86_400 }));
   const noon = { start: april + 43_200, seconds: 86_400 };
@@ -307,7 +310,7 @@ test('readings of exports and generation add nothing to the load', async () => {
   expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
-test('readings have the net metering of the newest usage record, or else of their meter', async () => {
+test('readings have the net metering type of the newest usage record, or else of their meter', async () => {
   const company = new BilledCompany(warehouse);
   const [given, taken, turned, unbilled] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
   const exported = { netMeteringType: 'EXPORT' };
@@ -338,7 +341,7 @@ test('readings have the net metering of the newest usage record, or else of thei
   expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
-test('the report counts a month without readings between two months of its meter, and a meter with two units once', async () => {
+test('the report counts a month without readings as not covered, and a meter with two units once', async () => {
   const company = new BilledCompany(warehouse);
   const [whole, gap] = [randomUUID(), randomUUID()];
   await company.add({ [whole]: {}, [gap]: {} });
@@ -358,7 +361,7 @@ test('the report counts a month without readings between two months of its meter
   ]);
 });
 
-/** A meter of a company, with room for readings of February 2026. */
+/** Makes a company with a meter, and the partition for readings of February 2026. */
 async function meterInFebruary(): Promise<{ company: BilledCompany; meter: string }> {
   const company = new BilledCompany(warehouse);
   const meter = randomUUID();
@@ -381,7 +384,7 @@ test.each([
   ['kW', 'GW'],
   ['kWh', 'GWh'],
   ['Wh', 'kW'],
-])('the load of a meter is in the unit with most readings: %s rather than one in %s', async (most, one) => {
+])('the load of a meter is in the unit with most readings: %s, if one is in %s', async (most, one) => {
   const { company, meter } = await meterInFebruary();
   await warehouse.db.execute(sql`
     insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
@@ -392,7 +395,7 @@ test.each([
   expect(await company.rows('load_profile', 'hour')).toHaveLength(24);
 });
 
-test('interval_daily adds overlapping readings of one length, and counts one length', async () => {
+test('interval_daily sums overlapping readings of one length, and counts only one length', async () => {
   const start = Date.parse('2026-03-01T00:00:00Z') / 1000;
   const hours = Array.from({ length: 24 }, (_, at) => ({ start: start + at * 3600, seconds: 3600 }));
   const between = { start: start + 1800, seconds: 3600 };

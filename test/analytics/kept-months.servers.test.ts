@@ -9,7 +9,10 @@ import { cases } from '../support/cases.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-/** Sessions of a writer and of one that keeps months. All tests share them: a new one plans for a second. */
+/**
+ * The session of a writer, and the session that keeps months. All tests share them, because a new session
+ * plans for a second.
+ */
 let writer: pg.PoolClient;
 let keeper: pg.PoolClient;
 beforeAll(async () => {
@@ -29,9 +32,9 @@ const kinds = ['monthly_usage', 'monthly_cost'] as const;
 const rowsOf = (suffix: string) =>
   kinds.map((kind) => `select '${kind}', m::text from metersync.${kind}${suffix} m`).join(' union all ');
 
-/** Counts kept months that differ from the same worked out from the records. */
+/** Counts the kept months that differ from the months computed from the records. */
 async function differing(): Promise<number> {
-  // Its plan takes longer than its work: a session keeps it.
+  // Planning takes longer than the query itself, so the statement has a name and the session keeps the plan.
   const { rows } = await warehouse.pool.query<{ rows: number }>({
     name: 'differing',
     text: `
@@ -55,7 +58,7 @@ const step = fc.oneof(
       do: fc.constant('bill' as const),
       owner: place,
       bill: place,
-      /** The owner of the meter; undefined if there is none. */
+      /** The owner of the meter, or undefined if the usage has no meter. */
       meter: fc.option(place, { nil: undefined }),
       start: fc.integer({ min: 0, max: 900 }),
       days: fc.integer({ min: 0, max: 70 }),
@@ -89,7 +92,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** A history of three companies, whose meters and bills may name one another's. */
+/** A history of three companies. Their usage and bills may name meters and bills of the other companies. */
 class History {
   readonly #name = randomUUID();
   readonly #idOf = (...parts: readonly (string | number)[]) =>
@@ -100,7 +103,7 @@ class History {
   readonly company = (at: number) => this.#idOf('company', at);
   readonly #bill = (owner: number, bill: number) => this.#idOf('bill', owner, bill);
 
-  /** The statements of a step; it may change nothing. */
+  /** Returns the statements of a step. They may change nothing. */
   statements(one: Step): readonly string[] {
     switch (one.do) {
       case 'bill':
@@ -162,7 +165,7 @@ class History {
   }
 }
 
-test('computes companies whose records name one another once, whichever of them changed', async () => {
+test('companies whose records name one another are computed once, whichever of them changed', async () => {
   await keepAll();
   const companies = [
     new BilledCompany(warehouse),
@@ -183,7 +186,7 @@ test('computes companies whose records name one another once, whichever of them 
   }
   await keepAll();
   const ids = companies.map(({ id }) => `('${id}'::uuid, '2020-01-01'::timestamptz)`);
-  // The owner of the meter comes last, and its group is all three.
+  // The change of the meter's owner is the oldest. Its group contains all three companies.
   await run(`insert into metersync.company_changes (company_id, changed_at) values ${ids.join(', ')}`);
   await run(
     `update metersync.company_changes set changed_at = '2019-01-01' where company_id = '${companies[0]?.id}'`,
@@ -201,7 +204,7 @@ test(`computed months equal a computation from nothing, whatever was written bef
       const history = new History();
       for (const one of [...steps, { do: 'keep', budgetSeconds: 60 } as const]) {
         for (const statement of history.statements(one)) await run(statement);
-        // With no time each turn computes some of the companies.
+        // Without a time budget each call computes only some of the companies.
         if (one.do === 'keep') while ((await keepMonths(warehouse.db, one)) > 0);
         if (one.do === 'keep') expect(await differing()).toBe(0);
       }
@@ -221,7 +224,7 @@ async function billedCompany(
   return { company, meterId };
 }
 
-/** All orders in which the steps of two sides can come. */
+/** Returns all orders in which the steps of two sides can happen. */
 const orders = (left: readonly string[], right: readonly string[]): string[][] =>
   left.length === 0 || right.length === 0
     ? [[...left, ...right]]
@@ -246,10 +249,10 @@ test.each(
       (order) => [name, order.join(', '), change, order] as const,
     ),
   ),
-)('%s, and months that are computed meanwhile: %s', async (name, _, change, order) => {
+)('%s is not lost if months are computed meanwhile: %s', async (name, _, change, order) => {
   const { company } =
     name === 'a first bill' ? { company: new BilledCompany(warehouse) } : await billedCompany();
-  // Without any meter missing records would count as there.
+  // If there were no meter, missing records would count as present.
   await billedCompany();
   await keepAll();
   onTestFailed(async () => {
@@ -266,7 +269,7 @@ test.each(
   expect(await differing()).toBe(0);
 });
 
-test('a write that changes no month does not have it computed again', async () => {
+test('a write that changes no month does not make months be computed again', async () => {
   const { company } = await billedCompany();
   await keepAll();
   await run(
@@ -275,7 +278,7 @@ test('a write that changes no month does not have it computed again', async () =
   expect(await keepAll()).toBe(0);
 });
 
-test('months between two bills are shown up to the month of today', async () => {
+test('months without bills between two bills are shown up to the current month', async () => {
   const { company, meterId } = await billedCompany();
   await company.bill([
     { billed: 2, usage: [{ meterId, start: '2033-01-01', end: '2033-01-31', usage: '1' }] },

@@ -12,7 +12,7 @@ const warehouse = await forFile(createWarehouse());
 
 const seed = Number(process.env.SEED ?? 20_261_122);
 
-/** Days since 1 January 2024. */
+/** Returns the date that is the given number of days after 1 January 2024. */
 const day = (days: number) => new Date(Date.UTC(2024, 0, 1 + days)).toISOString().slice(0, 10);
 const daysUntil = (date: string) => (Date.parse(`${date}T00:00:00Z`) - Date.UTC(2024, 0, 1)) / 86_400_000;
 const amount = fc
@@ -25,7 +25,7 @@ const amount = fc
           .slice(-places)}`,
   );
 
-/** Dates of the service: of two years, sometimes of a misread year, sometimes absent. */
+/** Dates of the service. Most are within 400 days, some are in a misread year, and some are missing. */
 const start = fc.oneof(
   { weight: 20, arbitrary: fc.integer({ min: 0, max: 400 }) },
   {
@@ -46,7 +46,7 @@ const record = fc.record({
   units: fc.constantFrom('kWh', 'kWh', 'MWh', 'thm (US)', 'CCF', 'teu', 'KW', 'MW'),
   exclusion: fc.boolean(),
   billedDemand: fc.option(fc.integer({ min: 0, max: 500 })),
-  /** kW of a demand meter of v2.2. */
+  /** The kW of a demand meter of v2.2. */
   metered: fc.option(fc.integer({ min: 0, max: 500 }), { freq: 1 }),
 });
 
@@ -78,7 +78,7 @@ const standard: Readonly<Record<string, readonly [units: string, factor: number]
   MW: ['kW', 1000],
 };
 
-/** A record that counts, on whole days; a record without dates has no days. */
+/** A record that counts, with its first and last day. A record without dates has no days. */
 interface Counted {
   readonly document: string;
   readonly source: string;
@@ -134,8 +134,8 @@ const monthOf = (at: number) => `${day(at).slice(0, 7)}-01`;
 const later = (month: string) => monthOf(daysUntil(month) + 31);
 
 /**
- * Computes months of a source and unit, day by day. A shared day belongs to the second record of the same
- * dimension. Gaps of less than ten years get rows.
+ * Computes the months of a source and unit day by day. A day that two records share belongs to the second
+ * record. Gaps of less than ten years get rows.
  */
 function monthsOf(own: readonly Counted[], units: string): Map<string, Month> {
   const alike = own.filter((each) => each.units === units);
@@ -174,7 +174,7 @@ function monthsOf(own: readonly Counted[], units: string): Map<string, Month> {
   return months;
 }
 
-test(`months add up to the bills exactly, and cover the days of the bills, for any set of bills (seed ${seed})`, {
+test(`for any set of bills, months add up to the bills exactly and cover the days of the bills (seed ${seed})`, {
   timeout: 120_000,
 }, async () => {
   const drawn = new Map<string, readonly Bill[]>();
@@ -233,7 +233,7 @@ test(`months add up to the bills exactly, and cover the days of the bills, for a
   }
 });
 
-/** What a row of each view is of, within a company. */
+/** The columns that identify a row of each view within a company. */
 const keys: Readonly<Record<string, string>> = {
   bills_all: 'bill_id',
   bills: 'bill_id',
@@ -249,7 +249,7 @@ const keys: Readonly<Record<string, string>> = {
   statement_availability: 'site_id, month',
 };
 
-/** Lists months of meters and sites whose sum differs from the sum of the bills that count. */
+/** Lists the companies, units and meters whose months have another sum than the bills that count. */
 async function differences(): Promise<{ company: string; sums: string; said: unknown; shown: unknown }[]> {
   const { rows } = await warehouse.db.execute<Awaited<ReturnType<typeof differences>>[number]>(sql`
     with counts as (

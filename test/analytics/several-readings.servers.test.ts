@@ -7,7 +7,10 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
-/** What the registers of a meter show at one time: the exported amount and the taken one. */
+/**
+ * What a register of a meter shows at one time. One register counts the exported amount, the other the
+ * consumed amount.
+ */
 interface Register {
   readonly usage: number | null;
   readonly quality?: string;
@@ -23,7 +26,7 @@ interface Run {
 }
 const quarters: Run = { from: '2026-03-01Z', count: 96, seconds: 900 };
 
-/** A company with one meter, which shows the same registers at each time of its readings. */
+/** Makes a company with one meter, whose registers show the same amounts at each time. */
 async function metered(registers: readonly Register[], runs: readonly Run[], zone = 'UTC') {
   const { db } = warehouse;
   const company = new BilledCompany(warehouse);
@@ -61,7 +64,7 @@ describe('a meter that shows 2.0 and -0.7 at each quarter-hour of a day', () => 
     ]);
   });
 
-  test('has their sum in interval_daily, and the power of both together', async () => {
+  test('has the sum of both in interval_daily, and the power of both together', async () => {
     expect(await view('interval_daily', 'local_date')).toMatchObject([
       {
         usage: '124.8',
@@ -77,7 +80,7 @@ describe('a meter that shows 2.0 and -0.7 at each quarter-hour of a day', () => 
     ]);
   });
 
-  test('has their sum in the comparison with a bill', async () => {
+  test('has the sum of both in the comparison with a bill', async () => {
     const { company, meterId } = await metered(pair, [quarters]);
     const day = { start: '2026-03-01', end: '2026-03-01' };
     await company.bill([{ billed: 1, usage: [{ meterId, ...day, usage: '124.8' }] }]);
@@ -87,7 +90,7 @@ describe('a meter that shows 2.0 and -0.7 at each quarter-hour of a day', () => 
   });
 });
 
-test('counts as one reading together with another register if one register is estimated or has no amount', async () => {
+test('several registers count as one reading even if one register is estimated or has no amount', async () => {
   const registers = [
     { usage: -0.7, quality: 'ESTIMATED' },
     { usage: 2.0 },
@@ -99,7 +102,10 @@ test('counts as one reading together with another register if one register is es
   ]);
 });
 
-/** Days of clock changes; readings across midnight; lengths that overlap one another. */
+/**
+ * The days are days of clock changes. Some readings cross midnight, and readings of different lengths
+ * overlap.
+ */
 test.each([
   ['UTC', '2026-03-01'],
   ['America/New_York', '2026-03-08'],
@@ -125,7 +131,7 @@ test.each([
       (await company.rows(view, order)).map(({ company_id: _, site_id: _s, meter_id: _m, ...row }) => ({
         ...row,
         ...('covered_seconds' in row && { covered_seconds: Number(row.covered_seconds) }),
-        // The parts of each reading across midnight are rounded.
+        // The parts of readings that cross midnight are rounded.
         ...('usage' in row && { usage: Number(row.usage).toFixed(4), standard_usage: null }),
       }));
     expect([view, await rows(registers)]).toEqual([view, await rows(sums)]);

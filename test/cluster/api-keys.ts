@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Makes API keys: JSON Web Tokens, whose public key Temporal reads over HTTP. */
+/** Makes API keys. They are JSON Web Tokens, and Temporal reads their public key over HTTP. */
 export interface KeyIssuer {
   readonly jwksUrl: string;
   /** Creates a key with permissions such as `namespace:write`, valid until a Unix time in seconds. */

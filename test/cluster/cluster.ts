@@ -21,15 +21,15 @@ import {
 import { type Programs, temporalPrograms } from './programs.ts';
 import { makeSchema } from './schemas.ts';
 
-/** A Temporal of several processes on a Postgres of its own. */
+/** A Temporal that consists of several processes, with its own Postgres. */
 export interface Cluster {
   /** Host and port of the frontend. */
   readonly address: string;
-  /** Its services, in the order of a rolling restart. */
+  /** The services of the cluster, in the order of a rolling restart. */
   readonly services: readonly Part[];
-  /** All services as one. */
+  /** All services as one part. */
   readonly whole: Part;
-  /** Makes a namespace; returns once work can be started there. */
+  /** Creates a namespace, and returns once work can be started in it. */
   makeNamespace(name: string, connect?: ConnectionOptions): Promise<void>;
   stop(): Promise<void>;
 }
@@ -37,8 +37,7 @@ export interface Cluster {
 const within = { timeoutMs: 300_000, everyMs: 50 };
 
 /**
- * Starts all services with new data, which `stop` removes. A secured frontend has another frontend inside
- * next to it.
+ * Starts all services with new data, which `stop` removes. With security, there is also an internal frontend.
  */
 export async function startCluster(say: (line: string) => void, security: Security = {}): Promise<Cluster> {
   const [programs, folder] = [await temporalPrograms(say), await temporaryFolder()];
@@ -57,7 +56,7 @@ export async function startCluster(say: (line: string) => void, security: Securi
     services = await Promise.all(
       names.map(async (name) => {
         const file = join(folder.path, `${name}.yaml`);
-        // JSON is YAML too.
+        // JSON is also YAML.
         await writeFile(file, JSON.stringify(configurationOf(name, ports, databases, security), null, 2));
         return serviceOf(name, { program: programs.server, file, dir: folder.path, port: ports[name].grpc });
       }),
@@ -129,14 +128,15 @@ async function makeNamespace(namespace: string, options: ConnectionOptions): Pro
         await connection.workflowService
           .registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') })
           .catch((error: { code?: number }) => {
-            // An attempt whose answer was lost.
+            // The namespace exists if the answer to an earlier attempt was lost.
             if (error.code !== alreadyExists) throw error;
           });
         return true;
       },
       within,
     );
-    // Each part of the server learns of it in its own time; work that could be started proves that all have.
+    // Each part of the server learns of the namespace at a different time. Once work can be started, all of
+    // them know it.
     const client = new Client({ connection, namespace });
     await until(
       `work can be started in ${namespace}`,
@@ -152,5 +152,5 @@ async function makeNamespace(namespace: string, options: ConnectionOptions): Pro
   }
 }
 
-/** gRPC's number of ALREADY_EXISTS. */
+/** The number of the gRPC status ALREADY_EXISTS. */
 const alreadyExists = 6;

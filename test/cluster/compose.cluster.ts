@@ -35,7 +35,7 @@ fault(
       await administer(superuser, ['create database warehouse']);
       const run = await prepareScripts(folder.path, superuser, port);
       try {
-        // Each start runs all of them: the second time nothing changes.
+        // Each start of the compose file runs all scripts. The second time they must change nothing.
         for (let start = 0; start < 2; start++) {
           await run('roles.sh');
           await run('temporal-schema.sh');
@@ -65,7 +65,7 @@ fault(
     }),
 );
 
-/** Copies docker/ with secrets and programs of its own; returns how to run one of its scripts. */
+/** Copies docker/ with separate secrets and programs. Returns a function that runs one of its scripts. */
 async function prepareScripts(folder: string, superuser: string, port: number) {
   await cp(join(checkout, 'docker'), join(folder, 'docker'), { recursive: true });
   const sh = (script: string, env: Readonly<Record<string, string>>) =>
@@ -89,7 +89,7 @@ async function prepareScripts(folder: string, superuser: string, port: number) {
     });
 }
 
-/** Starts the server with the arguments and the configuration of the compose file, on ports of its own. */
+/** Starts the server with the arguments and the configuration of the compose file, on free ports. */
 async function startServer(folder: string, postgresPort: number): Promise<RunningTemporal> {
   const compose = parse(await readFile(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true });
   const [, ...args] = compose.services.temporal.entrypoint as string[];

@@ -1,34 +1,37 @@
-/** Services of Temporal, each a process of its own; there are two of history. */
+/** The services of Temporal. Each is a separate process, and there are two history services. */
 export const serviceNames = ['frontend', 'history-1', 'history-2', 'matching', 'worker'] as const;
 export type ServiceName = (typeof serviceNames)[number] | 'internal-frontend';
 
 export interface ServicePorts {
   readonly grpc: number;
-  /** Where the services announce themselves to one another. */
+  /** The port on which services announce themselves to one another. */
   readonly membership: number;
 }
 
 export interface Security {
-  /** Paths of the frontend's certificate and key, and of the CA of the clients' certificates, if they need one. */
+  /**
+   * Paths of the frontend's certificate and key, and of the CA of client certificates if clients need a
+   * certificate.
+   */
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile?: string };
-  /** Where the public keys of API keys are, as JWKS. Without it nobody needs a key. */
+  /** The URL of the public keys of API keys, as JWKS. Without it clients need no key. */
   readonly jwksUrl?: string;
 }
 
 /** The kind of a service, as Temporal names it. */
 export const kindOf = (service: ServiceName): string => service.replace(/-\d$/, '');
 
-/** Shards of histories. Their number is for good; both histories share them. */
+/** The number of history shards, which can never be changed. Both history services share them. */
 const historyShards = 16;
 
-/** Makes the configuration of one process, after Temporal's config/development-postgres12.yaml. */
+/** Makes the configuration of one process, modelled on Temporal's config/development-postgres12.yaml. */
 export function configurationOf(
   service: ServiceName,
   ports: Readonly<Partial<Record<ServiceName, ServicePorts>>>,
   databases: { readonly main: string; readonly visibility: string },
   { tls, jwksUrl }: Security,
 ): object {
-  // An entry of another kind only says that there is such a service: each announces its own port.
+  // An entry of another kind only says that there is such a service. Each service announces its own port.
   const others = Object.entries(ports).map(([name, port]) => [kindOf(name as ServiceName), rpcOf(port)]);
   const own = ports[service];
   if (own === undefined) throw new Error(`${service} has no ports`);

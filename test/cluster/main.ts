@@ -8,7 +8,7 @@ import { ratesTable } from './rates.ts';
 const reportsOf = (passed: Passed) => passed.flatMap(({ fault }) => fault ?? []);
 const ratesOf = (passed: Passed) => passed.flatMap(({ rates }) => rates ?? [])[0];
 
-/** `npm run test:cluster`. */
+/** The program of `npm run test:cluster`. */
 await runFaults({
   command: 'test:cluster',
   about:

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folder.ts';
 import { findGo } from './programs.ts';
 
-test('finds Go in the first folder of the path that has it, and otherwise says what to do', async () => {
+test('Go is found in the first folder of the path that has it, and otherwise the error says what to do', async () => {
   const [empty, other] = [await temporaryFolder(), await temporaryFolder()];
   try {
     expect(() => findGo(empty.path)).toThrow(/^Go is missing: .*Install it \(https:/);

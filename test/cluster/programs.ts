@@ -4,24 +4,24 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-/** Of the same minor version as the server within the CLI that is fetched. */
+/** The version of the server. The server inside the CLI that is fetched has the same minor version. */
 export const serverVersion = '1.32.2';
 
 const temporalModule = 'go.temporal.io/server';
-/** Folder of the programs, outside git. They take some 220 MB, and are built once. */
+/** The folder of the programs, which git ignores. They take some 220 MB and are built once. */
 const cache = resolve(import.meta.dirname, `../../.metersync/temporal-server-${serverVersion}`);
-/** Where Go's own installer puts it, in addition to the folders of PATH. */
+/** The folder in which Go's own installer puts Go. It is searched in addition to the folders of PATH. */
 const goFolder = '/usr/local/go/bin';
 
 export interface Programs {
   readonly server: string;
-  /** Makes the schemas of Temporal's databases. */
+  /** The program that creates the schemas of Temporal's databases. */
   readonly sqlTool: string;
 }
 
 /**
- * Builds Temporal's server and its tool for schemas from Go's module proxy, or finds programs that were built
- * before. Building takes 6 minutes of processor time.
+ * Builds Temporal's server and its schema tool from the sources of Go's module proxy, or finds programs that
+ * were built before. Building takes 6 minutes of processor time.
  * @throws Error that says what is missing
  */
 export async function temporalPrograms(say: (line: string) => void): Promise<Programs> {
@@ -36,7 +36,7 @@ export async function temporalPrograms(say: (line: string) => void): Promise<Pro
       (path) => `${temporalModule}/${path}@v${serverVersion}`,
     );
     await promisify(execFile)(go, ['install', '-trimpath', '-ldflags=-s -w', ...packages], {
-      // Its module names the compiler that it needs, which Go then fetches.
+      // The server's module names the Go compiler that it needs, and Go then fetches that compiler.
       env: { ...process.env, GOBIN: folder, GOTOOLCHAIN: 'auto' },
       maxBuffer: Number.POSITIVE_INFINITY,
     });

@@ -25,7 +25,7 @@ test('T7 rates compared with the development server', { timeout: 1_800_000 }, as
   }
 });
 
-/** Takes the measures on a stack, and stops it. */
+/** Runs the measures on a stack, and stops the stack. */
 async function measured(stack: BenchStack): Promise<Record<string, Figures>> {
   try {
     const figures: Record<string, Figures> = {};

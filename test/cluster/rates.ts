@@ -2,7 +2,7 @@ import type { Figures } from '../../bench/measure.ts';
 import { describeFigure } from '../../bench/report.ts';
 import { markdownTable } from '../../verify/markdown.ts';
 
-/** Figures of the same measures on both kinds of server, by measure. */
+/** The figures of the same measures on both kinds of server, by the name of the measure. */
 export interface Rates {
   readonly developmentServer: Readonly<Record<string, Figures>>;
   readonly cluster: Readonly<Record<string, Figures>>;
@@ -14,7 +14,7 @@ declare module 'vitest' {
   }
 }
 
-/** The figures that both kinds of server are compared by: measure, figure, words. */
+/** The figures by which both kinds of server are compared, as measure, figure and description. */
 const compared = [
   ['acknowledged', 'perSecond512', 'events acknowledged/s, 512 in flight'],
   ['acknowledged', 'perSecond64', 'events acknowledged/s, 64 in flight'],
@@ -24,7 +24,7 @@ const compared = [
   ['lone', 'rowP50Ms', 'p50 until the row of a lone event, ms'],
 ] as const;
 
-/** Makes the rows of both servers side by side, and of their ratio. */
+/** Makes rows with the figures of both servers side by side and their ratio. */
 export function ratesRows({ developmentServer, cluster }: Rates): string[][] {
   return compared.map(([measure, name, words]) => {
     const [one, other] = [developmentServer, cluster].map((of) => of[measure]?.[name] ?? Number.NaN);

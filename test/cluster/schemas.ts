@@ -2,7 +2,10 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../../embedded/environment.ts';
 
-/** Makes the newest schema in one of Temporal's databases; which one is a path in its module. */
+/**
+ * Creates the newest schema in one of Temporal's databases. `schema` is part of the path of the schema in
+ * Temporal's module.
+ */
 export async function makeSchema(
   sqlTool: string,
   databaseUrl: string,
@@ -22,7 +25,7 @@ export async function makeSchema(
     ['update-schema', '--schema-name', `postgresql/v12/${schema}`],
   ]) {
     const { stdout, stderr } = await promisify(execFile)(sqlTool, step, { env });
-    // It ends with status 0 after an error too.
+    // The tool ends with status 0 even after an error.
     if (/\bERROR\b|Error:/i.test(`${stdout}${stderr}`))
       throw new Error(`${step.join(' ')} of ${schema}: ${stdout}${stderr}`);
   }

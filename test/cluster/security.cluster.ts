@@ -15,7 +15,7 @@ import { namespace, type Secured, withRig } from './with-rig.ts';
 
 const once = seeds().slice(0, 1);
 const loadSeconds = 10;
-/** How long a key is good that ends while it is used. */
+/** How long the key is valid that expires while it is used. */
 const keySeconds = 60;
 const names = 'DNS:localhost,IP:127.0.0.1';
 
@@ -95,7 +95,10 @@ fault('T6', 'Temporal asks for an API key', once, { may: ['Silent'] }, async (se
   }
 });
 
-/** Runs everything on a secured Temporal, then more, and a receiver for each wrong setting, which has to refuse work. */
+/**
+ * Runs everything on a secured Temporal, then `more`, and then a receiver with each of the wrong settings,
+ * which has to refuse work.
+ */
 async function secure(
   seed: number,
   name: string,
@@ -116,7 +119,10 @@ async function secure(
   }, secured);
 }
 
-/** Starts a receiver with wrong settings, which answers 503; returns the line in which it says what to correct. */
+/**
+ * Starts a receiver with wrong settings, which has to answer 503. Returns the line in which it says what to
+ * correct.
+ */
 async function refused(rig: Rig, wrong: Variables): Promise<string> {
   const env = { ...rig.env, ...wrong, RECEIVER_PORT: String(await freePort()), METRICS_PORT: '0' };
   const receiver = startCommand(['receiver'], { env });
@@ -129,7 +135,9 @@ async function refused(rig: Rig, wrong: Variables): Promise<string> {
   }
 }
 
-/** Runs a receiver with settings that are right for a while, until it says that it takes nothing any more. */
+/**
+ * Runs a receiver with settings that are right only for a while, until it says that it is no longer ready.
+ */
 async function untilShutOut(rig: Rig, rightAtFirst: Variables): Promise<void> {
   const port = await freePort();
   const env = { ...rig.env, ...rightAtFirst, RECEIVER_PORT: String(port), METRICS_PORT: '0' };

@@ -17,9 +17,12 @@ import { withRig } from './with-rig.ts';
 
 const loadSeconds = 20;
 
-/** A run finds listings that move, and changes whose events are late. */
+/** Alarms that may open: a run finds listings that move, and changes whose events are late. */
 const found: readonly AlarmName[] = ['ChangesMissed', 'RunUnwell'];
-/** Work of what was struck is late by seconds, which are minutes of the rules. */
+/**
+ * Alarms that may also open because the work of a service that was struck is late by seconds, which are
+ * minutes for the rules.
+ */
 const late: readonly AlarmName[] = [...found, 'RunStalled'];
 
 fault('T1', 'backfill, disturbed events and schedules', seeds(), { may: found }, (seed) =>
@@ -38,7 +41,7 @@ fault('T1', 'backfill, disturbed events and schedules', seeds(), { may: found },
   }),
 );
 
-/** Triggers both schedules, and waits for the ends of their runs, which it returns. */
+/** Triggers both schedules, waits until their runs end, and returns how they ended. */
 async function scheduledRuns(rig: Rig): Promise<string[]> {
   const ends: string[] = [];
   for (const name of ['reconcile', 'full'] as const) {
@@ -111,7 +114,7 @@ fault('T4', 'all services are killed at once', seeds(), { may: late }, (seed) =>
     await delay(3_000);
     rig.harm();
     await whole.kill();
-    // Longer than the receiver waits before it returns events.
+    // Temporal is down for longer than the receiver waits before it answers 503.
     await delay(9_000);
     await whole.start();
     const { perSecond } = await load.end(loadSeconds);

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-/** A Temporal of several processes, one test after another: `npm run test:cluster`. */
+/** `npm run test:cluster` tests a Temporal of several processes, one test after another. */
 export default defineConfig({
   test: {
     root: resolve(import.meta.dirname, '../..'),

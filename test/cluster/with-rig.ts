@@ -4,19 +4,21 @@ import { type Rig, startRig } from '../faults/rig.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import type { Security } from './configuration.ts';
 
-/** Not the development server's default one, on which nothing may rest. */
+/**
+ * This is not the default namespace of the development server, because nothing may depend on that namespace.
+ */
 export const namespace = 'utility-data';
 
-/** A secured cluster, and how to reach it. */
+/** The security of a cluster, and how to connect to it. */
 export interface Secured {
   readonly security: Security;
-  /** How to connect as one who may make namespaces. */
+  /** How to connect as a user who may create namespaces. */
   readonly connect: ConnectionOptions;
-  /** Variables of receiver, worker and commands. */
+  /** The variables of the receiver, the worker and the commands. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Runs work on a rig whose Temporal is a cluster of its own, and stops both. */
+/** Runs work on a rig whose Temporal is a new cluster, and stops both. */
 export async function withRig<T>(
   work: (rig: Rig, cluster: Cluster) => Promise<T>,
   { security, connect = {}, env = {} }: Partial<Secured> = {},

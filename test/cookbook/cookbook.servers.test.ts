@@ -52,8 +52,8 @@ afterAll(async () => {
 });
 
 /**
- * Makes one correction in place for each currency, a superseded bill, a deleted one, and two connections that collect
- * nothing.
+ * Corrects one bill in place for each currency, supersedes a bill, deletes a bill, and gives two connections
+ * a status in which they collect nothing.
  */
 async function correct(): Promise<void> {
   const idsOf = async (query: string): Promise<string[]> => {
@@ -76,13 +76,16 @@ async function correct(): Promise<void> {
   );
 }
 
-test('every question has its answer in plain SQL', () => {
+test('every question of the cookbook also has an answer in plain SQL', () => {
   expect(recipes.length).toBeGreaterThanOrEqual(25);
   expect(recipes.map(({ question }) => question)).toEqual(Object.keys(plain));
   expect(page.split('```sql').length - 1).toBe(recipes.length + 1);
 });
 
-/** Months' shares of a bill are rounded, as are amounts in standard units. */
+/**
+ * Whether two amounts are equal except for rounding. The shares of months in a bill are rounded, and so are
+ * amounts in standard units.
+ */
 const isNear = (a: string, b: string, cents: number): boolean =>
   a === b || Math.abs(Number(a) - Number(b)) <= cents + 1e-6 * Math.abs(Number(a));
 
@@ -111,7 +114,10 @@ interface PlanNode {
   readonly 'Actual Loops': number;
   readonly Plans?: readonly PlanNode[];
 }
-/** How often the most repeated part of a plan ran: a view that is worked out for each row of another repeats often. */
+/**
+ * Returns how often the most repeated part of a plan ran. A view that is computed for each row of another
+ * view is repeated often.
+ */
 const mostLoops = (node: PlanNode): number =>
   Math.max(node['Actual Loops'], ...(node.Plans ?? []).map(mostLoops));
 

@@ -1,4 +1,7 @@
-/** What every plain query begins with: bills that count, their usage on whole days, and the use of each day. */
+/**
+ * The beginning of every plain query: the bills that count, their usage on whole days, and the usage of each
+ * day.
+ */
 const common = `
   with recursive counts as (
     select d.*, d.raw ->> 'chargesUnits' as currency, (d.raw ->> 'currentCharges')::numeric as cost,

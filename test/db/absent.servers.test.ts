@@ -58,7 +58,7 @@ test.each([
   ['only its own endpoint lists', 'all', false],
   ['only listings of usage have', 'corrected', false],
 ] as const)(
-  'usage that %s is tombstoned with its document, and restored with it (%s)',
+  'usage that %s is tombstoned and restored together with its document (%s)',
   async (_, usage, listed) => {
     const [companyId, usageId] = [randomUUID(), randomUUID()];
     const row = { id: usageId, updated, usage: '1' };
@@ -101,7 +101,8 @@ test.each([
     await retire(companyId, [], await now(), roomy, again);
     await approveDeletes(warehouse.db, again);
     expect(await states()).toEqual(gone);
-    // Another company's listing showed it before, and its page is written after.
+    // The listing of another company showed the document before the approval, but the page is written after
+    // it.
     await read(beforeMove, randomUUID());
     expect(await states()).toEqual(live);
   },
@@ -121,7 +122,7 @@ test('a migration tombstones usage that earlier versions left without its docume
   expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: null });
 });
 
-test('a row that is read while a run waits to tombstone it stays, and no note about it is kept', async () => {
+test('a row that is read while a run waits to tombstone it stays, and the run notes no deletion of it', async () => {
   const { companyId, ids } = await documentsOf(2);
   const beganAt = await now();
   const runId = randomUUID();
@@ -141,7 +142,7 @@ test('a row that is read while a run waits to tombstone it stays, and no note ab
   expect(await rowOf(warehouse, 'documents', gone)).toMatchObject({ deleted_reason: 'absent' });
 });
 
-test('an undo locks rows in the order of their keys, like writers, so that they never deadlock', async () => {
+test('an undo locks rows in the order of their keys, as writers do, so that the two never deadlock', async () => {
   const { companyId, ids } = await documentsOf(8);
   const runId = randomUUID();
   await retire(companyId, [], await now(), { rows: 50, percent: 100 }, runId);
@@ -157,7 +158,7 @@ test('an undo locks rows in the order of their keys, like writers, so that they 
   expect(await undone.undo).toMatchObject({ revived: 8 });
 });
 
-test('deletions name companies, connections and meters that have names', async () => {
+test('the list of deletions has the names of companies, connections and meters', async () => {
   const { db } = warehouse;
   const [runId, company, connection, nameless] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'companies', [{ id: company, name: 'Acme' }]);
@@ -191,7 +192,7 @@ describe('more absent rows than the cap', () => {
     ['four rows, above the share', 51, 4, { rows: 50, percent: 5 }, 4],
     ['three rows, with zero rows allowed', 10, 3, { rows: 0, percent: 100 }, 3],
   ] as const)(
-    'are counted against the smaller of rows and share: %s',
+    'are counted against the smaller limit, of rows or share: %s',
     async (_, live, gone, cap, quarantined) => {
       const { companyId, ids } = await documentsOf(live);
       expect(await retire(companyId, ids.slice(gone), await now(), cap)).toEqual({
@@ -201,7 +202,7 @@ describe('more absent rows than the cap', () => {
     },
   );
 
-  test('of documents and of their usage are each tombstoned by the approval', async () => {
+  test('are tombstoned by the approval, both documents and their usage', async () => {
     const [companyId, usageId, runId] = [randomUUID(), randomUUID(), randomUUID()];
     const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated }] };
     await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, 'alone');
@@ -276,7 +277,7 @@ describe('a decision', () => {
     expect(await alive(companyId)).toBe(2);
   });
 
-  test('to undo restores what the run tombstoned, except what an event has tombstoned since', async () => {
+  test('to undo restores the rows that the run tombstoned, except rows that an event has tombstoned since', async () => {
     const { companyId, ids } = await documentsOf(3);
     const runId = randomUUID();
     await retire(companyId, ids.slice(2), await now(), roomy, runId);
@@ -287,7 +288,7 @@ describe('a decision', () => {
     expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1, waiting: 0 });
     expect(await rowOf(warehouse, 'documents', second)).toMatchObject({ deleted_at: null });
     expect(await rowOf(warehouse, 'documents', first)).toMatchObject({ deleted_reason: 'event' });
-    // It is kept; after a second undo somebody has to decide again.
+    // The undone rows are kept. After a second undo a person has to decide again.
     const again = async () => await retire(companyId, ids.slice(2), await now(), roomy);
     expect(await again()).toEqual({ quarantined: 0, tombstoned: 0 });
     expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 0, waiting: 2 });
@@ -296,7 +297,7 @@ describe('a decision', () => {
 });
 
 describe('the list of companies', () => {
-  test('tombstones companies that it lacks or that only events named, but not companies whose records were read', async () => {
+  test('tombstones companies that it lacks or that only events named, except companies whose records were read', async () => {
     const [listed, gone, claimed, configured] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const { companyId: read } = await documentsOf(1);
     await writeRecords(warehouse, 'companies', [{ id: listed }, { id: gone }], { readAt: await now() });
@@ -313,7 +314,7 @@ describe('the list of companies', () => {
     expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_at: null });
   });
 
-  test('tombstones any number of companies that only events named, but none if it is empty', async () => {
+  test('tombstones any number of companies that only events named, but no company if the list is empty', async () => {
     const list = { resource: 'companies', companyId: null } as const;
     const listed = randomUUID();
     await writeRecords(warehouse, 'companies', [{ id: listed }], { readAt: await now() });
@@ -327,7 +328,7 @@ describe('the list of companies', () => {
     expect((await warehouse.db.execute(claimed)).rowCount).toBe(0);
   });
 
-  test('decides which sites are absent: it confirms a site that its record lacked before the pass', async () => {
+  test('decides which sites are absent, and confirms a site that the record of its company already lacked', async () => {
     const [id, kept, gone] = [randomUUID(), randomUUID(), randomUUID()];
     const read = async (sites: unknown) => {
       const readAt = await now();
@@ -387,7 +388,7 @@ describe('a change that a run finds without an event', () => {
   };
   const last = '2026-06-01T00:00:00Z';
 
-  test('is counted if it lies between the last complete run and this one', async () => {
+  test('is counted if it lies between the last complete run and this run', async () => {
     expect(await run(last, [{ updated: '2026-06-01T12:00:00.000001' }])).toBe(1);
   });
 

@@ -8,7 +8,7 @@ async function youngWarehouse() {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { db } = warehouse;
-  // Autovacuum would analyse the table, too.
+  // Otherwise autovacuum might analyse the table.
   await db.execute(sql`alter table utility.documents set (autovacuum_enabled = off)`);
   const rows = async () => {
     const found = await db.execute<{ rows: number }>(
@@ -25,7 +25,7 @@ async function youngWarehouse() {
   return { warehouse, rows, add };
 }
 
-test('analyses a table that began empty once, after its first pages', async () => {
+test('a table that began empty is analysed once, after its first pages', async () => {
   const { rows, add } = await youngWarehouse();
   expect(await rows()).toBe(-1);
   await add(900);
@@ -36,7 +36,7 @@ test('analyses a table that began empty once, after its first pages', async () =
   expect(await rows()).toBe(1_000);
 });
 
-test('does not analyse a table that Postgres has analysed', async () => {
+test('a table that Postgres has already analysed is not analysed again', async () => {
   const { warehouse, rows, add } = await youngWarehouse();
   await warehouse.db.execute(sql`insert into utility.documents (id) values (${randomUUID()}::uuid)`);
   await warehouse.db.execute(sql`analyze utility.documents`);

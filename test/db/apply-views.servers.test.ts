@@ -24,9 +24,9 @@ async function columnsOf(view: string): Promise<unknown[]> {
   return rows.map(({ name }) => name);
 }
 
-test('replaces views and their comments, calls no function of others, and recomputes what views kept', async () => {
+test("replaces views and their comments, calls no user's function, and recomputes the months that views kept", async () => {
   await run('create view public.mine as select bill_id, month from analytics.bills, analytics.monthly_cost');
-  // A column with a common comment.
+  // The comment of this column comes from the common comments.
   const comment = async () =>
     (
       await run(`select col_description('analytics.monthly_cost'::regclass, attnum) as comment from pg_attribute
@@ -46,7 +46,7 @@ test('replaces views and their comments, calls no function of others, and recomp
   expect((await run('select * from public.mine')).rows).toEqual([]);
   expect(await comment()).toBe(now);
   expect(await keep()).toBe(1);
-  // Postgres refuses that while a view needs it.
+  // Postgres would refuse to drop a function that a view uses.
   await run(`drop function ${better}`);
 });
 
@@ -101,7 +101,7 @@ test("names a user's view that blocks a change, and changes nothing", async () =
   expect(await columnsOf('analytics.monthly_by_site')).toContain('currency');
 });
 
-test("recreates typed views with their grants, and names a user's view on one of them, but no typed view", async () => {
+test("recreates typed views with their grants, and names only a user's view on a typed view as an obstacle", async () => {
   await run('drop function metersync.numeric_of(jsonb) cascade');
   await run(
     "create function metersync.numeric_of(value jsonb) returns text language sql as 'select value::text'",

@@ -7,11 +7,11 @@ const warehouse = await forFile(createWarehouse());
 
 const readAll = () => readArrivals(warehouse.db);
 
-test('there are no hours without events', async () => {
+test('a warehouse without events has no hours of arrivals', async () => {
   expect(await readAll()).toEqual([]);
 });
 
-test('hours have outcomes, times until row and record, and what was still waiting at their end', async () => {
+test('each hour has its outcomes, the delays until row and record, and how many events still waited at its end', async () => {
   await warehouse.pool.query(`
     insert into metersync.journal (id, type, kind, record_id, received_at, recorded_at, settled_at, outcome, error)
     select id, 'document.created.v2', 'document', gen_random_uuid()::text, received,

@@ -16,7 +16,7 @@ test('the months of a company have exact sums and say which sites are billed', a
   const read = await readCompanyMonths(warehouse.db, trouble.companies[0], now);
   expect(read.months).toHaveLength(14);
   expect([read.months[0], read.months.at(-1)]).toEqual(['2025-06-01', '2026-07-01']);
-  // Both sites, 1000.25 * 4 each; in the fifth month one of them has no bill.
+  // Two sites with 1000.25 * 4 each. In the fifth month one of the sites has no bill.
   expect(read.usage.slice(3, 5).map(({ usage }) => usage)).toEqual(['8002.00', '5001.25']);
   expect(read.cost.slice(3, 5)).toEqual([
     { month: '2025-09-01', currency: 'USD', cost: '1680.4200' },
@@ -27,7 +27,7 @@ test('the months of a company have exact sums and say which sites are billed', a
   expect(ofHostile?.marks.slice(3, 6)).toEqual(['billed', 'missing', 'part']);
 });
 
-test('reads no more than the latest months', async () => {
+test('only the requested number of latest months is read', async () => {
   const { months, cost } = await readCompanyMonths(warehouse.db, trouble.companies[0], now, 3);
   expect(months).toEqual(['2026-05-01', '2026-06-01', '2026-07-01']);
   expect(cost).toHaveLength(3);
@@ -73,7 +73,7 @@ test('a company without bills has no months', async () => {
   });
 });
 
-test('open issues are counted by check and week, and earlier issues together', async () => {
+test('open issues are counted by check and week, and all earlier issues are one count', async () => {
   await warehouse.pool.query(
     "update ops.data_issues set opened_at = now() - interval '300 days' where check_name = 'late_bill'",
   );

@@ -56,7 +56,7 @@ afterAll(async () => {
 test('the migrator creates the warehouse without being a superuser, and the worker can use it', async () => {
   const { status, stdout, stderr } = await metersync(['migrate'], urlOf('metersync_migrator', 'first'));
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  // No warning about missing roles.
+  // The output has no warning about missing roles.
   expect(stdout.trim()).toMatch(/^Applied \d+ migrations?\.$/);
   const worker = urlOf('metersync_worker', 'second');
   expect(await metersync(['status', '--json'], worker)).toMatchObject({ status: 0, stderr: '' });
@@ -83,7 +83,7 @@ test('a login without a role cannot read anything', async () => {
   expect(await ask(urlOf('metersync_nobody', 'third'), 'select from utility.documents')).toEqual([]);
 });
 
-test('a start with other passwords changes the passwords and keeps the roles', async () => {
+test('starting again with other passwords changes the passwords and keeps the roles', async () => {
   await makeRoles('another', 'second');
   await expect(ask(urlOf('metersync_migrator', 'first'), 'select 1')).rejects.toMatchObject({
     code: '28P01',

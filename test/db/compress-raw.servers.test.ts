@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { compressRecords } from '../../db/migrate/compress-raw.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('compression is changed in tables and history if Postgres supports it, and a second call changes nothing', async () => {
+test('the compression of tables and history is changed if Postgres supports it, and a second call changes nothing', async () => {
   const { db, drop } = await createWarehouse();
   onTestFinished(drop);
   const methods = async () =>
@@ -18,7 +18,7 @@ test('compression is changed in tables and history if Postgres supports it, and 
   const { rows } = await db.execute<{ has: boolean }>(
     sql`select 'lz4' = any(enumvals) as has from pg_settings where name = 'default_toast_compression'`,
   );
-  // The method that a migration sets, depending on how this Postgres was built.
+  // The compression method that a migration sets depends on how this Postgres was built.
   const made = rows[0]?.has === true ? 'l' : '';
   const before = await methods();
   expect(before.length).toBeGreaterThanOrEqual(12);

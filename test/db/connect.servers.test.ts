@@ -15,7 +15,7 @@ test('a cut connection fails only the work that used it', async () => {
 
   const work = withTransaction(warehouse.db, async (tx) => {
     await tx.execute(sql`select 1`);
-    // Cut between two statements: no pending query can report it.
+    // The connection is cut between two statements, so no pending query can report it.
     await outage.cut();
     await tx.execute(sql`select 2`);
   });
@@ -23,7 +23,7 @@ test('a cut connection fails only the work that used it', async () => {
   expect((await warehouse.db.execute(sql`select 3 as n`)).rows).toEqual([{ n: 3 }]);
 });
 
-test('an unreachable warehouse is a retried failure, and afterwards all connections work again', async () => {
+test('work on an unreachable warehouse fails with a retried failure, and afterwards all connections work again', async () => {
   const warehouse = await createWarehouse();
   const outage = await outageOf(warehouse.url);
   onTestFinished(async () => {
@@ -42,7 +42,7 @@ test('an unreachable warehouse is a retried failure, and afterwards all connecti
   expect(warehouse.pool.idleCount).toBe(warehouse.pool.totalCount);
 });
 
-test('a transaction throws the error of its work, and not the error of the failed rollback', async () => {
+test('a transaction throws the error of its work, not the error of a failed rollback', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const outage = await outageOf(warehouse.url);
@@ -54,7 +54,7 @@ test('a transaction throws the error of its work, and not the error of the faile
   await expect(work).rejects.toThrow('the reason');
 });
 
-test("server options of the address are added to metersync's, and do not replace the time zone", async () => {
+test("server options in the address are added to metersync's options, and do not replace the time zone", async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const url = new URL(warehouse.url);
@@ -66,7 +66,7 @@ test("server options of the address are added to metersync's, and do not replace
   expect(rows).toEqual([{ timeout: '54321ms', zone: 'Europe/Berlin' }]);
 });
 
-test('sessions read what others committed meanwhile, whatever isolation the database sets', async () => {
+test('sessions read what other sessions committed meanwhile, whatever isolation level the database sets', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const name = new URL(warehouse.url).pathname.slice(1);
@@ -79,10 +79,10 @@ test('sessions read what others committed meanwhile, whatever isolation the data
   expect(rows).toEqual([{ transaction_isolation: 'read committed' }]);
 });
 
-test('a function that somebody made in public with the name of a Postgres function is not run', async () => {
+test('a function in the schema public is not run in place of a Postgres function with the same name', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
-  // Of two functions Postgres runs the one whose types fit best. Its own function does not take a date.
+  // Of two functions Postgres runs the function whose types fit best. Its own function does not take a date.
   await warehouse.db.execute(sql`
     create function public.date_trunc(text, date) returns text language sql as $$ select 'theirs' $$`);
   const { rows } = await warehouse.db.execute(
@@ -91,7 +91,7 @@ test('a function that somebody made in public with the name of a Postgres functi
   expect(rows).toEqual([{ month: '2026-01-01 00:00:00+00' }]);
 });
 
-test('a session that cannot write is not used again, because a new session may lead to the new primary', async () => {
+test('a session that cannot write is not used again, because a new session may reach the new primary', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const onlyRead = async (on: boolean) => {
@@ -112,6 +112,6 @@ test('the kernel probes a silent connection, because Postgres may have vanished'
   onTestFinished(() => warehouse.drop());
   const { rows } = await warehouse.db.execute<{ port: number }>(sql`select inet_client_port() as port`);
   const port = rows[0]?.port.toString(16).toUpperCase().padStart(4, '0');
-  // Linux lists each socket with its timer; 02 is the timer that probes.
+  // Linux lists each socket with its timer. Timer 02 is the keep-alive timer.
   expect(await readFile('/proc/net/tcp', 'utf8')).toMatch(new RegExp(`: \\w+:${port} .* 02:`));
 });

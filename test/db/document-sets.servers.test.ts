@@ -45,7 +45,7 @@ const state = async (id: string) => {
   return { updated: result.rows[0]?.updated, usage };
 };
 
-/** What other sessions see of a document while a write of it waits for its last row. */
+/** Returns what other sessions see of a document while a write of the document waits for its last row. */
 async function heldBackBy(rowId: string, documentId: string, write: () => Promise<unknown>) {
   let written: Promise<unknown> | undefined;
   const meanwhile = await warehouse.db.transaction(async (tx) => {
@@ -67,7 +67,7 @@ async function billWithUsage(rows: readonly Row[]) {
 }
 
 describe('a corrected bill corrects its usage', () => {
-  test('by its record: rows change, appear and are tombstoned in the transaction that writes the document', async () => {
+  test('through its record: rows change, appear and are tombstoned in the transaction that writes the document', async () => {
     const [kept, changed, gone] = [row('1'), row('2'), row('3')];
     const id = await billWithUsage([kept, changed, gone]);
     const corrected = [kept, row('20', newer, changed.id), row('4', newer)];
@@ -82,7 +82,7 @@ describe('a corrected bill corrects its usage', () => {
     expect((await rowOf(warehouse, 'documents', id))?.raw).toMatchObject({ lineItems: items });
   });
 
-  test('by the usage endpoint: document, rows and tombstones are written in one transaction', async () => {
+  test('through the usage endpoint: document, rows and tombstones are written in one transaction', async () => {
     const [changed, gone] = [row('1'), row('2')];
     const id = await billWithUsage([changed, gone]);
     const { readAt = '', ...read } = await now();
@@ -91,7 +91,7 @@ describe('a corrected bill corrects its usage', () => {
       page: { ...pageOfRecords(records, { readAt, ...read }), documentOf },
       ids: records.map((record) => record.id),
     });
-    // Rows of the document's own listing need not name it.
+    // Rows of a listing that was asked for one document need not name the document.
     const documentOf = Object.fromEntries(rows.map((one) => [one.id, id]));
     const documents = set([bill(id, newer, rows)]);
     const sets = { documentIds: [id], readAt, documents, usage: set(rows, documentOf) };
@@ -101,7 +101,7 @@ describe('a corrected bill corrects its usage', () => {
     expect(await rowOf(warehouse, 'usageData', gone.id)).toMatchObject({ deleted_reason: 'absent' });
   });
 
-  test('while rows that the bill repeats unchanged keep the record of the usage endpoint', async () => {
+  test('and rows that the bill repeats unchanged keep the record of the usage endpoint', async () => {
     const rows = [row('1'), row('2')];
     const id = await billWithUsage(rows);
     await writeRecords(warehouse, 'documents', [bill(id, newer, rows, [{ rate: '1' }])], await now());
@@ -110,7 +110,7 @@ describe('a corrected bill corrects its usage', () => {
   });
 });
 
-test('while a listing whose rows name no document keeps their existing document', async () => {
+test('rows of a listing that name no document keep their existing document', async () => {
   const [kept, corrected] = [row('1'), row('2')];
   const id = await billWithUsage([kept, corrected]);
   const rows = [kept, { ...corrected, usage: '3', updated: newer }, row('4')];
@@ -118,8 +118,8 @@ test('while a listing whose rows name no document keeps their existing document'
   expect(await state(id)).toEqual({ updated: older, usage: ['1', '3'] });
 });
 
-describe("the usage of a document's record is accepted only under conditions", () => {
-  test('but not if it lists other rows than the usage endpoint', async () => {
+describe("the usage of a document's record", () => {
+  test('is not accepted if it lists other rows than the usage endpoint', async () => {
     const id = randomUUID();
     const [peak, offPeak] = [row('1'), row('2')];
     await writeRecords(warehouse, 'documents', [bill(id, older, [row('3')])], await now());
@@ -129,7 +129,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test('always, if there is no other source of usage: moved rows leave their bill correctable', async () => {
+  test('is accepted if there is no other source of usage, even after a row moved to another bill', async () => {
     const [moved, kept] = [row('1'), row('2')];
     const [from, to] = [randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
@@ -144,7 +144,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     ['has no usage', undefined],
     ['has text instead of rows', 'see attachment'],
     ['has rows without an id', [{ usage: '1' }]],
-  ])('but not if it %s', async (_, usageData) => {
+  ])('is not accepted if it %s', async (_, usageData) => {
     const rows = [row('1')];
     const id = await billWithUsage(rows);
     await writeRecords(warehouse, 'documents', [bill(id, newer, usageData)], await now());
@@ -152,7 +152,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test('even if the warehouse never had any of its usage, as after records were refused', async () => {
+  test('is accepted even if the warehouse has no usage of the document, for example because it was refused', async () => {
     const [id, rows] = [randomUUID(), [row('1'), row('2')]];
     await writeRecords(warehouse, 'documents', [bill(id, older, rows)], await now());
     expect(await live(id)).toHaveLength(0);
@@ -160,7 +160,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     expect(await live(id)).toHaveLength(2);
   });
 
-  test('with a new owner: rows that stay, are removed, or change their bill', async () => {
+  test('gets the new owner of its document, unless a row moved to another bill', async () => {
     const [kept, gone, taken] = [row('1'), row('2'), row('3')];
     const [from, to, other] = [randomUUID(), randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
@@ -178,7 +178,7 @@ describe("the usage of a document's record is accepted only under conditions", (
     ]);
   });
 
-  test('but not over usage that was read after the record', async () => {
+  test('does not replace usage that was read after the record', async () => {
     const [first, second] = [row('1'), row('2', newer)];
     const id = await billWithUsage([first]);
     const before = await now();

@@ -4,7 +4,7 @@ import { consoleBounds } from '../../db/read/bounds.ts';
 import { countEvents, listEvents } from '../../db/read/events.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('a page examines some thousand events, and the next page continues where it ended', async () => {
+test('a page examines a few thousand events, and the next page continues where the page ended', async () => {
   const { db, drop } = await createWarehouse();
   onTestFinished(drop);
   const many = 2 * consoleBounds.searchedMax;

@@ -33,7 +33,7 @@ const words = {
 };
 const names = Object.keys(attempts) as (keyof typeof attempts)[];
 
-/** Everything that an error prints with its causes. */
+/** Returns everything that an error and its causes print. */
 function everything(error: unknown): string {
   const texts: string[] = [];
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -57,14 +57,14 @@ describe.each(names)('a failure of %s', (name) => {
       expect(text).not.toMatch(/geheim|Failed query/);
   });
 
-  test('reaches Temporal without anything more, for refusals and mistakes', async () => {
+  test('reaches Temporal with no more than the message and the code of Postgres', async () => {
     const activity = mapFailures(async () => void (await attempts[name]()));
     const error = await rejection(activityEnvironment().run(activity, undefined));
     expect(everything(error)).toContain('SQLSTATE');
     expect(everything(error)).not.toMatch(/geheim|Failed query/);
   });
 
-  test('is logged without anything more', async () => {
+  test('is logged with no more than the message and the code of Postgres', async () => {
     const file = join(folder.path, `${names.indexOf(name)}.log`);
     const log = createLog({ level: 'info', file });
     const error = await rejection(attempts[name]());
@@ -77,7 +77,7 @@ describe.each(names)('a failure of %s', (name) => {
   });
 });
 
-test('an error without a statement stays the same', () => {
+test('an error without a statement is not changed', () => {
   const error = new Error('no', { cause: new TypeError('because') });
   expect(withoutStatement(error)).toBe(error);
   expect(withoutStatement('text')).toBe('text');

@@ -17,7 +17,7 @@ test('finds a bill by the number of its invoice or account through an index', as
     { billed: 2, usage: [], more: { invoiceId: 'INV-8', accountNumber: 'A-8' } },
   ]);
   const found = await warehouse.db.transaction(async (tx) => {
-    // A table of two bills is read as a whole otherwise.
+    // Otherwise Postgres scans a table with two bills.
     await tx.execute(sql`set local enable_seqscan = off`);
     const answers = [await findByName(tx, 'INV-7'), await findByName(tx, 'A-7')];
     await tx.execute(sql`select pg_stat_force_next_flush()`);

@@ -28,7 +28,7 @@ async function part(resource: string, state: 'complete' | 'failed', error?: stri
   await finishRun(warehouse.db, key, state, error === undefined ? {} : { error });
 }
 
-test('an empty warehouse is healthy, but not loaded', async () => {
+test('an empty warehouse is healthy but not loaded', async () => {
   expect(await readHealth(warehouse.db)).toMatchObject({
     loaded: false,
     oldestDueSeconds: null,
@@ -39,7 +39,7 @@ test('an empty warehouse is healthy, but not loaded', async () => {
   });
 });
 
-test('a run that is under way or failed has not loaded the warehouse', async () => {
+test('a run that is under way or that failed has not loaded the warehouse', async () => {
   const key = { runId: randomUUID(), companyId: null, resource: null };
   await startRun(warehouse.db, key);
   expect(await readHealth(warehouse.db)).toMatchObject({ loaded: false, runs: { full: { running: 1 } } });
@@ -74,7 +74,7 @@ test('a run of chosen companies has not loaded the warehouse, and a first backfi
   });
 });
 
-test('due work has an age, and work that backs off has none', async () => {
+test('due work has an age, and work that backs off has no age', async () => {
   const { db } = warehouse;
   await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
   await db.execute(sql`update metersync.stale_records set due_at = now() - interval '5 minutes'`);
@@ -85,7 +85,7 @@ test('due work has an age, and work that backs off has none', async () => {
   expect(await readHealth(db)).toMatchObject({ oldestDueSeconds: null });
 });
 
-test('events and the last parts of live companies are parked until a later run reads them', async () => {
+test('events and the latest parts of live companies count as parked until a later run reads them', async () => {
   const { db } = warehouse;
   await db.execute(sql`insert into utility.companies (id) values (${company.id})`);
   await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
@@ -109,7 +109,7 @@ test('events and the last parts of live companies are parked until a later run r
 test('a dead event counts until a later state of its record is written', async () => {
   const { db } = warehouse;
   const id = randomUUID();
-  // Postgres holds no NUL.
+  // Postgres cannot hold a NUL, so the event is dead.
   const event = documentEvent('updated', id, '2026-03-01T00:00:00.000001');
   await recordEvents(db, [delivery({ ...event, note: '\u0000' })]);
   expect(await readHealth(db)).toMatchObject({ dead: 1 });
@@ -146,7 +146,7 @@ test('pending events are counted by kind and state, up to a limit', async () => 
   expect((await readHealth(db, { countMax: 0 })).pending.document).toMatchObject({ due: 1, waiting: 1 });
 });
 
-test('the runs of a kind say how far the current run is, and what the last run did', async () => {
+test('the health of each kind of run says how far the current run is, and what the last run did', async () => {
   const { db } = warehouse;
   const counts = {
     pages: 1,
@@ -190,7 +190,7 @@ test('the runs of a kind say how far the current run is, and what the last run d
   });
 });
 
-test('a run that was suspect only because of deletions is complete once all of them are decided', async () => {
+test('a run that was suspect only because of deletions is complete once all the deletions are decided', async () => {
   const { db } = warehouse;
   const whole = { companyId: null, resource: null };
   const ended = async (parts: Readonly<Record<string, string>>) => {
@@ -261,7 +261,7 @@ test('the status of a long journal says approximately how many events were appli
   expect(await printed('--exact')).not.toContain('10,000+');
 });
 
-test('a probe of the doctor is not the last event', async () => {
+test('a probe of the doctor does not count as the last event', async () => {
   const { db } = warehouse;
   await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
     values ('event', 'connection.updated.v2', 'connection', now() - interval '1 hour', now(), 'applied'),

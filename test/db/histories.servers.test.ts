@@ -110,16 +110,17 @@ const beginAs = (read: ReadKind, departs: Departure): Step => ({
 });
 const deliverAll: Step = { do: 'deliver', picks: [0, 1, 2, 3, 4, 5] };
 const move: Step = { do: 'move', pick: 0 };
-/** Histories that this test found, each of them once failed. */
+/** Histories that this test found. Each of them failed once. */
 const failedOnce: readonly (readonly Step[])[] = [
-  // A page inserts a usage row that the catch-up missed, because it was never in the warehouse.
+  // A page inserts a usage row that the catch-up did not remove, because the row was not in the warehouse
+  // yet.
   [changed('add'), begin('usageData'), move, changed('remove')],
-  // The document is read before its event comes. The event must not count as covered: usage and site were not
-  // read.
+  // The document is read before its event arrives. The event must not count as covered, because usage and
+  // site were not read.
   [changed('add'), begin('documents'), move, move],
-  // The same with a connection, whose sites only events name.
+  // The same happens to a connection. Only events name its sites.
   [begin('connections'), move, move],
-  // A page has a value that is gone when the page is written, and the value before is back.
+  // A page has a value that the service has replaced by the earlier value before the page is written.
   [
     reading(0),
     deliverAll,
@@ -131,7 +132,7 @@ const failedOnce: readonly (readonly Step[])[] = [
     move,
     reading(0),
   ],
-  // The same with a record whose `updated` stays; the last change restores the first status.
+  // The same happens to a record whose `updated` does not change. The last change restores the first status.
   [
     silently,
     deliverAll,
@@ -144,8 +145,8 @@ const failedOnce: readonly (readonly Step[])[] = [
     silently,
     silently,
   ],
-  // A page of documents writes usage of the record before a catch-up that began earlier writes that of the
-  // usage endpoint.
+  // A page of documents writes the usage of the record, and then a catch-up that began earlier writes the
+  // usage of the usage endpoint.
   [
     changed('add'),
     deliverAll,
@@ -161,7 +162,10 @@ const moved: readonly Step[] = [
 ];
 const all: Step = { do: 'move', pick: 0, through: true };
 
-/** Both exist when they change, and the read that the events cause still returns the old state. */
+/**
+ * The document and the connection exist when they change, and the reads that the events cause still return
+ * the old state.
+ */
 const late: readonly Step[] = [
   deliverAll,
   begin('documents catch-up'),
@@ -177,8 +181,8 @@ const late: readonly Step[] = [
 ];
 
 /**
- * The service hides the state that events named until they are `missing`; then it returns it, as other events
- * report.
+ * The service hides a state that events named until the events are `missing`. Then other events report the
+ * state, and the service returns it.
  */
 const untilMissing = (read: ReadKind): Step[] =>
   Array.from({ length: recordPolicy.notFoundAttemptsMax + 1 }, () => [
@@ -203,7 +207,7 @@ const seed = Number(process.env.SEED ?? 20_261_121);
 const numRuns = cases(200, 1_200);
 const sideBySide = 604;
 
-/** Plays one history alone that failed together with others, and shrinks it. */
+/** Plays a history alone that failed together with others, so that fast-check can shrink it. */
 const alone = fc.asyncProperty(history, async (one) => {
   const [played] = await playHistories(warehouse, [one]);
   if (played !== undefined) compare(played);
@@ -214,7 +218,7 @@ function compare({ caughtUp, backfilled }: Played): void {
   expect(backfilled.stored).toEqual(backfilled.expected);
 }
 
-test(`events in any order, number and groups, with reads at any moment, lead to the state of the service (seed ${seed})`, {
+test(`events in any order, number and grouping, with reads at any moment, lead to the state of the service (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   const histories = [...examples, ...fc.sample(history, { seed, numRuns })];

@@ -26,7 +26,7 @@ async function earlier(listing: Listing, id: string): Promise<Earlier[]> {
 const at = (second: number) => `2026-05-01T00:00:0${second}.000001`;
 
 test.each(['companies', 'connections', 'documents', 'usageData', 'meters'] as const)(
-  'a page that changes %s keeps only the earlier state, with its begin and end',
+  'a page that changes %s keeps each earlier state once, with its begin and end',
   async (listing) => {
     const id = randomUUID();
     const states = [{ name: 'a' }, { name: 'b' }, { name: 'b' }, { name: 'c' }];
@@ -45,7 +45,7 @@ test.each(['companies', 'connections', 'documents', 'usageData', 'meters'] as co
   },
 );
 
-test('a change without a waiting event ends a state by the run that reads the company', async () => {
+test('history names the run that reads the company as the cause of a change without a waiting event', async () => {
   const [id, companyId, runId] = [randomUUID(), randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'documents', [{ id, updated: at(1) }], { companyId });
   await startRun(warehouse.db, { runId, companyId, resource: 'documents' });
@@ -56,7 +56,7 @@ test('a change without a waiting event ends a state by the run that reads the co
   expect(await earlier('documents', id)).toMatchObject([{ ended_by_kind: 'run', ended_by: runId }]);
 });
 
-test('a record that is read because of an event ends its state by the event', async () => {
+test('history names the event that caused a read as the cause of the change', async () => {
   const id = randomUUID();
   await writeRecords(warehouse, 'documents', [{ id, updated: at(1), site: company.id }], {
     companyId: company.id,
@@ -73,7 +73,7 @@ test('a record that is read because of an event ends its state by the event', as
   expect(await earlier('documents', id)).toMatchObject([{ ended_by_kind: 'event', ended_by: event.id }]);
 });
 
-test('an event ends the states that it changes: the status, a deletion, and the usage with it', async () => {
+test('history names an event as the cause of a new status, and of the deletion of a document with its usage', async () => {
   const [id, connectionId, usageId] = [randomUUID(), randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'documents', [{ id, updated: at(1) }]);
   await writeRecords(warehouse, 'usageData', [{ id: usageId, updated: at(1), document: { id } }]);
@@ -100,7 +100,7 @@ test('a change that is rolled back leaves no history', async () => {
   expect(await earlier('meters', id)).toEqual([]);
 });
 
-test('the statements that follow a write are planned once for each session, with a plan for any number of rows', async () => {
+test('the statements that follow a write are planned once per session, with a plan that suits any number of rows', async () => {
   const ids = Array.from({ length: 300 }, () => randomUUID());
   const pages = (second: number) => ids.map((id) => ({ id, updated: at(second), second }));
   const write = (second: number, count: number) =>
@@ -128,7 +128,7 @@ test('the statements that follow a write are planned once for each session, with
   }
 });
 
-test('odd values in columns of fields do not keep a record out', async () => {
+test('a record is written even if values of its fields do not fit their columns', async () => {
   const [id, usageId] = [randomUUID(), randomUUID()];
   const odd = {
     revisedDocumentId: 'none yet',

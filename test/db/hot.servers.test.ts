@@ -27,12 +27,12 @@ function oneConnection() {
   return { db, prepared, add };
 }
 
-/** Sends a statement until connections prepare it. */
+/** Sends a statement so often that connections prepare it. */
 async function often(send: () => Promise<unknown>): Promise<void> {
   for (let sent = 0; sent <= sendsMin; sent++) await send();
 }
 
-test('a hot statement that is sent often is prepared once, by the pool and by transactions in transactions', async () => {
+test('a hot statement that is sent often is prepared once for the pool and nested transactions together', async () => {
   const { db, prepared, add } = oneConnection();
   for (let sent = 0; sent < sendsMin; sent++) await add(sent);
   expect(await prepared()).toEqual([]);
@@ -44,14 +44,14 @@ test('a hot statement that is sent often is prepared once, by the pool and by tr
   ]);
 });
 
-test('returns the same values as Drizzle: times and numbers as text', async () => {
+test('a hot statement returns the same values as Drizzle: times and numbers as text', async () => {
   const { db } = oneConnection();
   const odd = sql`select '2026-01-01 00:00:00.000001+00'::timestamptz as at, 1.10 as amount, interval '1 h' as wait,
     array['2026-01-01 00:00:00.000001+00'::timestamptz] as several where ${1}::int = 1`;
   expect((await hot(db, 'odd').execute(odd)).rows).toEqual((await db.execute(odd)).rows);
 });
 
-test('is planned once for all values in the sessions of workers', async () => {
+test('a hot statement is planned once for all values in the sessions of workers', async () => {
   const { db, close } = openToWork(readSettings({}), warehouse.url, pino({ level: 'silent' }), 1);
   onTestFinished(close);
   await often(() => hot(db, 'oneTable').execute(sql`select id from metersync.journal where id = ${'a'}`));
@@ -62,7 +62,7 @@ test('is planned once for all values in the sessions of workers', async () => {
   expect(rows).toEqual([{ generic: 2, custom: 0 }]);
 });
 
-test('has a name for each text, which is the same in every pool', async () => {
+test('each text of a hot statement has its own name, which is the same in every pool', async () => {
   const [one, other] = [oneConnection(), oneConnection()];
   for (const { db } of [one, other])
     for (const text of ['1', '2'])
@@ -71,7 +71,7 @@ test('has a name for each text, which is the same in every pool', async () => {
   expect(await other.prepared()).toEqual(await one.prepared());
 });
 
-test('a statement whose columns a migration changes fails once, then works again', async () => {
+test('a statement fails once after a migration changes its columns, then works again', async () => {
   const { db } = oneConnection();
   await db.execute(sql`create table public.it (a int)`);
   const read = () =>
@@ -82,7 +82,7 @@ test('a statement whose columns a migration changes fails once, then works again
   expect((await read()).rows).toEqual([]);
 });
 
-test('behind a pooler that changes sessions one statement fails, and no statement is prepared after that', async () => {
+test('behind a pooler that changes sessions, one statement fails and no statement is prepared after that', async () => {
   const { db, prepared, add } = oneConnection();
   await often(() => add(1));
   await db.execute(sql`deallocate all`);
@@ -92,7 +92,7 @@ test('behind a pooler that changes sessions one statement fails, and no statemen
   expect(await prepared()).toEqual([]);
 });
 
-test('behind a pooler the session may have the statement already, and another attempt works', async () => {
+test('if a session behind a pooler already has the statement, another attempt works', async () => {
   const { db, add } = oneConnection();
   const other = oneConnection();
   await often(() => other.add(1));

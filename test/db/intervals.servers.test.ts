@@ -32,7 +32,7 @@ const held = async (meterId: string) =>
       from utility.intervals where meter_id = ${meterId} order by start_at`)
   ).rows;
 
-/** Compares readings with the warehouse as an audit does. */
+/** Compares readings with the readings of the warehouse, as an audit does. */
 const compared = (meterId: string, columns: IntervalColumns) =>
   warehouse.db.transaction(async (tx) => {
     await makeListedReadings(tx);
@@ -43,7 +43,7 @@ const compared = (meterId: string, columns: IntervalColumns) =>
   });
 
 describe('writeIntervals', () => {
-  test('writes new readings into the partitions of their months, with exact values', async () => {
+  test('writes new readings with exact values into the partitions of their months', async () => {
     const exact = '12345678901234567890.000000000000000001';
     expect(await writeIntervals(warehouse, 'fresh', '2026-03-01', readings(hours, exact))).toMatchObject({
       inserted: 3,
@@ -57,7 +57,7 @@ describe('writeIntervals', () => {
     ]);
   });
 
-  test('inserts new readings, changes rows with newer ones, and leaves identical readings untouched', async () => {
+  test('inserts new readings, changes rows that have newer readings, and leaves identical readings untouched', async () => {
     await writeIntervals(warehouse, 'over', '2026-03-01', readings(hours.slice(0, 2), '1'));
     expect(await writeIntervals(warehouse, 'over', '2026-03-02', readings(hours, '1'))).toMatchObject({
       inserted: 1,
@@ -75,7 +75,7 @@ describe('writeIntervals', () => {
     expect((await held('over')).map((row) => row.usage)).toEqual(['1', '2', '2']);
   });
 
-  test('never replaces a newer state with an older one, except a state from the future; with equal `updated` the later read wins', async () => {
+  test('replaces a newer state with an older state only if the newer is from the future, and with equal `updated` the later read wins', async () => {
     const at = (usage: string, updated: string) => readings(hours.slice(0, 1), usage, updated);
     await writeIntervals(warehouse, 'guard', '2026-03-02', at('2', '2026-01-02T00:00:00'));
     await writeIntervals(warehouse, 'guard', '2026-03-03', at('1', '2026-01-01T00:00:00'));
@@ -95,7 +95,7 @@ describe('writeIntervals', () => {
     expect((await held('dropped')).map((row) => row.usage)).toEqual(['2']);
   });
 
-  test('creates a partition again that was detached and moved away, and leaves the moved one unchanged', async () => {
+  test('creates a partition again that was detached and moved away, and leaves the moved partition unchanged', async () => {
     await writeIntervals(warehouse, 'archived', '2026-03-01', readings(['2025-04-01T00:00:00'], '1'));
     const run = (text: string) => warehouse.db.execute(sql.raw(text));
     await run('create schema archive');
@@ -143,14 +143,14 @@ describe('writeIntervals', () => {
     ]);
   });
 
-  test('cuts off digits below microseconds, both when it writes and when it compares', async () => {
+  test('cuts off digits below microseconds both when it writes and when it compares', async () => {
     const starts = ['2026-05-01T00:00:00.123456789Z', '2026-05-01T01:00:00.1234567'];
     const columns = { ...readings(starts, '1'), granularitySeconds: [900, 900] };
     expect(await writeIntervals(warehouse, 'nanoseconds', '2026-03-01', columns)).toMatchObject({
       inserted: 2,
     });
     expect(await compared('nanoseconds', columns)).toMatchObject({ differences: [] });
-    // Also of the time of change, in which the two readings then agree: the later read counts.
+    // The time of change is cut off too. The two readings then have the same time, so the later read wins.
     const changed = (usage: string, updated: string) =>
       writeIntervals(warehouse, 'fraction', `2026-03-0${usage}`, readings(hours.slice(0, 1), usage, updated));
     await changed('1', '2026-01-01T00:00:00.1234567Z');
@@ -177,21 +177,21 @@ describe('writeIntervals', () => {
     expect(await compared('twice', twice)).toMatchObject({ differences: [], readings: 6 });
   });
 
-  test('is in doubt if the warehouse has a reading that is not among the written ones', async () => {
+  test('is in doubt if the warehouse has a reading in the written span that was not written', async () => {
     const write = (starts: readonly string[], how: WriteIntervals) =>
       writeIntervals(warehouse, 'doubt', '2026-03-02', readings(starts, '1'), how);
     await writeIntervals(warehouse, 'doubt', '2026-03-01', readings(hours, '1'));
     const [first = '', second = '', third = ''] = hours;
     expect(await write([first, third], {})).toMatchObject({ inDoubt: true });
     expect(await write([first, second], {})).toMatchObject({ inDoubt: false });
-    // The gap between two writes of one walk counts, too.
+    // The gap between two writes of one walk belongs to the span.
     const { span } = await write([first], {});
     expect(await write([second], { after: span })).toMatchObject({ inDoubt: false });
     expect(await write([third], { after: span })).toMatchObject({ inDoubt: true });
     expect(await write([first], { after: span })).toMatchObject({ inDoubt: true });
   });
 
-  test('keeps a reading that Postgres refuses separately, and writes the others', async () => {
+  test('keeps a reading that Postgres refuses as a rejected record, and writes the others', async () => {
     const columns = { ...readings(hours, '1'), quality: ['a', 'b\0', 'c\td\\'] };
     expect(await writeIntervals(warehouse, 'refused', '2026-03-01', columns)).toMatchObject({
       inserted: 2,

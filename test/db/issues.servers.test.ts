@@ -21,7 +21,7 @@ interface Issue {
   readonly isClosed: boolean;
 }
 
-test('pages of issues have each open issue once: by severity, then what they may cost, then the newest, with acknowledged issues last', async () => {
+test('pages of issues list each open issue once, sorted by acknowledgement, severity, possible cost and age', async () => {
   const { db } = warehouse;
   const random = createRandom(16);
   const issues = Array.from({ length: 60 }, (_, at): Issue => {
@@ -75,7 +75,7 @@ test('pages of issues have each open issue once: by severity, then what they may
     );
 });
 
-test('an open issue is never looked up by an index of lists, which would read all issues of its check', async () => {
+test('an open issue is never looked up through an index for lists, which would read all issues of its check', async () => {
   const indexes = async (lookup: SQL): Promise<string> => {
     const plans: string[] = [];
     await warehouse.db

@@ -13,7 +13,7 @@ describe('the text of each record of a page', () => {
     expect(page(body)).toEqual(['{"a": 1.10, "b":"\\u0000\\ud800"}', '"x]\\"}"', '-1e400']);
   });
 
-  test('is found under an escaped key, and under the last of duplicate keys', () => {
+  test('is found under an escaped key, and under the last of several equal keys', () => {
     expect(page('{"items":[1],"it\\u0065ms":[2,3]}')).toEqual(['2', '3']);
     expect(page('{"nested":{"items":[1]},"items":[]}')).toEqual([]);
     expect(page('{"other":[1]}')).toEqual([]);

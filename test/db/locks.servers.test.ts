@@ -21,7 +21,7 @@ const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(st
 const fromEarlierVersion = () => rows(`update metersync_migrations.views set version = 'earlier'`);
 
 let year = 2010;
-/** Does all that the sync does in the warehouse, with readings of a month without a partition. */
+/** Does everything that the sync does in the warehouse. The readings are of a month without a partition. */
 async function sync(): Promise<void> {
   const id = randomUUID();
   await recordEvents(warehouse.db, [delivery(documentEvent('created', id, '2026-05-01T00:00:00.000001'))]);
@@ -40,7 +40,7 @@ async function sync(): Promise<void> {
   expect(errors).toEqual([]);
 }
 
-/** Numbers of advisory locks that metersync ever took: any login may hold them. */
+/** Keys of the advisory locks that any version of metersync has taken. Any login may hold them. */
 const advisory = [
   "hashtext('metersync.catch_ups')",
   "hashtext('metersync.ensure_interval_month')",
@@ -49,7 +49,7 @@ const advisory = [
   String(0x66696c64),
 ];
 
-test('a login without a role that holds every advisory lock blocks nothing', async () => {
+test('a login without a role blocks nothing, even if it holds every advisory lock', async () => {
   const nobody = await loginAs(null, warehouse);
   await openTransaction(
     nobody,
@@ -76,7 +76,7 @@ const locked = [
 const modes = ['row share', 'row exclusive', 'share update exclusive', 'share', 'access exclusive'];
 
 test.each([null, 'metersync_analyst'])(
-  'a login with the role %s cannot take a lock for which others wait',
+  'a login with the role %s cannot take a lock that others would wait for',
   async (role) => {
     const login = await loginAs(role, warehouse);
     const attempt = (statement: string) =>
@@ -95,7 +95,10 @@ test.each([null, 'metersync_analyst'])(
   },
 );
 
-/** The strongest lock of an analyst: a transaction that has read everything and never ends. */
+/**
+ * Takes the strongest lock that an analyst can take, in a transaction that has read everything and does not
+ * end.
+ */
 async function analystAtWork() {
   const analyst = await loginAs('metersync_analyst', warehouse);
   const readable = await rows(`
@@ -108,7 +111,7 @@ async function analystAtWork() {
   return { ...session, user: analyst.user };
 }
 
-test('an analyst whose transaction never ends blocks no recording and no writing', async () => {
+test('an analyst whose transaction never ends does not block recording or writing', async () => {
   await analystAtWork();
   await sync();
   await sync();

@@ -20,7 +20,10 @@ import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-/** What a test opens in it closes first. */
+/**
+ * Creates a warehouse that is dropped at the end of the test, after everything that the test opens in it is
+ * closed.
+ */
 async function openWarehouse(): Promise<void> {
   warehouse = await createWarehouse();
   onTestFinished(warehouse.drop);
@@ -32,13 +35,14 @@ const addsColumn = (floor: number) =>
   `-- floor: ${floor}\nALTER TABLE "utility"."documents" ADD COLUMN "later" text;`;
 const waiting = { lockTimeoutFirstMs: 50, lockTimeoutMaxMs: 200, pauseMs: 20, tries: 4 };
 
-test('a migration of a table that an analyst reads gives up, says who reads, and holds up no writer', async () => {
+test('a migration of a table that an analyst reads gives up, says who reads it, and holds up no writer', async () => {
   await openWarehouse();
   const analyst = await loginAs('metersync_analyst', warehouse);
   const { pid, end } = await openTransaction(analyst, ['select from utility.documents limit 1']);
   const writer = await warehouse.pool.connect();
   onTestFinished(() => writer.release());
-  // Longer than the longest wait of the migration, and far shorter than the analyst stays.
+  // This is longer than the longest wait of the migration, and far shorter than the transaction of the
+  // analyst.
   await writer.query(`set lock_timeout = '${waiting.lockTimeoutMaxMs * 10}ms'`);
 
   const folder = laterMigrations(addsColumn(known));
@@ -85,7 +89,7 @@ test('a plan lists the statements of pending migrations, changes nothing, and is
   expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor });
 });
 
-test('the views of a newer version stay if it migrates between the migrations and the views', async () => {
+test('the views of a newer version stay if that version migrates between the migrations and the views', async () => {
   await openWarehouse();
   await warehouse.db.execute(sql`update metersync_migrations.views set version = 'newer'`);
   const newer = `insert into metersync_migrations.schema_migrations (hash, created_at)
@@ -97,7 +101,9 @@ test('the views of a newer version stay if it migrates between the migrations an
   expect(rows).toEqual([{ version: 'newer' }]);
 });
 
-/** When migrations were made that no release has: before 0.1.0, and two of those that 0001 was merged from. */
+/**
+ * When migrations were made that no release contains: one before 0.1.0, and two that were merged into 0001.
+ */
 const unreleased = { before: 1_795_376_840_961, first: 1_795_514_400_000, last: 1_795_793_016_076 } as const;
 
 const note = (madeAt: number) =>
@@ -112,7 +118,7 @@ test('a warehouse that had every migration of the main branch before 0.2.0 is up
   expect(await planMigration(warehouse.db)).toMatchObject({ statements: [] });
   expect(await migrateWarehouse(warehouse.db)).toMatchObject({ applied: 0 });
   expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor });
-  // A later migration follows as it does after a release.
+  // A later migration is applied just as in a released warehouse.
   expect(await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)))).toMatchObject({
     applied: 1,
   });
@@ -122,7 +128,7 @@ test.each([
   ['before 0.1.0', 0, [unreleased.before]],
   ['between 0.1.0 and 0.2.0', 1, [unreleased.first, unreleased.last]],
 ] as const)(
-  'a warehouse that the main branch migrated %s is refused with what to do',
+  'a warehouse that the main branch migrated %s is refused, and the message says what to do',
   async (_, kept, made) => {
     await openWarehouse();
     await warehouse.db.execute(sql`delete from metersync_migrations.schema_migrations where id > ${kept}`);
@@ -134,7 +140,7 @@ test.each([
   },
 );
 
-/** What code of today reports of a warehouse that a later version migrated. */
+/** Returns what the current code reports about the warehouse. */
 async function reports() {
   const lines: string[] = [];
   const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(String(line))) }));
@@ -157,9 +163,9 @@ async function reports() {
   return { refused, warnings: lines.map((line) => JSON.parse(line).msg), health, state, alarm };
 }
 
-test('a migration is not subject to the limits of a role, and calls no function that somebody made in public', async () => {
+test('a migration ignores the time limits of its role, and calls no function of the schema public', async () => {
   await openWarehouse();
-  // Postgres 17 brought the limit of a whole transaction.
+  // Postgres has a limit for whole transactions since version 17.
   const limits = `select name, setting from pg_settings
     where name in ('statement_timeout', 'transaction_timeout')`;
   const { rows: there } = await warehouse.db.execute<{ name: string }>(sql.raw(limits));
@@ -178,11 +184,11 @@ test('a migration is not subject to the limits of a role, and calls no function 
   const set = (setting: string) => there.map(({ name }) => ({ name, setting }));
   expect((await limited.db.execute(sql`table utility.later`)).rows).toEqual(set('0'));
   expect((await limited.db.execute(sql.raw(limits))).rows).toEqual(set('600000'));
-  // Postgres refuses that while a view needs it.
+  // Postgres would refuse to drop a function that a view uses.
   await warehouse.db.execute(sql.raw(`drop function ${better}`));
 });
 
-test('code between the floor and the head of the schema continues, and warns that it must be upgraded', async () => {
+test('code between the floor and the newest migration of the schema works, and warns that it must be upgraded', async () => {
   await openWarehouse();
   await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
   const { refused, warnings, health, state, alarm } = await reports();
@@ -202,9 +208,9 @@ test('code between the floor and the head of the schema continues, and warns tha
 test.each([
   ['that names itself as the floor', addsColumn(known + 1)],
   ['that names no floor', 'ALTER TABLE "utility"."documents" ADD COLUMN "later" text;'],
-])('code below the floor of a migration %s is refused with a message', async (_, text) => {
+])('code that is older than the floor of a migration %s is refused with a message', async (_, text) => {
   await openWarehouse();
-  // A migration after it cannot lower the floor.
+  // A later migration cannot lower the floor.
   await migrateWarehouse(warehouse.db, waiting, laterMigrations(text, `-- floor: ${known}\nselect 1;`));
   const { refused, warnings, health, state, alarm } = await reports();
   const saw = `the warehouse has 2 migrations that this metersync does not know: code that writes to it has to know ${known + 1} migrations, and this metersync knows ${known}`;

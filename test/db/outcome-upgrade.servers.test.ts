@@ -12,7 +12,7 @@ import { earlierMigrations } from '../support/migrations.ts';
 /** The migrations of 0.1.0, which did not store outcomes. */
 const before = 1;
 
-/** The view of that version, which worked outcomes out. */
+/** The view of version 0.1.0, which computed the outcomes. */
 const workedOut = sql`
   create view metersync.events as
   select e.id, e.type, e.kind, e.record_id, e.company_id, e.occurred_at, e.range_start, e.range_end,
@@ -54,7 +54,7 @@ const workedOut = sql`
       offset 0
     ) waits on true`;
 
-/** Events of a few records, each read, given up, deleted or left unchanged at random times. */
+/** Events of a few records. Each record is read, given up, deleted or left unchanged at a random time. */
 const story = [
   sql`
     insert into metersync.journal (id, type, kind, record_id, company_id, occurred_at, received_at, recorded_at,

@@ -31,7 +31,8 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
     await writeRecords(warehouse, resource, records, { readAt, companyId: company.id });
     await settleRecords(db, resource, which, readAt, [], company.id);
   };
-  // A group that deletes or replays may meet a read in a deadlock: Temporal tries again what Postgres ends.
+  // A group with deletions, or a replay, may deadlock with a read. Temporal would retry the attempt that
+  // Postgres ends.
   const again = (error: unknown) => {
     if (sqlState(error) !== '40P01') throw error;
   };
@@ -53,7 +54,7 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
     often(() => recordEvents(db, some(events.slice(-20)))),
     ...resources.map((resource) => often(() => read(resource, some(ids[resource])))),
     often(() =>
-      // Records that wait are given up by the next read in an older state.
+      // The next read that finds these waiting records in an older state gives them up.
       db.execute(sql`
         update metersync.stale_records
         set due_at = since, attempts = 100, error_code = 'RECORD_NOT_SHOWN', error = 'why'
@@ -70,7 +71,8 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
       left join metersync.stale_records s using (kind, record_id)
     where (s.events >= e.events and s.since <= e.since) is not true`);
   expect(wrong).toEqual([]);
-  // Then nothing changes any more: all that was given up is found again, and all that waits is settled.
+  // Nothing changes any more, so records that were given up are found again and all waiting events are
+  // settled.
   for (let times = 0; times < 3; times += 1)
     for (const resource of resources) await read(resource, ids[resource]);
   const { rows: left } = await db.execute(sql`

@@ -91,7 +91,7 @@ class Story {
     } else await reviveParked(db, ['RECORD_NOT_SHOWN', 'LISTING_UNSTABLE'], { over: false });
   }
 
-  /** Lists events page by page, as a person does. */
+  /** Lists events page by page, as a person does in the console. */
   async #idsOf(filter: EventFilter, limit: number): Promise<string[]> {
     const ids: string[] = [];
     let after: Place | undefined;
@@ -114,7 +114,7 @@ class Story {
       from metersync.events where outcome = 'pending' group by 1, 2 order by 1, 2`);
     expect(stale.rows).toEqual(pending.rows);
     const { events } = await readStatus(db);
-    // All of it happened within a day.
+    // Everything happened within the last day, so `missingLately` counts all missing events.
     expect(await readHealth(db)).toMatchObject({ dead: events.dead, missingLately: events.missing });
     for (const outcome of eventOutcomes) {
       const { rows } = await db.execute<{ id: string }>(sql`
@@ -140,7 +140,10 @@ class Story {
   }
 }
 
-/** Found with seed 7102: the later of two events is settled alone, and the record still waits for the earlier. */
+/**
+ * Found with seed 7102: only the later of two events is settled, and the record still waits for the earlier
+ * event.
+ */
 const laterSettledFirst: Step[] = [
   { do: 'read', of: 'documents', state: 1, late: false },
   { do: 'event', of: 'documents', state: 2, gone: false },
@@ -172,7 +175,7 @@ test.each([
   { others: 'were settled', waits: 0 },
   { others: 'still wait', waits: 1 },
 ])(
-  'an event that arrives during a refresh is kept, recorded before others that $others',
+  'an event that arrives during a refresh is kept if it was recorded before others that $others',
   async ({ waits }) => {
     const { db } = warehouse;
     const recordId = randomUUID();
@@ -184,7 +187,8 @@ test.each([
       values ('document', ${recordId}, ${recordId}, 1, now(), now(), ${at(2)}::timestamptz, now())`);
     let refreshed: Promise<void> | undefined;
     await db.transaction(async (tx) => {
-      // What a group writes that recorded its event before the last one, and commits after it.
+      // This is the write of a group that recorded its event before the last event, and that commits after
+      // it.
       await tx.execute(sql`
       update metersync.stale_records set events = events + 1, wanted = ${at(3)}::timestamptz
       where record_id = ${recordId}`);
@@ -200,7 +204,7 @@ test.each([
   },
 );
 
-test('a refresh adds events that wait again to events that arrive meanwhile', async () => {
+test('a refresh adds the events that wait again to the events that arrive meanwhile', async () => {
   const { db } = warehouse;
   const recordId = randomUUID();
   await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);

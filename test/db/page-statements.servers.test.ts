@@ -17,7 +17,7 @@ interface Page {
   readonly usage?: RecordPage['usage'];
 }
 
-/** Writes a page that a run notes; returns the number of statements. */
+/** Writes a page that a run notes, and returns the number of statements. */
 async function write(listing: Listing, { ids, updated, usage }: Page): Promise<number> {
   const before = await statementsTo(warehouse.url);
   const key = { runId: randomUUID(), companyId, resource: 'documents', pass: 1 } as const;
@@ -49,7 +49,7 @@ describe('a page of 50 records that a run notes', () => {
     ['usageData', 3, 3],
     ['meters', 2, 2],
   ] as const)(
-    'costs at most, for %s, %i statements, %i if they changed',
+    'of %s costs at most %i statements if the records are new, and %i if they changed',
     async ([listing, fresh, changed]) => {
       const ids = some();
       expect(await write(listing, { ids, updated: first })).toBeLessThanOrEqual(fresh);
@@ -57,14 +57,14 @@ describe('a page of 50 records that a run notes', () => {
     },
   );
 
-  // What follows from changed documents needs a snapshot that begins after their locks.
+  // The writes that follow from changed documents need a snapshot that begins after the documents are locked.
   test.for([
     ['none', 2, 3],
     ['corrected', 2, 3],
     ['all', 3, 3],
     ['alone', 3, 3],
   ] as const)(
-    'costs at most, for documents with usage %s, %i statements, %i if they changed',
+    'of documents with usage %s costs at most %i statements if they are new, and %i if they changed',
     async ([usage, fresh, changed]) => {
       const ids = some();
       expect(await write('documents', { ids, updated: first, usage })).toBeLessThanOrEqual(fresh);

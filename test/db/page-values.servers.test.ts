@@ -55,7 +55,7 @@ describe('times', () => {
     expect(await updatedOf(warehouse, sent)).toBe(read);
   });
 
-  test('without a zone are in the configured zone; the setting does not change times with a zone', async () => {
+  test('without a zone are read in the configured zone, and the setting does not affect times with a zone', async () => {
     const newYork = await createWarehouse('America/New_York');
     try {
       expect(await updatedOf(newYork, '2026-07-02T03:04:05.678901')).toBe('2026-07-02T07:04:05.678901');
@@ -68,7 +68,7 @@ describe('times', () => {
   });
 
   test.each(['.1234564', '.123456500', '.123456501', '.123455500', '.999999999'])(
-    'with nine fraction digits (%s) are rounded the same in an event and its record, so that the record settles the event',
+    'with up to nine fraction digits (%s) are rounded equally in event and record, so the record settles the event',
     async (fraction) => {
       const id = randomUUID();
       const updated = `2026-01-02T03:04:05${fraction}`;

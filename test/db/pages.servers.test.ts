@@ -15,7 +15,7 @@ const latest = { readAt: '2026-06-01T00:00:03Z', companyId };
 const older = '2026-05-01T00:00:00.000001';
 const newer = '2026-05-01T00:00:00.000002';
 
-/** A record of each listing with a distinct `name`. A site is inside a company. */
+/** Makes a record of each listing with the given `name`. A site is inside a company. */
 const records: Readonly<Record<Listing, (id: string, name: string, updated?: string) => SentRecord>> = {
   companies: (id, name) => ({ id, name }),
   sites: (id, name) => ({ id: companyId, sites: [{ id, name }] }),
@@ -36,7 +36,7 @@ const deleteRow = (listing: Listing, id: string, reason: string, at: string) =>
   warehouse.db.execute(sql`update ${tableOf(listing)}
     set deleted_at = ${at}::timestamptz, deleted_reason = ${reason} where id::text = ${id}`);
 
-// Sites are written of companies that have a row.
+// Sites are written only if their company has a row.
 await writeRecords(warehouse, 'companies', [{ id: companyId }], early);
 
 describe.each(dated)('%s, which have `updated`', (listing) => {
@@ -108,7 +108,7 @@ describe.each([...dated, ...undated])('%s', (listing) => {
     expect(await rowOf(warehouse, listing, id)).toMatchObject({ api_version: 'v2.1' });
   });
 
-  test('a tombstone of absence is undone by a read that began after it, but not by an earlier read', async () => {
+  test('a row that was tombstoned as absent is restored by a read that began later, but not by an earlier read', async () => {
     const id = randomUUID();
     await write(listing, id, 'seen', early, newer);
     await deleteRow(listing, id, 'absent', late.readAt);
@@ -154,7 +154,7 @@ describe('values from a record', () => {
     expect(await of({ updated: newer }, withSite)).toBe(other);
   });
 
-  test('a company keeps the public id of an event, and brings its sites', async () => {
+  test('a company keeps the public id that an event named, and its sites are written', async () => {
     const [id, publicId, siteId] = [randomUUID(), randomUUID(), randomUUID()];
     await warehouse.db.execute(
       sql`insert into utility.companies (id, public_id) values (${id}::uuid, ${publicId})`,

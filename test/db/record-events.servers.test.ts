@@ -29,7 +29,7 @@ const outcomeOf = async (id: string) =>
   )[0];
 
 describe('recordEvents', () => {
-  test('journals an event with its header in the row, pending until its record is read', async () => {
+  test('writes an event with its header fields to the journal, pending until its record is read', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, '2026-01-02T03:04:05.678901'));
     const recorded = await recordEvents(warehouse.db, [event]);
@@ -68,7 +68,7 @@ describe('recordEvents', () => {
     expect(await rows(sql`select xmin::text, * from utility.connections order by id`)).toEqual(before);
   });
 
-  test('gives companies without a public id the newest that an event names', async () => {
+  test('gives companies without a public id the newest public id that an event names', async () => {
     const [without, named] = [randomUUID(), randomUUID()];
     await warehouse.db.execute(sql`
       insert into utility.companies (id, public_id) values (${without}::uuid, null), (${named}::uuid, 'its own')`);
@@ -94,7 +94,7 @@ describe('recordEvents', () => {
     );
   });
 
-  test('tries a missing event again once if it is delivered twice at the same time', async () => {
+  test('tries a missing event again only once if it is delivered twice at the same time', async () => {
     const event = delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
     await recordEvents(warehouse.db, [event]);
     await settleAs(warehouse.db, 'missing', sql`id = ${event.id}`);
@@ -128,7 +128,7 @@ describe('recordEvents', () => {
     expect([first.wake, second.wake]).toEqual([['intervals'], []]);
   });
 
-  test('ignores unknown types, keeps unusable events as dead with their bytes, and commits the others', async () => {
+  test('ignores unknown types, keeps unusable events as dead with their bytes, and commits all other events', async () => {
     const good = Array.from({ length: 5 }, () =>
       delivery(documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001')),
     );
@@ -191,12 +191,12 @@ describe('recordEvents', () => {
       );
       expect(kept?.text).toBe(event.body);
     }
-    // Without a payload that Postgres holds, no range is known.
+    // Postgres cannot hold the payloads of these events, so their ranges are not known.
     const ids = Object.values(bad).map(({ id }) => id);
     const ranges = sql`select distinct range_start, range_end from metersync.events
       where id = any(string_to_array(${ids.join()}, ','))`;
     expect(await rows(ranges)).toEqual([{ range_start: null, range_end: null }]);
-    // Those that Postgres refused are found one by one, and kept in one transaction.
+    // Events that Postgres refused are found one by one, and are all kept in one transaction.
     const transactions = await rows(sql`select distinct xmin::text from metersync.journal
       where error_code = 'WAREHOUSE_VALUE_REFUSED' and error not like '% NUL %'`);
     expect(transactions).toHaveLength(1);
@@ -212,14 +212,14 @@ describe('recordEvents', () => {
         const { user, system } = process.threadCpuUsage(before);
         work.push((user + system) / 1_000);
       }
-      // The least of several, as other work of this thread adds to some.
+      // The minimum counts, because other work of this thread adds to some of the measurements.
       expect(Math.min(...work)).toBeLessThan(50);
     },
   );
 
   test.each([
     [
-      'keys of prototypes as ordinary fields',
+      'keys that name prototypes as ordinary fields',
       '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}',
       '{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}',
     ],
@@ -262,7 +262,7 @@ describe('recordEvents', () => {
     expect(await outcomeOf(id)).toMatchObject({ outcome: 'pending', error: null });
   });
 
-  test('records nothing again for a group that is retried, because a bad event would use up the time of every attempt', async () => {
+  test('does not record a retried group again, because a bad event would use up the time of every attempt', async () => {
     const poison = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: '\0' }));
     const sound = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
     const attempt = (runId: string) =>
@@ -298,7 +298,7 @@ describe('recordEvents', () => {
       const [document, connection] = [randomUUID(), randomUUID()];
       const events = history(document, connection);
       const deliveries = order.map((index) => delivery(events[index]));
-      // Groups of one, two and three; the sizes change from order to order.
+      // Groups have one, two or three events, and the sizes differ from order to order.
       for (let from = 0; from < deliveries.length; ) {
         const size = 1 + ((at + from) % 3);
         await recordEvents(warehouse.db, deliveries.slice(from, from + size));
@@ -306,7 +306,8 @@ describe('recordEvents', () => {
       }
       return await state(document, connection);
     };
-    // Of the 720 orders every third: each order of the document's events with each of the connection's.
+    // Every third of the 720 orders is enough: it still has each order of the document's events with each
+    // order of the connection's events.
     const orders = permutations([0, 1, 2, 3, 4, 5]).filter((_, at) => at % cases(3, 1) === 0);
     const expected = await finalState(orders[0] ?? [], 0);
     for (let from = 0; from < orders.length; from += 24) {
@@ -321,7 +322,7 @@ describe('recordEvents', () => {
     });
   });
 
-  test('neither deadlocks nor loses a row if concurrent groups have records in common', async () => {
+  test('does not deadlock or lose a row if concurrent groups have records in common', async () => {
     const ids = Array.from({ length: 30 }, () => randomUUID());
     const sample = fc.sample(fc.shuffledSubarray(ids, { minLength: 20 }), { numRuns: 40, seed: 7 });
     await Promise.all(

@@ -16,7 +16,7 @@ const rejected = async (resource: string, recordId: string) =>
   ).rows[0];
 
 describe('a record that Postgres refuses', () => {
-  test('without a usable id is kept once under its hash, however often it is read', async () => {
+  test('and that has no usable id is kept once under its hash, however often it is read', async () => {
     const before = await count();
     const page = ['{"name":"no id"}', '{"id":"not a uuid"}', '{"id":null}', '{"id":7}'];
     expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 0, rejected: 4 });
@@ -25,7 +25,7 @@ describe('a record that Postgres refuses', () => {
     expect(await rejected('documents', 'not a uuid')).toMatchObject({ record: '{"id":"not a uuid"}' });
   });
 
-  test('brings no sites if it is a company without an id, because no run would tombstone them', async () => {
+  test('is a company without an id, and its sites are not written, because no run would tombstone them', async () => {
     const [stray, site] = [randomUUID(), randomUUID()];
     const page = [{ sites: [{ id: stray }] }, { id: randomUUID(), sites: [{ id: site }] }];
     expect(await writeRecords(warehouse, 'companies', page)).toMatchObject({ inserted: 1, rejected: 1 });

@@ -89,7 +89,7 @@ describe('a replay', () => {
     expect(await document(id)).toEqual(before);
   });
 
-  test('of an applied event changes nothing; if it is forced, the record is read again', async () => {
+  test('of an applied event changes nothing, and a forced replay makes the record be read again', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, at(1)));
     await record(event);
@@ -142,13 +142,13 @@ describe('a replay', () => {
   });
 });
 
-test('a walk over kept events passes each event once, even though each replay moves the events', async () => {
+test('a walk over kept events visits each event once, although each replay changes the order of the events', async () => {
   const other = await createWarehouse();
   onTestFinished(() => other.drop());
   const { db } = other;
   await db.execute(sql`insert into utility.companies (id) values (${company.id}::uuid)`);
   const ids = Array.from({ length: 4 }, () => randomUUID());
-  // Documents have one event each, but the first, which has three.
+  // The first document has three events, each of the others has one.
   const updates = [...ids, ...ids.slice(0, 1), ...ids.slice(0, 1)].map((id, n) =>
     delivery(documentEvent('updated', id, at(n + 1))),
   );
@@ -188,7 +188,7 @@ test('a walk over kept events passes each event once, even though each replay mo
   expect((await walk({ code: 'EVENT_UNREADABLE' })).sort()).toEqual(idsOf(dead));
 });
 
-test('the journal has the workflow that recorded an event, and how many readings the event announced', async () => {
+test('the journal stores which workflow recorded an event, and how many readings the event announced', async () => {
   const event = delivery(intervalsEvent('m-2', '2026-01-01', '2026-01-02', 96));
   const odd = delivery({ ...intervalsEvent('m-2', '2026-01-01', '2026-01-02', 0), intervalCount: 'many' });
   await recordEvents(warehouse.db, [event, odd], { workflow: { workflowId: 'event/1', runId: 'run-1' } });
@@ -205,7 +205,7 @@ test('the journal has the workflow that recorded an event, and how many readings
 describe('numbers that expand to gigabytes', () => {
   const body = (count: number) => `{"eventType":"any.v1","n":[${Array(count).fill('1e131071').join(',')}]}`;
 
-  test('make an event dead, with its bytes, unless they are few; the other events are applied', async () => {
+  test('make an event dead, with its bytes, unless there are few of them, and other events are not affected', async () => {
     const [few, many, beside] = [delivery(body(3)), delivery(body(500)), delivery({ eventType: 'any.v1' })];
     expect(await recordEvents(warehouse.db, [few, many, beside])).toMatchObject({ fresh: 3, dead: 1 });
     expect(await journal(many)).toMatchObject({ outcome: 'dead', error_code: 'EVENT_UNREADABLE' });
@@ -217,7 +217,7 @@ describe('numbers that expand to gigabytes', () => {
     expect(await journal(few)).toMatchObject({ outcome: 'ignored' });
   });
 
-  test('are measured no smaller than Postgres prints them', async () => {
+  test('are never measured as smaller than Postgres prints them', async () => {
     await fc.assert(
       fc.asyncProperty(hostileJson, async (json) => {
         const { rows: found } = await warehouse.db
@@ -233,7 +233,7 @@ describe('numbers that expand to gigabytes', () => {
     );
   });
 
-  test('do not come from indentation: a deeply nested event stays small when it is printed', async () => {
+  test('do not include indentation: a deeply nested event stays small when it is printed', async () => {
     const deep = delivery(`{"eventType":"deep.v1","deep":${'['.repeat(3_000)}1${']'.repeat(3_000)}}`);
     await record(deep);
     const printed = await readEvent(warehouse.db, deep.id);

@@ -20,7 +20,7 @@ const warehouse = await forFile(createWarehouse());
 
 const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
 const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00.000001'));
-/** Records an event as it would be in the journal `days` days after it came. */
+/** Records an event so that the journal has it as if it had arrived `days` days ago. */
 async function aged(given: DeliveredEvent, outcome: string, days: number): Promise<string> {
   await recordEvents(warehouse.db, [given]);
   if (outcome === 'applied' || outcome === 'superseded' || outcome === 'missing')
@@ -38,7 +38,7 @@ const has = async (id: string) =>
   )[0];
 
 describe('payloads of the journal', () => {
-  test('of settled events older than the retention are dropped in batches, and all others stay', async () => {
+  test('are dropped in batches for settled events older than the retention, and all others stay', async () => {
     const old: string[] = [];
     for (const outcome of ['applied', 'superseded', 'ignored']) {
       old.push(await aged(event(), outcome, 11), await aged(event(), outcome, 400));
@@ -53,13 +53,13 @@ describe('payloads of the journal', () => {
       counts.push(batch.dropped);
       after = batch.last;
     } while (after !== null);
-    // Starting with the oldest: each batch examines four events, of which some keep their payloads.
+    // The oldest events come first. Each batch examines four events, and some of them keep their payloads.
     expect(counts).toEqual([3, 2, 1]);
     for (const id of old) expect(await has(id)).toEqual({ bytes: false, dropped: true });
     for (const id of kept) expect(await has(id)).toEqual({ bytes: true, dropped: false });
   });
 
-  test('leave all other columns of the event unchanged when they are dropped', async () => {
+  test('are dropped without a change to any other column of the event', async () => {
     const given = delivery(
       connectionEvent('created', randomUUID(), '2026-01-01T00:00:00.000001', 'CONNECTED'),
     );
@@ -72,7 +72,7 @@ describe('payloads of the journal', () => {
     expect(await read()).toEqual(before);
   });
 
-  test('do not make a repeated delivery of their event new when they were dropped', async () => {
+  test('are not needed to recognise a repeated delivery', async () => {
     const id = randomUUID();
     const given = delivery(documentEvent('created', id, '2026-01-01T00:00:00.000009'));
     await aged(given, 'applied', 400);
@@ -107,7 +107,7 @@ describe('parts of runs', () => {
     changed: 0,
     unchanged: 2,
   };
-  /** A full run that ended days ago, and left its documents in this state. */
+  /** Creates a full run that ended the given number of days ago, with its documents in the given state. */
   async function run(days: number, documents: 'complete' | 'failed'): Promise<string> {
     const { db } = warehouse;
     const runId = randomUUID();
@@ -133,7 +133,7 @@ describe('parts of runs', () => {
         where run_id = ${runId}::uuid and resource is not null order by resource`)
     ).map(({ resource }) => resource);
 
-  test('are dropped once they are old and a later run has read them completely; their sums stay', async () => {
+  test('are dropped once they are old and a later run has read them completely, and the sums of the run stay', async () => {
     const { db } = warehouse;
     await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
     const first = await run(200, 'complete');
@@ -145,7 +145,7 @@ describe('parts of runs', () => {
     expect(summary).toMatchObject({ companiesDone: 1, rows: 10 });
     const drop = () => dropOldParts(db, { days: 90, limit: 6 });
     expect([await drop(), await drop(), await drop()]).toEqual([6, 6, 0]);
-    // The documents were last read completely by the first run: the next one compares with that.
+    // The first run was the last that read the documents completely. The next run compares with that part.
     expect(await kept(first)).toEqual(['documents']);
     for (const runId of [second, third]) expect(await kept(runId)).toEqual(['documents']);
     expect(await kept(fourth)).toHaveLength(companyResources.length);
@@ -167,7 +167,7 @@ describe('parts of runs', () => {
   });
 });
 
-test('the end of a run deletes the pages of manifests that its listings left', async () => {
+test('the end of a run deletes the noted pages that its listings left', async () => {
   const { db } = warehouse;
   const [underWay, concluded, failed] = [randomUUID(), randomUUID(), randomUUID()];
   const resource = 'documents';

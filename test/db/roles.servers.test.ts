@@ -52,7 +52,7 @@ describe('a user with the role of the writer', () => {
     writer = await loginAs('metersync_writer');
   });
 
-  test('can do the work of the worker: events, records with their history, readings of a new month', async () => {
+  test('can do the work of the worker: write events, records with their history and readings of a new month', async () => {
     expect(fitOf(await readSchemaVersions(writer.db))).toBe('same');
     const id = randomUUID();
     await recordEvents(writer.db, [delivery(documentEvent('created', id, '2026-05-01T00:00:00.000001'))]);
@@ -183,8 +183,8 @@ describe('a migrator without the right to create roles', () => {
     await warehouse.db.execute(sql.raw(`drop database ${database} with (force)`));
   });
 
-  test('migrates, and grants to existing roles', async () => {
-    // Roles belong to the whole server; the other warehouse created them.
+  test('migrates, and grants rights to existing roles', async () => {
+    // Roles belong to the whole server, and the other warehouse created them.
     expect(await migrateWarehouse(own.db)).toMatchObject({ rolesMissing: [], unreadable: [] });
     const granted = await own.db.execute(
       sql`select has_table_privilege('metersync_analyst', 'utility.documents', 'select') as may`,
@@ -192,7 +192,7 @@ describe('a migrator without the right to create roles', () => {
     expect(granted.rows).toEqual([{ may: true }]);
   });
 
-  test("grants what views call, even if the owner's functions are not granted to everybody", async () => {
+  test("grants the functions that views call, even if the owner's functions are not granted to everybody", async () => {
     const [user, password] = [`user_${randomUUID().replaceAll('-', '')}`, randomUUID()];
     users.push(user);
     await warehouse.db.execute(

@@ -58,7 +58,7 @@ test('the progress of a run counts rows written and pages read, for each company
     inserted: 400,
     changed: 50,
     unchanged: 50,
-    // A quarter of the readings of the second meter.
+    // This is a quarter of the readings of the second meter.
     distinctIds: 250,
     reportedTotal: 1_000,
   });

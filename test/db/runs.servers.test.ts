@@ -17,7 +17,7 @@ describe('a run', () => {
     [['suspect', 'failed', 'complete'], 'partial'],
     [['failed', 'failed'], 'failed'],
     [['complete', 'partial'], 'partial'],
-  ] as const)('whose parts end as %j ends as %s, and sums them up', async (parts, state) => {
+  ] as const)('whose parts end as %j ends as %s, and has the sums of its parts', async (parts, state) => {
     const runId = randomUUID();
     await startRun(warehouse.db, { runId, companyId: null, resource: null });
     for (const [at, part] of parts.entries()) {

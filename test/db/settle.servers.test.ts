@@ -33,7 +33,7 @@ const pendingDocument = async (updated = newer) => {
 };
 const now = () => warehouseNow(warehouse.db);
 
-test('an event is applied by a record without `updated` that was read after the event, not before', async () => {
+test('a record without `updated` applies an event if it was read after the event, but not if it was read before', async () => {
   const { id, event } = await pendingDocument();
   const record = { id, name: 'a bill' };
   const early = '2026-01-01T00:00:00Z';
@@ -44,7 +44,7 @@ test('an event is applied by a record without `updated` that was read after the 
   expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
 
-  // The unchanged record is read because of another event.
+  // The record did not change, and is read again because of another event.
   const second = delivery(documentEvent('updated', id, '2026-05-03T00:00:00.000001'));
   await recordEvents(warehouse.db, [second]);
   const later = await now();
@@ -92,7 +92,7 @@ describe('a read', () => {
       )
     ).rows.map(({ events }) => events);
 
-  test('settles no event that was recorded before it and commits while the read waits for the record', async () => {
+  test('does not settle an event whose recording began before the read and commits while the read waits', async () => {
     const { db } = warehouse;
     const { id, event } = await pendingDocument(older);
     await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
@@ -112,7 +112,7 @@ describe('a read', () => {
     expect(await staleEvents(id)).toEqual([]);
   });
 
-  test('settles no event that is being recorded again, and does not wait for its recorder', async () => {
+  test('does not settle an event that is being recorded again, and does not wait for that recording', async () => {
     const { db } = warehouse;
     const { id, event } = await pendingDocument();
     await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() });
@@ -147,7 +147,10 @@ describe('a read', () => {
   });
 });
 
-/** Settles a record that the service does not have until it is given up, without the back-off. */
+/**
+ * Settles a record that the service does not have, without waiting for back-offs, until the record is given
+ * up.
+ */
 async function giveUp(resource: 'documents' | 'connections', id: string, eventId: string) {
   for (let attempt = 0; attempt <= recordPolicy.notFoundAttemptsMax; attempt++) {
     expect((await rowOf(warehouse, resource, id))?.deleted_at).toBeNull();
@@ -170,7 +173,7 @@ test('a document that no complete listing contains backs off, then is tombstoned
   });
 });
 
-test('a burst of events about a record uses up one attempt, not one for each read', async () => {
+test('a burst of events about a record uses up one attempt, not one attempt for each read', async () => {
   const { id, event } = await pendingDocument();
   for (let change = 1; change <= 2 * recordPolicy.notFoundAttemptsMax; change++) {
     await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
@@ -184,7 +187,7 @@ test('a burst of events about a record uses up one attempt, not one for each rea
   expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
 });
 
-test('a connection that moved is neither postponed nor given up because of its former company', async () => {
+test('a connection that moved is not postponed or given up because its former company lacks it', async () => {
   const there = { ...company, id: randomUUID() };
   const id = randomUUID();
   const [before, after] = [
@@ -234,7 +237,7 @@ describe.each(['documents', 'connections'] as const)(
     };
     const wayBack = sql`update metersync.stale_records set due_at = clock_timestamp()`;
 
-    test('backs off, and is then accepted; the event is missing', async () => {
+    test('backs off, and is then accepted, and the event is missing', async () => {
       const { id, event } = await eventOf();
       for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
         await show(id, older);
@@ -267,7 +270,7 @@ describe.each(['documents', 'connections'] as const)(
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
     });
 
-    test('is accepted once an event of the future is given up, while a newer state is awaited', async () => {
+    test('is accepted once an event from the future is given up, while another event still waits for a newer state', async () => {
       const { id, event } = await eventOf('2099-05-01T00:00:00.000001');
       for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
         await show(id, older);
@@ -282,7 +285,7 @@ describe.each(['documents', 'connections'] as const)(
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ raw: { updated: newer } });
     });
 
-    test('is accepted if it was given up before', async () => {
+    test('is accepted at once if the record was given up before', async () => {
       const { id, event } = await eventOf();
       await giveUp(resource, id, event.id);
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'not_found' });

@@ -9,7 +9,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
-test('a site that is only known from an event makes the list of companies be read, until the site is tombstoned', async () => {
+test('the list of companies is read while there is a live site that is only known from an event', async () => {
   const { db } = warehouse;
   const [companyId, site] = [randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'companies', [{ id: companyId, name: 'Acme' }]);
@@ -23,7 +23,7 @@ test('a site that is only known from an event makes the list of companies be rea
   expect(await needsCompanies()).toBe(false);
 });
 
-/** Adds usage of meters to a company; tombstoned if asked. */
+/** Adds usage of meters to a company, either live or tombstoned. */
 const addUsage = async (companyId: string, meterIds: readonly (string | null)[], deleted = false) => {
   await warehouse.db.execute(sql`
     insert into utility.usage_data (id, company_id, meter_id, raw, deleted_at, deleted_reason)
@@ -49,7 +49,7 @@ test('the meters of a company are read while its live usage names a meter withou
   }
 });
 
-test('looking for unknown meters costs the same next to much usage of the same meters', async () => {
+test('looking for unknown meters does not cost more if there is much usage of the same meters', async () => {
   const companyId = randomUUID();
   await writeRecords(warehouse, 'meters', [{ id: 'x' }, { id: 'y' }], { companyId });
   const explained = connectExplained(warehouse.url);

@@ -15,7 +15,7 @@ const warehouse = await forFile(createWarehouse());
 
 const updated = '2026-05-01T00:00:00.000001';
 type Variant = 'this' | 'that';
-/** Events and records of one `updated` with two values. */
+/** Events and records with the same `updated` and two different values. */
 const variants = {
   documents: {
     event: (id: string, variant: Variant) =>
@@ -67,7 +67,7 @@ describe.each(['documents', 'connections'] as const)('%s: different states of on
       const readAt = await warehouseNow(warehouse.db);
       await writeRecords(warehouse, resource, [record(id, truth)], { readAt, confirms: true });
       await settleRecords(warehouse.db, resource, [id], readAt);
-      // Neither repeated deliveries nor earlier reads undo it.
+      // Repeated deliveries and earlier reads do not undo the state.
       await recordEvents(warehouse.db, events);
       await writeRecords(warehouse, resource, [record(id, truth === 'this' ? 'that' : 'this')], {
         readAt: early,
@@ -80,7 +80,7 @@ describe.each(['documents', 'connections'] as const)('%s: different states of on
     },
   );
 
-  test('leave the warehouse the same for any order of events, until they are read', async () => {
+  test('lead to the same row for any order of events, even before they are read', async () => {
     const columnAfter = async (order: readonly Variant[]) => {
       const id = randomUUID();
       for (const variant of order) await recordEvents(warehouse.db, [delivery(event(id, variant))]);

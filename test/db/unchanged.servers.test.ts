@@ -19,7 +19,9 @@ const read = (readAt: string): Read => ({ companyId: company.id, readAt });
 const [earlier, later] = [read('2026-06-01T00:00:00Z'), read('2026-06-02T00:00:00Z')];
 const nothing = { inserted: 0, changed: 0, rejected: 0 };
 
-/** Marks a row without metersync: the mark stays only as long as its record is skipped. */
+/**
+ * Marks a row with SQL. The mark disappears when metersync writes the record, so a marked row was skipped.
+ */
 const mark = async (table: string, id: string) =>
   await warehouse.db.execute(
     sql`update utility.${sql.raw(table)} set raw = raw || '{"mark": 1}' where id::text = lower(${id})`,
@@ -73,7 +75,7 @@ describe('an unchanged record', () => {
     expect(await isMarked('documents', other.id)).toBe(true);
   });
 
-  test('is the same in any listing, and written again when a listing names another document', async () => {
+  test('is skipped in any listing, and written again when a listing names another document', async () => {
     const [id, documentId, otherId] = [randomUUID(), randomUUID(), randomUUID()];
     const usage = { id, updated };
     const write = async (of?: string) => {
@@ -100,7 +102,7 @@ describe('an unchanged record', () => {
     expect(await writeRecords(warehouse, 'documents', [record], later)).toEqual({ ...nothing, changed: 1 });
   });
 
-  test('is written once if it is spelled in another way', async () => {
+  test('is written once more if the same values are spelled in another way', async () => {
     const id = randomUUID();
     const spelled = [
       `{"id":"${id}","updated":"${updated}","a":1.50}`,
@@ -114,7 +116,7 @@ describe('an unchanged record', () => {
     expect(rows).toEqual([]);
   });
 
-  test('deletes its earlier refusals', async () => {
+  test('deletes its earlier rejected records', async () => {
     const record = { id: randomUUID(), updated };
     await writeRecords(warehouse, 'documents', [record], earlier);
     const refused = {

@@ -14,7 +14,7 @@ const warehouse = await forFile(createWarehouse());
 const updated = '2026-05-01T00:00:00.000001';
 const companyId = randomUUID();
 
-/** Writes one record that is `fields` besides its id, as its listing has it. */
+/** Writes one record that consists of its id and `fields`, as a page of its listing. */
 async function write(listing: Listing, id: string, fields: string) {
   const own = `{"id":"${id}"${fields === '' ? '' : `,${fields}`}}`;
   const page = [listing === 'sites' ? `{"id":"${companyId}","sites":[${own}]}` : own];
@@ -26,7 +26,10 @@ async function compare(listing: Listing, page: readonly string[], ...ids: string
   return await comparePage(warehouse.db, listing, pageOfRecords(page, { companyId }), ids);
 }
 
-/** A field as the service sends it, its column, what that holds, and the text that is kept; null without an issue. */
+/**
+ * A field as the service sends it, the value that its column then holds, and the text that is kept as
+ * unreadable, or null.
+ */
 const usageValues: readonly [json: string, column: unknown, kept: string | null][] = [
   ['"1,234.56"', null, '1,234.56'],
   ['""', null, null],
@@ -67,7 +70,7 @@ describe('usage', () => {
   });
 });
 
-/** Values that are of no type but text, and some that are not even text. */
+/** Values that are not of any type except text, and some that are not even text. */
 const odd = [
   '"2026-02-30T00:00:00"',
   '"infinity"',
@@ -118,7 +121,7 @@ describe.each(recordResources)('%s', (resource) => {
 });
 
 describe('a corrected value', () => {
-  test('fills the column, and the note of the unreadable value is removed', async () => {
+  test('fills the column and removes the note of the unreadable value', async () => {
     const id = randomUUID();
     await write('usageData', id, '"usage":"N/A"');
     expect(await rowOf(warehouse, 'usageData', id)).toMatchObject({ unreadable: { usage: 'N/A' } });
@@ -137,7 +140,7 @@ describe('parts with tables of their own', () => {
     expect(await rowOf(warehouse, 'sites', site)).toMatchObject({ name: 'Here', unreadable: null });
   });
 
-  test('a connection serves the sites whose ids are usable', async () => {
+  test('a connection is linked to the sites whose ids are usable', async () => {
     const [id, site] = [randomUUID(), randomUUID()];
     const relations = JSON.stringify([{ site: { id: 'nowhere' } }, { site: { id: site } }]);
     const { written } = await write('connections', id, `"sitesRelations":${relations}`);
@@ -186,7 +189,7 @@ describe('an event', () => {
       (id: string) => documentEvent('updated', id, updated),
       { created: '2026-02-30T00:00:00', site: { id: 'nowhere' } },
     ],
-  ] as const)('about a %s fills the columns that it can', async (_, listing, eventOf, odd) => {
+  ] as const)('about a %s fills the columns whose values can be read', async (_, listing, eventOf, odd) => {
     const id = randomUUID();
     const recorded = await recordEvents(warehouse.db, [delivery({ ...eventOf(id), ...odd })]);
     expect(recorded).toMatchObject({ fresh: 1, dead: 0 });

@@ -16,7 +16,7 @@ async function folderOf(files: Readonly<Record<string, string>>): Promise<string
 
 const view = (name: string, from: string) => `create or replace view ${name} as select * from ${from};\n`;
 
-test('each file comes after the files that it names, the schema first and comments last', async () => {
+test('each file comes after the files that it names, with the schema first and comments last', async () => {
   const folder = await folderOf({
     'comments/a.sql': 'comments',
     'functions/analytics.z.sql': 'create or replace function analytics.z() returns integer return 1;',

@@ -24,7 +24,7 @@ describe('a catch-up that wants to sleep', () => {
     expect((await recordEvents(warehouse.db, [meterEvent('m-2')])).wake).toEqual([]);
   });
 
-  test('may not sleep while something is due', async () => {
+  test('must not sleep while something is due', async () => {
     await recordEvents(warehouse.db, [meterEvent('m-1')]);
     expect(await sleep()).toEqual({ asleep: false, dueInMs: 0 });
     expect((await recordEvents(warehouse.db, [meterEvent('m-2')])).wake).toEqual([]);
@@ -51,7 +51,7 @@ describe('a group that is recorded again because its worker was killed', () => {
     expect(again).toMatchObject({ fresh: 0, duplicates: 2, wake: ['documents'] });
   });
 
-  test('returns catch-ups whose events were settled meanwhile, because nothing else would wake them', async () => {
+  test('also returns catch-ups whose events were settled meanwhile, because nothing else would wake them', async () => {
     const id = randomUUID();
     const updated = '2026-01-02T00:00:00.000001';
     await writeRecords(warehouse, 'companies', [company]);

@@ -8,13 +8,13 @@ import type { Rig } from './rig.ts';
 /** An alarm that a fault raised. */
 export interface Raised {
   readonly name: AlarmName;
-  /** The longest that it took from the harm; null if it began before any. */
+  /** The longest time from a harm to the alarm, or null if the alarm began before any harm. */
   readonly afterSeconds: number | null;
 }
 
 /**
- * Alarms that stay until somebody acts, an event comes, or for a day. All others have to close once the fault is
- * over.
+ * Alarms that stay until somebody acts, until an event arrives, or for a day. All other alarms have to close
+ * once the fault is over.
  */
 const lasting: readonly AlarmName[] = [
   'ChangesMissed',
@@ -26,12 +26,12 @@ const lasting: readonly AlarmName[] = [
   'Silent',
 ];
 
-/** Waits until alarms are closed that have no reason left, then reads all that were opened. */
+/** Waits until all alarms whose reason is over are closed, and then reads all alarms that were opened. */
 export async function raisedAlarms({ warehouse, harmedAt, epoch }: Rig): Promise<Raised[]> {
   const opened = async () => await warehouse.db.select().from(alerts).where(isNotNull(alerts.openedAt));
   const lastLook = async () => (await warehouse.db.select().from(heartbeat))[0]?.at;
   const before = await lastLook();
-  // A worker that is killed in a look keeps the next one waiting for the time-out of its activity.
+  // If a worker is killed during a look, the next look waits for the time-out of the activity.
   const within = { timeoutMs: 180_000, everyMs: 200 };
   await until('a look sees that the fault is over', async () => (await lastLook()) !== before, within);
   const rows = await until(
@@ -65,7 +65,7 @@ export async function untilRaised({ warehouse }: Rig, name: AlarmName): Promise<
   );
 }
 
-/** Returns the longer of two times, either of which may be unknown. */
+/** Returns the longer of two times. Each of them may be unknown. */
 export const longerOf = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 

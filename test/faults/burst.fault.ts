@@ -8,7 +8,10 @@ import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
 const burst = 5_000;
-/** More than a full queue and the encoding of one group; a receiver that kept all it got would exceed it. */
+/**
+ * The most by which the receiver's memory may grow. A full queue and the encoding of one group need less, and
+ * a receiver that kept everything that it received would need more.
+ */
 const growthBytesMax = 128 * 1024 * 1024;
 const hourSeconds = 3_600;
 
@@ -37,10 +40,10 @@ fault('C17', '5,000 events come at once', seeds().slice(0, 1), {}, async (seed) 
     );
     expect(most - before).toBeLessThan(growthBytesMax);
     const figures = await verdict(rig);
-    // Each was accepted, or refused at once because too many were waiting. Each had an answer.
+    // Each delivery was accepted, or was refused at once because too many were waiting. Each had an answer.
     expect(Object.keys(figures.answers).filter((status) => !['204', '503'].includes(status))).toEqual([]);
     const grownMb = Math.round((most - before) / 1024 / 1024);
-    // The times depend on the machine, which also sends: they are reported, and decide nothing.
+    // The times depend on the machine, which also sends the events, so they are only reported.
     const { p50, p99 } = await readWaits(service.databaseUrl, earlier);
     const waits = `answers p50 ${p50} ms, p99 ${p99} ms`;
     return { injected: `${events} events at once; ${waits}; receiver +${grownMb} MB`, figures };

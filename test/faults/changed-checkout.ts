@@ -5,7 +5,7 @@ import { temporaryFolder } from '../support/folder.ts';
 const checkout = resolve(import.meta.dirname, '../..');
 const left = new Set(['node_modules', 'test', 'bench', 'verify', 'docs', 'dist']);
 
-/** Workflows that a new version changes, each by one more step at its start. */
+/** Workflows that the new version changes. Each gets one more step at its start. */
 const changed = {
   applyEvents: './events.ts',
   backfillAll: './backfill/all.ts',
@@ -13,8 +13,8 @@ const changed = {
 } as const;
 
 /**
- * Copies this checkout and gives its workflows one more step. With `patched` workflows in flight skip it;
- * without it, by mistake, they run into it.
+ * Copies this checkout and gives its workflows one more step. With `patched`, workflows that are in flight
+ * skip the step. With `unpatched`, which is the mistake, they run into it.
  */
 export async function changedCheckout(
   how: 'patched' | 'unpatched',

@@ -1,7 +1,7 @@
 import type { TaskMeta } from 'vitest';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 
-/** Collects the reports of passed tests while vitest runs. */
+/** Collects the reports of passed tests while Vitest runs. */
 export interface Collector extends Reporter {
   readonly passed: readonly TaskMeta[];
   readonly failed: boolean;

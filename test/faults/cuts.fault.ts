@@ -9,7 +9,7 @@ import { verdict } from './verdict.ts';
 
 const loadSeconds = 20;
 
-/** Discards answers with this probability, and cuts their connections. */
+/** Discards answers with the given probability, and cuts their connections. */
 async function cutting(
   name: string,
   seed: number,
@@ -46,7 +46,7 @@ fault(
   {},
   async (seed) => {
     const found = await cutting('C7', seed, 0.2, (through) => ({ serviceAndReceiver: through }));
-    // The service saw no answer, so it delivered accepted events again.
+    // The service did not see the answers, so it delivered accepted events again.
     expect(found.figures.answers.none).toBeGreaterThan(10);
     return found;
   },

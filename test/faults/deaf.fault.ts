@@ -34,7 +34,7 @@ fault(
       },
     });
     try {
-      // A first backfill runs while nothing is heard.
+      // A first backfill runs while the parts hear nothing.
       await rig.service.fault({ kind: 'latency', ms: [400, 800] });
       await startBackfill(rig.client);
       const random = createRandom(seedOf(seed, 'C22'));

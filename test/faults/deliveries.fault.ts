@@ -68,7 +68,7 @@ fault('C12', "clocks differ by 4 minutes, by 6, and the worker's jumps", once, {
   }
 });
 
-/** Returns options of Node that shift a process's clock. */
+/** Returns options of Node that shift the clock of a process. */
 function shiftedClock(ms: number): string {
   const code = `const Real=Date;globalThis.Date=class extends Real{constructor(...given){if(given.length===0)super(Real.now()+${ms});else super(...given)}static now(){return Real.now()+${ms}}}`;
   return `--import=data:text/javascript,${encodeURIComponent(code)}`;
@@ -101,7 +101,7 @@ fault(
       await service.advance(daySeconds / 2);
       await writeFile(file, `${rotated.secret}\n`);
       await delay(5_000);
-      // From here on the old secret signs nothing.
+      // From here on, nothing is signed with the old secret.
       await service.advance(daySeconds);
       const { perSecond } = await load.end(loadSeconds);
       const figures = await verdict(rig);

@@ -31,7 +31,7 @@ fault(
       postgres.fill();
       const before = await answered('204');
       await delay(fullMs);
-      // Events are accepted nevertheless.
+      // Events are still accepted.
       expect(await answered('204')).toBeGreaterThan(before);
       postgres.free();
 

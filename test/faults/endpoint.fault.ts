@@ -16,7 +16,7 @@ fault(
   seeds().slice(0, 1),
   { must: ['Silent'] },
   async (seed) => {
-    // Six seconds of silence, as a second stands for an hour of it.
+    // Six seconds of silence are enough, because a second without events stands for an hour.
     const rig = await startRig({ env: { SILENCE_HOURS: '6' } });
     const { service } = rig;
     try {
@@ -35,7 +35,7 @@ fault(
         },
         { timeoutMs: 300_000, everyMs: 500 },
       );
-      // From here on the service does not even attempt deliveries.
+      // From here on, the service does not even attempt deliveries.
       const { perSecond } = await load.end(20);
       const unsent = await service.random(1_000, seed);
       await untilRaised(rig, 'Silent');
@@ -53,7 +53,7 @@ fault(
   },
 );
 
-/** Sends again, in the service's portal, all failed deliveries and all that were never attempted. */
+/** Uses the service's portal to send again all deliveries that failed or were never attempted. */
 async function recover(service: TestSandbox, endpointId: string): Promise<void> {
   const asked = await fetch(`${service.apiUrl}/external/configure_webhook`, {
     method: 'POST',

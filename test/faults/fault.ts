@@ -8,24 +8,27 @@ export interface FaultReport {
   readonly title: string;
   readonly seed: number;
   readonly seconds: number;
-  /** Events a second that the service made during the fault; absent if the fault decides that itself. */
+  /**
+   * The rate of events, per second, that the service made during the fault. It is absent if the fault decides
+   * the rate itself.
+   */
   readonly perSecond?: number;
-  /** Figures of what was done, beside kills; what the page says of the fault is left out. */
+  /** Figures of what was done, except kills. They do not repeat what the page says about the fault. */
   readonly injected: string;
   readonly figures: Figures;
 }
 
 /**
- * A second represents a minute of the alarm rules, and of nothing else. On a slow machine work is due for 15
- * s, tasks of workflows exceed their 10 s, and deliveries are minutes late, in any fault. The first two
- * alarms have to close, and the ledger shows whether an event stays missing.
+ * A second represents a minute only for the alarm rules. On a slow machine, in any fault, work may be due for
+ * 15 s, workflow tasks may exceed their 10 s, and deliveries may be minutes late. The first two alarms have
+ * to close, and the ledger shows whether an event stays missing.
  */
 const ofSlowMachines: readonly AlarmName[] = ['EventsStalled', 'WorkflowsStuck', 'EventsMissing'];
 
-/** The alarms of a fault; no other may be raised, but `ofSlowMachines`. */
+/** The alarms of a fault. No other alarm may be raised, except `ofSlowMachines`. */
 export interface Alarms {
   readonly must?: readonly AlarmName[];
-  /** Depend on when the fault strikes. */
+  /** Alarms that may be raised, depending on when the fault strikes. */
   readonly may?: readonly AlarmName[];
 }
 
@@ -40,7 +43,7 @@ export type Found = Pick<FaultReport, 'injected' | 'figures' | 'perSecond'>;
 /** Prints a line for the person who watches or repeats the run. */
 export const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-/** Returns the seeds of this run: FAULTS_SEED is the first, FAULTS_SEEDS their number. */
+/** Returns the seeds of this run. FAULTS_SEED is the first seed, FAULTS_SEEDS the number of seeds. */
 export function seeds(): number[] {
   const first = Number(process.env.FAULTS_SEED ?? 1);
   return Array.from({ length: Number(process.env.FAULTS_SEEDS ?? 1) }, (_, more) => first + more);
@@ -49,10 +52,10 @@ export function seeds(): number[] {
 /** Multiplies the default number of blows by FAULTS_TIMES. */
 export const times = (byDefault: number): number => byDefault * Number(process.env.FAULTS_TIMES ?? 1);
 
-/** Ends a hung run; no passing run depends on it. */
+/** Ends a run that hangs. A run that passes does not depend on this time. */
 const timeout = 1_800_000;
 
-/** Registers a fault of the list, once for each seed. */
+/** Registers a fault of the list as a test for each seed. */
 export function fault(
   name: string,
   title: string,

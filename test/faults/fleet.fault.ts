@@ -13,7 +13,7 @@ import { verdict } from './verdict.ts';
 
 const receivers = 3;
 const workers = 4;
-/** Requests to the service at once, of each worker. */
+/** The most requests to the service that each worker may send at once. */
 const limit = 3;
 const loadSeconds = 30;
 
@@ -83,7 +83,7 @@ fault(
       const taken = [...balancer.taken.values()];
       const reads = proxies.map(({ gets }) => gets);
       say(`C20, seed ${seed}: connections ${taken}; reads ${reads}, at most ${most} at once of one worker`);
-      // Nobody is idle, and each worker keeps its limit.
+      // No receiver and no worker is idle, and each worker keeps its limit.
       expect(Math.min(...taken)).toBeGreaterThan(0);
       expect(Math.min(...reads)).toBeGreaterThan(0);
       expect(most).toBeLessThanOrEqual(limit);

@@ -12,7 +12,7 @@ import { verdict } from './verdict.ts';
 
 const floodSeconds = 60;
 const connections = 500;
-/** An event that the worker ignores, as large as the service's largest. */
+/** An event that the worker ignores. It is as large as the largest events of the service. */
 const large = JSON.stringify({ eventType: 'of nobody', text: 'x'.repeat(350_000) });
 
 fault(
@@ -37,8 +37,8 @@ fault(
       }
       const { perSecond } = await load.end();
       const figures = await verdict(rig, { alsoAcknowledged: acknowledged });
-      // A receiver answers 503 once `answerWithinMs` are over. Shorter times depend on the machine, which also
-      // sends: they are reported, and decide nothing.
+      // A receiver answers 503 once `answerWithinMs` is over. Shorter times depend on the machine, which also
+      // sends the requests, so they are only reported.
       expect(Object.keys(figures.answers)).toEqual(['204']);
       return {
         injected: found.join('; '),
@@ -52,10 +52,10 @@ fault(
 );
 
 /**
- * Lets strangers send for a minute, and sends deliveries of 350 kB one after another, in addition to the
- * deliveries of the service. Requests without the headers of a delivery, or without a declared length, cost
- * the receiver nothing. Bodies with well-formed headers share the room for large bodies with deliveries: a
- * forger may displace a delivery, and the service sends it again.
+ * Lets strangers send requests for a minute. In addition to the deliveries of the service, it sends
+ * deliveries of 350 kB one after another. Requests without the headers of a delivery, or without a declared
+ * length, cost the receiver nothing. Requests with well-formed headers share the room for large bodies with
+ * deliveries, so a forger may displace a delivery, and the service sends the delivery again.
  */
 async function floodFor(rig: Rig, kind: FloodKind) {
   const { databaseUrl } = rig.service;
@@ -69,7 +69,7 @@ async function floodFor(rig: Rig, kind: FloodKind) {
       const { id, status } = await deliverBody(rig, large);
       expect(
         kind === 'unsigned' || kind === 'chunks' ? [204] : [204, 503],
-        `350 kB beside the ${kind}`,
+        `a delivery of 350 kB during the flood "${kind}"`,
       ).toContain(status);
       if (status === 204) ids.push(id);
       else sentAgain += 1;

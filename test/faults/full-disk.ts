@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../support/folder.ts';
 
-/** A disk of its own that can be filled to the last byte. */
+/** A separate disk that can be filled to the last byte. */
 export interface SmallDisk {
   readonly path: string;
   fill(): void;
@@ -12,10 +12,10 @@ export interface SmallDisk {
   remove(): Promise<void>;
 }
 
-/** Mounts a file system in memory; needs root. */
+/** Mounts a file system in memory, which needs root. */
 export async function smallDisk(megabytes: number): Promise<SmallDisk> {
   const folder = await temporaryFolder();
-  // Postgres's account must pass through here.
+  // The account of Postgres needs access to the folders in this folder.
   chmodSync(folder.path, 0o755);
   const path = join(folder.path, 'disk');
   await mkdir(path);
@@ -34,7 +34,7 @@ export async function smallDisk(megabytes: number): Promise<SmallDisk> {
 
 const mebibyte = Buffer.alloc(1024 * 1024);
 
-/** Repeats until no block is left, as other writers free some. */
+/** Writes until no block is left. It repeats this, because other writers free some blocks. */
 function fillWith(path: string): void {
   const file = openSync(path, 'a');
   try {

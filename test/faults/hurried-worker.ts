@@ -1,7 +1,7 @@
 import '../../cli/quick-start.ts';
 import { epochVariable, hurriedClock, hurriedHealth } from './pace.ts';
 
-/** `metersync worker`, for whose looks a second is a minute. */
+/** Runs `metersync worker` with a clock on which a second is a minute for its looks. */
 const wallClock = hurriedClock(Number(process.env[epochVariable]));
 const { start } = await import('../../cli/commands/start.ts');
 await start(['worker'], {

@@ -61,8 +61,8 @@ async function strike(rig: Rig, blows: readonly Blow[]): Promise<void> {
 }
 
 /**
- * Work of a killed worker is taken over after 30 s without a heartbeat: half an hour of the rules. A listing
- * that moves in each pass makes the run suspect.
+ * The work of a killed worker is taken over after 30 s without a heartbeat, which are half an hour for the
+ * alarm rules. A listing that moves in each pass makes the run suspect.
  */
 const workLate: readonly AlarmName[] = ['RunStalled', 'RunUnwell'];
 
@@ -74,7 +74,7 @@ fault('C1', 'the receiver is killed', seeds(), { may: ['RunUnwell'] }, async (se
 
 fault('C2', 'the worker is killed', seeds(), { may: workLate }, (seed) => killing(seed, 'C2', 4, ['worker']));
 
-// Longer than the receiver waits before it returns events.
+// Temporal is down for longer than the receiver waits before it answers 503.
 fault('C3', 'Temporal is killed', seeds(), { may: workLate }, async (seed) => {
   const found = await killing(seed, 'C3', 2, ['temporal'], [9_000, 12_000]);
   expect(found.figures.answers['503']).toBeGreaterThan(0);

@@ -6,13 +6,16 @@ import { createDatabase } from '../support/database.ts';
 import { until } from '../support/poll.ts';
 import { contentOf } from './older-warehouse.ts';
 
-/** Events in the warehouse of the older release. */
+/** The number of events in the warehouse of the older release. */
 const events = 1_000_000;
 
-/** Ends a hung run; no passing run depends on it. */
+/** Ends a run that hangs. A run that passes does not depend on this time. */
 const within = { timeoutMs: 300_000, everyMs: 100 };
 
-/** Three events of each record: two that one read settled, and one that came later, which waits now and then. */
+/**
+ * Three events of each record. One read settled all three. For some records it settled only the first two, so
+ * the third still waits.
+ */
 const journal = sql`
   insert into metersync.journal (id, type, kind, record_id, company_id, occurred_at, received_at, recorded_at, payload,
     arrived_as, error)
@@ -41,8 +44,9 @@ const staleRecords = sql`
   group by kind, record_id`;
 
 /**
- * Upgrades a warehouse of an older release with a million events: kills the first migration while it writes them
- * anew, and runs it again. Returns how long the second one said that it would take, and how long it took.
+ * Upgrades a warehouse of an older release with a million events. It kills the first migration while the
+ * migration rewrites the events, and runs it again. Returns how long the second migration took, and the
+ * longest time that it announced.
  */
 export async function upgradeLarge(checkout: string): Promise<string> {
   const { url, drop } = await createDatabase('large');

@@ -17,7 +17,7 @@ const effect = (id: string, more: Partial<Effect> = {}): Effect => ({
   ...more,
 });
 
-test('finds nothing if promises are kept, whether an unacknowledged event is there or not', () => {
+test('the ledger finds nothing if all promises are kept, with or without an event that was not acknowledged', () => {
   expect(checkLedger(sent, [effect('a'), effect('b')])).toEqual(kept);
   expect(checkLedger(sent, [effect('a'), effect('b', { outcome: 'superseded' }), effect('c')])).toEqual(kept);
   expect(checkLedger(sent, [effect('a'), effect('b', { outcome: 'dead', error: 'why' })])).toEqual(kept);
@@ -26,19 +26,19 @@ test('finds nothing if promises are kept, whether an unacknowledged event is the
 test.each([
   ['an acknowledged event that is nowhere', [effect('a')], { acknowledgedWithoutEffect: ['b'] }],
   [
-    'an acknowledged event that still waits',
+    'an acknowledged event that is still pending',
     [effect('a'), effect('b', { outcome: 'pending' })],
     { acknowledgedWithoutEffect: ['b'] },
   ],
   ['an event that was never sent', [effect('a'), effect('b'), effect('d')], { neverSent: ['d'] }],
-  ['an event that nobody watched', [effect('a'), effect('b', { times: 0 })], { moreThanOnce: ['b'] }],
+  ['an unwatched event', [effect('a'), effect('b', { times: 0 })], { moreThanOnce: ['b'] }],
   ['an event with two effects', [effect('a'), effect('b', { times: 2 })], { moreThanOnce: ['b'] }],
   [
-    'an event that is dead and does not say why',
+    'a dead event without a reason',
     [effect('a'), effect('b', { outcome: 'dead' })],
     { deadWithoutReason: ['b'] },
   ],
-])('finds that %s', (_what, effects, found) => {
+])('the ledger finds %s', (_what, effects, found) => {
   expect(checkLedger(sent, effects)).toEqual({ ...kept, ...found });
 });
 
@@ -52,7 +52,7 @@ describe('effects of events', () => {
   const timesOf = async ({ id }: { id: string }) =>
     (await readEffects(warehouse)).find((effect) => effect.id === id)?.times;
 
-  test('count one for an event that is delivered twice, and two if it is applied twice', async () => {
+  test('are one for an event that is delivered twice, and two if it is applied twice', async () => {
     const waits = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
     const settled = delivery(documentEvent('deleted', randomUUID(), '2026-01-01T00:00:00'));
     for (const event of [waits, settled]) {
@@ -63,13 +63,13 @@ describe('effects of events', () => {
     }
   });
 
-  test('count one for a dead event, however often it is retried', async () => {
+  test('are one for a dead event, however often it is retried', async () => {
     const event = delivery('not JSON');
     for (let n = 0; n < 3; n += 1) await recordEvents(warehouse.db, [event]);
     expect(await timesOf(event)).toBe(1);
   });
 
-  test('show that a newer state was undone, even if it comes back', async () => {
+  test('show that a newer state was undone, even if a newer state comes back', async () => {
     const [steady, undone] = [randomUUID(), randomUUID()];
     const deliver = (id: string, updated: string, status: string) =>
       recordEvents(warehouse.db, [delivery(connectionEvent('updated', id, updated, status))]);
@@ -86,7 +86,7 @@ describe('effects of events', () => {
   });
 });
 
-test('the injected faults depend only on seed and fault', () => {
+test('the plan of kills depends only on the seed and the fault', () => {
   const plan = (seed: number, fault: string) =>
     blowsFor(seed, fault, { times: 5, parts: partNames, afterMs: [0, 1_000], downMs: [0, 1_000] });
   expect(plan(1, 'C5')).toEqual(plan(1, 'C5'));

@@ -2,26 +2,28 @@ import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import type { Warehouse } from '../../db/connection/connect.ts';
 
-/** The service's own record of its deliveries. */
+/** The deliveries as the service itself recorded them. */
 export interface Sent {
   /** Ids of the events that were sent at least once. */
   readonly sent: ReadonlySet<string>;
   /** Ids of the events with a 2xx answer, including answers to a second copy. */
   readonly acknowledged: ReadonlySet<string>;
-  /** Number of requests, including repeated ones, by the status of their answer, or `none`. */
+  /** The number of requests, including repetitions, by the status of their answer, or `none`. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
-/** Outcome of an event, from the warehouse. */
+/** The outcome of an event in the warehouse. */
 export interface Effect {
   readonly id: string;
   readonly outcome: string;
   readonly error: string | null;
-  /** How many times it was recorded, or settled, whichever is more: see `watchEffects`. */
+  /**
+   * How many times the event was recorded, without retries of a dead or missing event: see `watchEffects`.
+   */
   readonly times: number;
 }
 
-/** Contradictions between both sides; all lists are empty if every promise was kept. */
+/** Contradictions between the service and the warehouse. All lists are empty if every promise was kept. */
 export interface LedgerCheck {
   readonly acknowledgedWithoutEffect: readonly string[];
   readonly neverSent: readonly string[];
@@ -48,8 +50,8 @@ export async function readSent(databaseUrl: string): Promise<Sent> {
 }
 
 /**
- * Reads how long answers took, in ms, for attempts that began after this time: median, 99th percentile and
- * maximum.
+ * Reads the median, the 99th percentile and the maximum of the times until answers, in ms, for attempts that
+ * began after the given time.
  */
 export async function readWaits(
   databaseUrl: string,
@@ -67,7 +69,7 @@ export async function readWaits(
   });
 }
 
-/** Reads when the service last began an attempt, by its own clock. */
+/** Reads when the service last began an attempt, according to its own clock. */
 export async function lastAttempt(databaseUrl: string): Promise<string> {
   return await withBooks(databaseUrl, async (books) => {
     const { rows } = await books.query<{ at: string }>(
@@ -88,9 +90,9 @@ async function withBooks<T>(databaseUrl: string, read: (books: pg.Client) => Pro
 }
 
 /**
- * Records each time that an event is journalled from now on, in its own table, because the journal has one
- * row for each event. A retry of a dead or missing event is not a second effect, because the event had no
- * effect.
+ * From now on, records in a separate table each time that an event is written to the journal, because the
+ * journal has only one row for each event. A retry of a dead or missing event is not a second effect, because
+ * the event had no effect before.
  */
 export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   await db.execute(sql`
@@ -117,13 +119,13 @@ export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void>
       for each row execute function ledger.note_update()`);
 }
 
-/** Ends the watch for the time of an upgrade, which may make another table of the journal. */
+/** Ends the watch during an upgrade, because the upgrade may replace the table of the journal. */
 export async function unwatchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   await db.execute(sql`drop function ledger.note_insert cascade`);
   await db.execute(sql`drop function ledger.note_update cascade`);
 }
 
-/** Reads the outcome of every event; events from before the watch have no times. */
+/** Reads the outcome of every event. For events from before the watch, `times` is 0. */
 export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect[]> {
   const { rows } = await db.execute<Effect & Record<string, unknown>>(sql`
     select id, outcome, error, coalesce(times, 0)::int as times
@@ -133,7 +135,7 @@ export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect
   return rows;
 }
 
-/** Lists records that went back to an older state: the second effect of an old event. */
+/** Lists records that went back to an older state, which is a second effect of an old event. */
 export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[]> {
   const states = (table: string) => sql`
     select id, updated, valid_to from history.${sql.identifier(table)}
@@ -146,7 +148,10 @@ export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[
   return rows.map(({ id }) => id);
 }
 
-/** Compares both sides. An effect is a final outcome that is not a failure; a dead event must have a reason. */
+/**
+ * Compares the service with the warehouse. An acknowledged event must be applied, superseded, ignored or
+ * dead, and a dead event must have a reason.
+ */
 export function checkLedger({ sent, acknowledged }: Sent, effects: readonly Effect[]): LedgerCheck {
   const settled = new Set(
     effects

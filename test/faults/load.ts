@@ -1,21 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestSandbox } from '../support/sandbox.ts';
 
-/** Makes events at a rate until it is ended. */
+/** A load that makes events at a rate until it is ended. */
 export interface Load {
   /**
-   * Ends it, at the earliest `atLeastSeconds` after its start; returns the number of events and their rate.
+   * Ends the load, but not before `atLeastSeconds` after its start. Returns the number of events and their
+   * rate.
    */
   end(atLeastSeconds?: number): Promise<{ events: number; seconds: number; perSecond: number }>;
 }
 
-/** Requested rate; about 200 remain if batches take long. */
+/** The rate that is requested, per second. About 200 are made if batches take long. */
 export const eventsPerSecond = 220;
 
-/** Interval between requests for changes; each requests as many as keep the rate. */
+/**
+ * The interval between requests for changes. Each request asks for as many changes as are needed to keep the
+ * rate.
+ */
 const everyMs = 250;
 
-/** Makes random valid changes at a rate of `perSecond` events; the same seed makes the same changes. */
+/** Makes random valid changes at a rate of `perSecond` events. The same seed makes the same changes. */
 export function startLoad(
   service: TestSandbox,
   seed: number,
@@ -29,7 +33,7 @@ export function startLoad(
   const running = (async () => {
     for (let batch = 0; !over; batch++) {
       const owed = Math.ceil(elapsed() * perSecond) - events;
-      // A change makes one event, or two.
+      // A change makes one event or two events.
       if (owed > 0) events += await service.random(owed, (seed + batch) >>> 0, types);
       await delay(everyMs);
     }

@@ -4,7 +4,7 @@ import { type Passed, runFaults } from './run.ts';
 
 const reportsOf = (passed: Passed) => passed.flatMap(({ fault }) => fault ?? []);
 
-/** `npm run test:faults`. */
+/** The program of `npm run test:faults`. */
 await runFaults({
   command: 'test:faults',
   about: 'Does faults to real processes under load, and holds both sides against each other afterwards.',

@@ -8,8 +8,8 @@ const run = promisify(execFile);
 const checkout = resolve(import.meta.dirname, '../..');
 
 /**
- * Unpacks a revision of the repository. Its packages are those of this checkout if its lock file is the same,
- * and otherwise npm installs them.
+ * Unpacks a revision of the repository. If its lock file is the same, it uses the packages of this checkout.
+ * Otherwise npm installs its packages.
  * @throws Error of git for an unknown revision, and for a revision before a change of a migration, which
  *   releases never make
  */

@@ -3,21 +3,21 @@ import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts
 import { migrateWarehouse } from '../../db/migrate/migrate.ts';
 import { createDatabase } from '../support/database.ts';
 
-/** A table that records or facts are kept in: its columns, and what it holds. */
+/** The columns and the content of a table that contains records or facts. */
 export interface TableContent {
   readonly name: string;
   readonly columns: readonly string[];
   readonly rows: number;
-  /** Equal for the same rows, whatever their order. */
+  /** A hash that is equal for the same rows in any order. */
   readonly hash: string;
 }
 
-/** A migration may tombstone usage of deleted documents. */
+/** Columns that a migration may change, because it may tombstone usage of deleted documents. */
 const changing = ['deleted_at', 'deleted_reason'];
 
 /**
- * Reads what tables of records, history and facts hold, in the tables and columns of `of`: by default, in all
- * there are.
+ * Reads the content of tables of records, history and facts. It reads the tables and columns of `of`, or all
+ * of them by default.
  */
 export async function contentOf(
   { db }: Warehouse,
@@ -56,7 +56,7 @@ async function tablesOf(db: Warehouse['db']): Promise<Pick<TableContent, 'name' 
   return rows;
 }
 
-/** Counts stored months that differ from the months that the records give. */
+/** Counts the stored months that differ from the months that are computed from the records. */
 export async function differingMonths({ db }: Warehouse): Promise<number> {
   const kinds = ['monthly_usage', 'monthly_cost'];
   const rowsOf = (suffix: string) =>
@@ -103,7 +103,7 @@ export async function schemaOf(db: Warehouse['db']): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-/** Lists the same of a new warehouse. */
+/** Lists the same definitions of a new warehouse. */
 export async function freshSchema(): Promise<string[]> {
   const database = await createDatabase('fresh');
   const warehouse = connectWarehouse({ url: database.url, timeZone: 'UTC', max: 2, onError: () => {} });

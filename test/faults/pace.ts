@@ -2,23 +2,22 @@ import type { Health } from '../../health/measured.ts';
 
 /**
  * Faults last seconds, and alarm rules ask for minutes. So in the rig a second represents a minute: the watch
- * runs each second, with a clock that is that many times as fast, and sees work that is that many times as
- * old.
+ * runs each second, with a clock that is 60 times as fast, and sees work that is 60 times as old.
  */
 const pace = 60;
 /** A second without an event represents an hour. */
 const silencePace = 3_600;
 
-/** Names the variable that says when the hurried clocks of all workers began. */
+/** The name of the variable with the time at which the hurried clocks of all workers began. */
 export const epochVariable = 'FAULTS_EPOCH';
 
-/** Unix time in ms, hurried since the epoch. */
+/** Returns a clock that shows the Unix time in ms, hurried since the epoch. */
 export const hurriedClock = (epoch: number) => (): number => epoch + (Date.now() - epoch) * pace;
 
-/** Returns the true time of one that the hurried clock showed. */
+/** Returns the true time at which the hurried clock showed the given time. */
 export const trueTime = (epoch: number, hurried: number): number => epoch + (hurried - epoch) / pace;
 
-/** Ages what is waiting. Runs of schedules stay as they are, because schedules are not accelerated. */
+/** Makes waiting work older. Runs of schedules stay as they are, because schedules are not accelerated. */
 export function hurriedHealth(health: Health): Health {
   const { warehouse } = health;
   if ('away' in warehouse) return health;

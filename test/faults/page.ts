@@ -34,7 +34,7 @@ export function rowsOf(reports: readonly FaultReport[], commit: string): string[
   });
 }
 
-/** Writes the least and the greatest of some numbers; seeds of a run are consecutive. */
+/** Returns a text with the least and the greatest of some numbers. The seeds of a run are consecutive. */
 function rangeOf(numbers: readonly number[]): string {
   const [least, greatest] = [Math.min(...numbers), Math.max(...numbers)];
   return least === greatest ? String(least) : `${least} to ${greatest}`;
@@ -46,7 +46,7 @@ function injectedOver(runs: readonly FaultReport[]): string {
   return [...(kills > 0 ? [`${kills} kill${kills === 1 ? '' : 's'}`] : []), ...others].join('; ');
 }
 
-/** Counts the answers by status, without one 204 for each event. */
+/** Returns the number of answers by status. One 204 for each event is not counted. */
 function otherAnswers(runs: readonly FaultReport[], events: number): string {
   const total: Record<string, number> = { 204: -events };
   for (const { figures } of runs)
@@ -57,7 +57,7 @@ function otherAnswers(runs: readonly FaultReport[], events: number): string {
     .join(', ');
 }
 
-/** The alarms that were raised, each after the longest that it took. */
+/** Returns the alarms that were raised, each with the longest time until it was raised. */
 function alarmsOver(runs: readonly FaultReport[]): string {
   const longest = new Map<string, number | null>();
   for (const { name, afterSeconds } of runs.flatMap(({ figures }) => figures.alarms))
@@ -74,14 +74,14 @@ export function describeReports(reports: readonly FaultReport[]): string {
     .join('\n');
 }
 
-/** A table of the page: faults whose names begin with a letter. */
+/** A table of the page, for the faults whose names begin with the given letter. */
 export interface FaultTable {
   readonly letter: 'C' | 'T' | 'P';
-  /** Name of its generated part, if it has one. */
+  /** The name of the generated part that contains the table, if it has a name. */
   readonly part?: string;
 }
 
-/** Replaces the rows of these faults in their table; other faults keep theirs. */
+/** Replaces the rows of the given faults in their table. Other faults keep their rows. */
 export function pageWith(
   page: string,
   reports: readonly FaultReport[],

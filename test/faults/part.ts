@@ -4,31 +4,31 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** One process of a part, from its start to its end. */
 export interface Life {
   readonly pid: number;
-  /** Resolves once it serves. */
+  /** Resolves once the process serves. */
   readonly ready: Promise<unknown>;
-  /** Resolves with the way it ended. */
+  /** Resolves with a description of how the process ended. */
   readonly ended: Promise<string>;
 }
 
-/** A process that faults hit, and that is restarted as by a supervisor. */
+/** A process that faults hit, and that is restarted as a supervisor would do it. */
 export interface Part {
   readonly name: string;
   readonly pid: number;
   readonly kills: number;
-  /** How it ended without being killed. It was started again then. */
+  /** How the process ended each time that it was not killed. It was started again afterwards. */
   readonly endedByItself: readonly string[];
-  /** Starts it until it serves, again if it ends before. */
+  /** Starts the process and waits until it serves. If the process ends before that, it is started again. */
   start(): Promise<void>;
-  /** Sends kill -9 only to the main process of a server; resolves once it has ended. */
+  /** Sends kill -9 only to the main process of a server, and resolves once that process has ended. */
   kill(): Promise<void>;
-  /** Sends a signal that may end it; then it stays down until it is started. */
+  /** Sends a signal that may end the process. The process then stays down until it is started. */
   stop(signal: NodeJS.Signals): Promise<void>;
-  /** Sends SIGSTOP and SIGCONT to it and all its children. */
+  /** `pause` sends SIGSTOP to the process and all its children, and `resume` sends SIGCONT. */
   pause(): void;
   resume(): void;
 }
 
-/** A killed server may need several attempts, while its remaining processes end. */
+/** A server that was killed may need several attempts to start, until its remaining processes have ended. */
 const triesMax = 120;
 const betweenTriesMs = 500;
 
@@ -42,7 +42,7 @@ export function createPart(name: string, launch: () => Life): Part {
     for (let tries = 1; wanted; tries++) {
       const mine = launch();
       life = mine;
-      // If it ends before it serves, the way it ended says more than the time-out.
+      // If the process ends before it serves, how it ended says more than the time-out.
       const served = mine.ready.then(
         () => undefined,
         () => mine.ended,
@@ -137,7 +137,7 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Lists a process and all its descendants: Postgres serves each connection by its own process. */
+/** Lists a process and all its descendants, because Postgres serves each connection with its own process. */
 function tree(root: number): number[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   const all = stdout

@@ -10,9 +10,15 @@ import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
 const pauseMs = 20_000;
-/** So many find Postgres silent, each after 10 s: the rules' five minutes are five seconds here. */
+/**
+ * The number of looks that have to find Postgres silent. Each of them does so after 10 s, and the five
+ * minutes of the rules are five seconds here.
+ */
 const looksWithoutPostgres = 3;
-/** Longer than Temporal's heartbeat time-out: the second worker gets the work that the first still holds. */
+/**
+ * Longer than Temporal's heartbeat time-out, so that the second worker gets work that the first worker still
+ * holds.
+ */
 const workerPauseMs = 36_000;
 const pausesMs: Readonly<Record<PartName, number>> = {
   receiver: pauseMs,
@@ -33,8 +39,8 @@ fault(
     const [order] = blowsFor(seed, 'C6', { times: 1, parts: partNames, afterMs: [500, 500], downMs: [0, 0] });
     const parts = (order?.at ?? []).map(({ part }) => part);
     say(`C6, seed ${seed}: ${parts.join(', ')}`);
-    // Postgres may stand still for longer than the 72 seconds that represent three days without an event: a watch
-    // that is interrupted ends after 40 s, and three more have to find Postgres silent.
+    // Postgres may stand still for longer than the 72 seconds that represent three days without an event. A
+    // look that is interrupted ends after 40 s, and three more looks have to find Postgres silent.
     const env = { SILENCE_HOURS: '400' };
     const rig = await startRig({ size: { companies: 3, documents: 300, intervalDays: 2 }, env });
     const looksSince = async (time: string): Promise<number> =>
@@ -44,7 +50,7 @@ fault(
         )
       ).count;
     try {
-      // A first backfill that still runs when the worker stops.
+      // A first backfill has to be still running when the worker is paused.
       await rig.service.fault({ kind: 'latency', ms: [400, 800] });
       await startBackfill(rig.client);
       const load = startLoad(rig.service, seedOf(seed, 'C6'), eventsPerSecond);

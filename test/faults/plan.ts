@@ -3,14 +3,16 @@ import { createRandom, type Random } from '../../bench/load/random.ts';
 export const partNames = ['receiver', 'worker', 'temporal', 'postgres'] as const;
 export type PartName = (typeof partNames)[number];
 
-/** One blow: so long after everything served again, at these parts, each for its own time. */
+/**
+ * A blow kills some parts, a given time after everything served again. Each part stays down for its own time.
+ */
 export interface Blow {
   readonly afterMs: number;
-  /** In the order of their restart. */
+  /** The killed parts, in the order of their restart. */
   readonly at: readonly { readonly part: PartName; readonly downMs: number }[];
 }
 
-/** Plans kills of parts; they depend only on seed and fault. */
+/** Plans kills of parts. The plan depends only on the seed and the fault. */
 export function blowsFor(
   seed: number,
   fault: string,
@@ -31,13 +33,13 @@ export function blowsFor(
   });
 }
 
-/** Draws all items, one at a time: `random` may serve others between. */
+/** Draws all items, one at a time. Other code may use `random` between the draws. */
 export function* drawn<T>(random: Random, items: Iterable<T>): Generator<T, void> {
   const left = [...items];
   while (left.length > 0) yield* left.splice(random.int(0, left.length - 1), 1);
 }
 
-/** Hashes both with FNV-1a: each fault of a seed draws its own sequence. */
+/** Hashes the seed and the fault with FNV-1a, so that each fault of a seed draws its own sequence. */
 export function seedOf(seed: number, fault: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(`${seed}/${fault}`)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;

@@ -8,7 +8,7 @@ import { deliverPoison } from './poison.ts';
 import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
-/** Two a second in addition to 200: one event in a hundred. */
+/** They are sent at two a second next to 200 other events, so they are one event in a hundred. */
 const poisons = 40;
 
 fault(

@@ -25,7 +25,7 @@ const poisons: readonly (() => string)[] = [
   () => JSON.stringify(intervalsEvent('m-9', '2026-01-02', '2026-01-01', 1)),
 ];
 
-/** Delivers one to the rig's receiver; returns its id once it is acknowledged. */
+/** Delivers a poison event to the receiver of the rig, and returns its id once it is acknowledged. */
 export async function deliverPoison(rig: Rig, random: Random): Promise<string> {
   const { id, status } = await deliverBody(rig, random.pick(poisons)(), `msg_${random.uuid()}`);
   if (status !== 204) throw new Error(`an event that cannot be applied was answered ${status}`);

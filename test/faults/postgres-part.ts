@@ -10,12 +10,15 @@ export interface PostgresPart {
   readonly part: Part;
   readonly users: EmbeddedPostgres;
   readonly port: number;
-  /** Its data folder, and the account that owns it if we are root. */
+  /** The data folder, and the account that owns the folder if the test runs as root. */
   readonly data: string;
   readonly account: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** Makes or finds data in a folder, and the part that runs on it; `release` is Postgres 18 when not given. */
+/**
+ * Creates data in a folder, or uses data that it finds there, and makes the part that runs on the data.
+ * Without `release` it is Postgres 18.
+ */
 export async function preparePart(
   dir: string,
   port: number,

@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A TCP proxy on loopback that cuts connections, or carries nothing over them. */
+/** A TCP proxy on loopback that can cut connections, or keep them open and transfer nothing. */
 export interface CuttingProxy {
-  /** What to connect to instead of the target, in the same form. */
+  /** The address to connect to instead of the target, in the same form. */
   readonly address: string;
-  /** Connections that were cut, and the maximum that were open at the same time. */
+  /** The number of connections that were cut, and the maximum that were open at the same time. */
   readonly cuts: number;
   readonly openMax: number;
-  /** GET requests that passed. */
+  /** The number of GET requests that passed. */
   readonly gets: number;
   /** Decides for each chunk from the target whether to discard it and cut both sides. */
   cutWhen(decide: () => boolean): void;
@@ -19,19 +19,22 @@ export interface CuttingProxy {
   close(): Promise<void>;
 }
 
-/** A TCP proxy on loopback before several targets, as a load balancer is. */
+/** A TCP proxy on loopback in front of several targets, like a load balancer. */
 export interface Balancer {
-  /** Connections that each target took, by its host and port. */
+  /** The number of connections that each target accepted, by its host and port. */
   readonly taken: ReadonlyMap<string, number>;
-  /** Adds a target, a URL or host:port; returns what to connect to instead. */
+  /** Adds a target, which is a URL or host:port. Returns the address to connect to instead. */
   add(target: string): string;
   close(): Promise<void>;
 }
 
-/** Open connections: the socket of whoever connected, and that to the target, unless it is still sought. */
+/**
+ * Open connections: the socket of the client, and the socket to the target, or undefined while a target is
+ * still sought.
+ */
 type Open = Map<Socket, Socket | undefined>;
 
-/** Listens on loopback; `take` gets each connection. */
+/** Listens on loopback, and passes each connection to `take`. */
 async function listen(
   open: Open,
   take: (near: Socket) => void,
@@ -57,7 +60,7 @@ function cutAll(open: Open): void {
   for (const near of open.keys()) near.destroy();
 }
 
-/** Connects both sides: the end of one ends the other. Returns what ends both. */
+/** Connects both sides, so that the end of one side ends the other. Returns a function that ends both. */
 function join(open: Open, near: Socket, far: Socket): () => void {
   open.set(near, far);
   const end = () => {
@@ -69,7 +72,7 @@ function join(open: Open, near: Socket, far: Socket): () => void {
   return end;
 }
 
-/** Passes each connection on to the next target in turn that takes it. */
+/** Passes each connection on to the next target in turn that accepts it. */
 export async function startBalancer(): Promise<Balancer> {
   const taken = new Map<string, number>();
   const open: Open = new Map();
@@ -100,8 +103,8 @@ export async function startBalancer(): Promise<Balancer> {
 }
 
 /**
- * Forwards bytes to `target`, a URL or host:port, until `cutWhen` says otherwise. `busy` is called with 1
- * when a GET request begins, with -1 when its answer does or its connection ends.
+ * Forwards bytes to `target`, which is a URL or host:port, until `cutWhen` says otherwise. `busy` is called
+ * with 1 when a GET request begins, and with -1 when its answer begins or its connection ends.
  */
 export async function startProxy(
   target: string,
@@ -114,7 +117,7 @@ export async function startProxy(
   let gets = 0;
   let decide = () => false;
   let deaf = false;
-  /** Makes the two sides carry nothing, or carry on. */
+  /** Makes the two sides transfer nothing, or transfer again. */
   const carry = (near: Socket, far: Socket) => {
     if (deaf) near.unpipe(far).pause();
     else near.pipe(far);
@@ -174,7 +177,7 @@ const isUrl = (target: string): boolean => target.includes('://');
 
 const urlOf = (target: string): URL => new URL(isUrl(target) ? target : `tcp://${target}`);
 
-/** Returns the target, a URL or host:port, with this host and port instead of its own. */
+/** Returns the target, which is a URL or host:port, with the given host and port instead of its own. */
 function through(address: string, target: string): string {
   if (!isUrl(target)) return address;
   const url = new URL(target);

@@ -19,49 +19,49 @@ import { preparePart } from './postgres-part.ts';
 import { launchServer } from './server-process.ts';
 
 /**
- * Receiver, worker, Temporal and Postgres, each a process that can be killed, paused and restarted. The
- * service lies on another Postgres, so no fault touches it.
+ * A receiver, a worker, Temporal and Postgres, each as a process that can be killed, paused and restarted.
+ * The service has its own Postgres, so no fault affects it.
  */
 export interface Rig {
   readonly parts: Readonly<Record<PartName, Part>>;
   readonly service: TestSandbox;
   readonly warehouse: Warehouse;
   readonly client: Client;
-  /** Environment of receiver, worker and commands. */
+  /** The environment of the receiver, the worker and the commands. */
   readonly env: Readonly<Record<string, string>>;
-  /** How receiver and worker start; it may be changed before a start. */
+  /** How the receiver and the worker start. A test may change this before a start. */
   readonly launch: Readonly<Record<Command, Launch>>;
-  /** Creates another receiver or worker next to the first, with more variables; the rig stops it. */
+  /** Creates another receiver or worker, with more variables. The rig stops it. */
   another(part: Command, env?: Readonly<Record<string, string>>): Part;
   readonly receiverUrl: string;
   /** Runs `metersync` to its end, with the rig's settings. */
   run(args: readonly string[]): ReturnType<typeof runCommand>;
-  /** Runs a backfill of everything to its end; returns its state. */
+  /** Runs a full backfill to its end, and returns its state. */
   backfill(): Promise<RunState>;
-  /** Notes that the fault does harm now: alarms are timed from here. */
+  /** Notes that the fault does harm now. The times until alarms are measured from this moment. */
   harm(): void;
-  /** Unix times in ms of the harm so far. */
+  /** The Unix times, in ms, of the harm so far. */
   readonly harmedAt: readonly number[];
-  /** Where the worker's hurried clock shows the true time. */
+  /** The Unix time, in ms, at which the worker's hurried clock shows the true time. */
   readonly epoch: number;
-  /** Lines that a part printed, over all its processes. */
+  /** Returns the lines that all processes of a part have printed. */
   said(part: Command): readonly string[];
   stop(): Promise<void>;
 }
 
-/** Ends a hung start; no passing run depends on it. */
+/** Ends a start that hangs. A run that passes does not depend on this time. */
 const within = { timeoutMs: 300_000, everyMs: 50 };
 
 type Command = 'receiver' | 'worker';
 
 interface Launch {
-  /** Its own variables, in addition to the rig's environment. */
+  /** The variables of the part, in addition to the rig's environment. */
   readonly env: Record<string, string>;
-  /** The checkout whose code it runs; this one by default. */
+  /** The checkout whose code the part runs. The default is this checkout. */
   checkout?: string;
 }
 
-/** Where Temporal is, and how to start and strike it. */
+/** The address of Temporal, and the part that starts and strikes it. */
 export interface RunningTemporal {
   readonly part: Part;
   readonly address: string;
@@ -70,7 +70,7 @@ export interface RunningTemporal {
   readonly connect?: ConnectionOptions;
 }
 
-/** Where Postgres is, and how to start and strike it. */
+/** The address of Postgres, and the part that starts and strikes it. */
 export interface RunningPostgres {
   readonly part: Part;
   /** URL of the warehouse's database, which exists. */
@@ -81,13 +81,16 @@ export interface RigOptions {
   readonly size?: SandboxSize;
   /** Further options of the sandbox. */
   readonly sandbox?: Parameters<typeof startSandbox>[1];
-  /** Folders of the servers' data; temporary ones by default. */
+  /** The folders of the servers' data. The default is a temporary folder. */
   readonly folders?: { readonly postgres?: string; readonly temporal?: string };
-  /** A Postgres that runs already and outlives the rig; an embedded one of its own by default. */
+  /** A Postgres that is already running and outlives the rig. The default is an embedded Postgres. */
   readonly postgres?: RunningPostgres;
-  /** A Temporal that runs already and outlives the rig; a development server of its own by default. */
+  /** A Temporal that is already running and outlives the rig. The default is a development server. */
   readonly temporal?: RunningTemporal;
-  /** Functions that put a proxy between two parts: each gets an address and returns the address to use instead. */
+  /**
+   * Functions that put a proxy between two parts. Each gets an address and returns the address to use
+   * instead.
+   */
   readonly between?: {
     readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
     readonly receiverAndTemporal?: (temporal: string) => Promise<string>;
@@ -96,9 +99,12 @@ export interface RigOptions {
     readonly workerAndPostgres?: (database: string) => Promise<string>;
   };
   readonly env?: Readonly<Record<string, string>>;
-  /** The checkout of an older release, whose schema the warehouse begins with, and whose worker and receiver start. */
+  /**
+   * The checkout of an older release. The warehouse begins with its schema, and its worker and receiver are
+   * started.
+   */
   readonly older?: string;
-  /** How often the watch looks; each second by default, as the alarms' pace needs it. */
+  /** The interval between looks. The default is a second, because the pace of the alarms needs it. */
   readonly lookEverySeconds?: number;
 }
 
@@ -124,7 +130,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     WEBHOOK_SECRETS: await service.register((await between.serviceAndReceiver?.(receiverUrl)) ?? receiverUrl),
     RECEIVER_PORT: String(receiverPort),
     LOG_LEVEL: 'warn',
-    // Deliveries are lost on purpose: more rows are absent than a run tombstones unasked.
+    // Deliveries are lost on purpose, so more rows are absent than a run tombstones by default.
     DELETES_CAP_PERCENT: '100',
     [epochVariable]: String(epoch),
     ...options.env,
@@ -198,7 +204,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       await connection.close();
       const own = options.temporal === undefined ? [parts.temporal] : [];
       for (const part of [parts.receiver, parts.worker, ...others, ...own]) await part.kill();
-      // Its processes end with this signal, and release their files.
+      // All processes of Postgres end with this signal and release their files.
       if (options.postgres === undefined) await parts.postgres.stop('SIGQUIT');
       await service.stop();
       await folder.remove();
@@ -206,7 +212,10 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   };
 }
 
-/** Makes the schedule of the look before a worker does: it leaves one that exists as it is. */
+/**
+ * Creates the schedule of the look before a worker does, because a worker does not change a schedule that
+ * exists.
+ */
 async function scheduleLooks(client: Client, everySeconds: number): Promise<void> {
   await client.schedule.create({
     scheduleId: scheduleIds.watch,

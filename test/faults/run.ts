@@ -18,21 +18,21 @@ interface Options {
   readonly json: boolean;
 }
 
-/** What tests reported, in the order of their ends. */
+/** The reports of passed tests, in the order in which the tests ended. */
 export type Passed = readonly TaskMeta[];
 
 /** A list of faults that a command runs. */
 export interface FaultList {
   readonly command: string;
   readonly about: string;
-  /** Its names, for people: "C1 to C22". */
+  /** The names of the faults, for people, like "C1 to C22". */
   readonly names: string;
   readonly seedsByDefault: number;
-  /** What its option `--from` means, if it has one. */
+  /** The meaning of the option `--from`, if the command has the option. */
   readonly from?: string;
-  /** Path of the configuration of Vitest. */
+  /** The path of the configuration of Vitest. */
   readonly config: string;
-  /** Makes what its tests need; it throws an error that says what is missing. */
+  /** Prepares what the tests need, or throws an error that says what is missing. */
   prepare?(): Promise<unknown>;
   /** Puts results into docs/reliability.md. */
   pageWith(page: string, passed: Passed, commit: string): string;
@@ -41,7 +41,8 @@ export interface FaultList {
 }
 
 /**
- * Runs the faults that the command line names; exits with 0 if all passed, 1 if not, 2 for a wrong command line.
+ * Runs the faults that the command line names. The exit status is 0 if all passed, 1 if not, and 2 for a
+ * wrong command line.
  */
 export async function runFaults(list: FaultList): Promise<void> {
   try {
@@ -76,7 +77,7 @@ async function run(list: FaultList): Promise<boolean> {
   console.error(`${list.command}: FAULTS_SEED=${seed}, seeds: ${seeds}`);
   await list.prepare?.();
   const before = readFileSync(page, 'utf8');
-  // A run takes long: its results so far are on the page even if it is interrupted.
+  // A run takes long, so its results so far are written to the page even if it is interrupted later.
   const collector = createCollector((passed) => {
     if (commit !== undefined) writeFileSync(page, list.pageWith(before, passed, commit));
   });

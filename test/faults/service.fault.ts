@@ -12,10 +12,10 @@ import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
 const once = seeds().slice(0, 1);
-/** SERVICE_MAX_CONCURRENCY in these runs. */
+/** The value of SERVICE_MAX_CONCURRENCY in these runs. */
 const atOnce = 6;
 
-/** Misbehaviours of the API, each for some seconds. */
+/** Misbehaviours of the API. Each lasts for some seconds. */
 const ways = [
   { kind: 'status', status: 429, probability: 0.5 },
   { kind: 'status', status: 429, retryAfter: 2, probability: 0.5 },
@@ -60,10 +60,10 @@ fault(
       }
       const { perSecond } = await load.end();
       await rig.client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
-      // The run noted the listings that it gave up; the next run reads them.
+      // The run noted the listings that it gave up, and the next run reads them.
       expect(['complete', 'suspect']).toContain(await rig.backfill());
       const figures = await verdict(rig);
-      // A broken connection may be seen to end a moment after its successor was opened.
+      // The proxy may see the end of a broken connection shortly after the next connection was opened.
       expect(proxy?.openMax).toBeLessThanOrEqual(2 * atOnce);
       const requests = `${proxy?.gets ?? 0} requests`;
       return { injected: `${ways.length} ways in turn; ${requests}`, perSecond, figures };
@@ -83,7 +83,7 @@ fault(
     const rig = await startRig({ size: { companies: 2, documents: 5_000, intervalDays: 1 } });
     try {
       await rig.service.fault({ kind: 'latency', path: '/document/company', ms: [50, 100] });
-      // Twenty a second: enough to move each page of a listing during a walk.
+      // Twenty changes a second are enough to move each page of a listing during a walk.
       const load = startLoad(rig.service, seedOf(seed, 'C11'), 20, [
         'createDocument',
         'deleteDocument',

@@ -9,12 +9,14 @@ import { type CuttingProxy, startProxy } from './proxy.ts';
 import { type Rig, startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
-/** Runs once, by one plan, what `npm run test:faults` runs for long, with seeds. */
+/**
+ * This test runs with one seed and one plan what `npm run test:faults` runs longer and with several seeds.
+ */
 const seed = 1;
 const timeout = 600_000;
 /**
- * Parts that are killed one at a time, before all are killed. The other parts are only killed one at a time
- * in `npm run test:long`.
+ * Parts that are killed one at a time, before all parts are killed. Only `npm run test:long` kills all parts
+ * one at a time.
  */
 const killedAlone: readonly PartName[] = long ? partNames : ['receiver'];
 
@@ -24,7 +26,7 @@ beforeAll(async () => {
   const made: Partial<typeof proxies> = {};
   rig = await startRig({
     size: { companies: 2, documents: 120, intervalDays: 1 },
-    // It judges no alarm; each look costs a tenth of a second of processor.
+    // This test judges no alarms, and each look costs a tenth of a second of processor time.
     lookEverySeconds: 5,
     env: withoutThreads,
     between: {
@@ -65,12 +67,12 @@ async function blow(parts: readonly PartName[], batch: number): Promise<void> {
   for (const part of order) await Promise.all([part.start(), rig.service.random(1, seed + batch + 200)]);
 }
 
-test('kill -9 of one part during events, then of all parts, loses no event, applies none twice and leaves equal tables', {
+test('no event is lost or applied twice, and tables are equal, after kill -9 of one part and then of all parts during events', {
   timeout,
 }, async () => {
   for (const [batch, part] of killedAlone.entries()) await blow([part], batch);
   await beginBatch(50);
-  // Receiver and worker wait for their servers, so the servers start first.
+  // The receiver and the worker wait for their servers, so the servers are started first.
   await Promise.all(partNames.map((part) => rig.parts[part].kill()));
   await Promise.all([...partNames].reverse().map((part) => rig.parts[part].start()));
   const figures = await verdict(rig);
@@ -78,7 +80,7 @@ test('kill -9 of one part during events, then of all parts, loses no event, appl
   expect(figures.acknowledged).toBe(figures.events);
 });
 
-test('lost answers after an accepted event or start, and poison events, lose nothing and apply nothing twice', {
+test('no event is lost or applied twice if answers to accepted events or starts are lost and some events are poison', {
   timeout,
 }, async () => {
   const random = createRandom(seed);

@@ -14,10 +14,10 @@ import { seedOf } from './plan.ts';
 import { type Rig, startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
-/** The revision of the older release: `--from`. */
+/** The revision of the older release, from the option `--from`. */
 const from = process.env.FAULTS_FROM;
 
-/** Ends a hung run; no passing run depends on it. */
+/** Ends a run that hangs. A run that passes does not depend on this time. */
 const within = { timeoutMs: 180_000, everyMs: 100 };
 
 if (from !== undefined) {
@@ -36,11 +36,11 @@ if (from !== undefined) {
         expect(await rig.backfill()).toBe('complete');
         await shareWithAnalysts(rig);
         const load = startLoad(service, seedOf(seed, 'C21'), eventsPerSecond);
-        // The backfill lasts until the new worker is there.
+        // The service is slow, so that the backfill lasts until the new worker runs.
         await service.fault({ kind: 'latency', ms: [300, 600] });
         const run = client.workflow.getHandle(workflowIds.backfillAll(await startBackfill(client)));
         await until('the backfill has read pages', async () => (await pagesUnderWay(rig)) > 2, within);
-        // Workers of an older release do not write to the newer schema: they are stopped first.
+        // Workers of an older release must not write to the newer schema, so they are stopped first.
         await parts.worker.stop('SIGTERM');
         expect((await run.describe()).status.name).toBe('RUNNING');
         expect(await pendingEvents(rig)).toBeGreaterThan(0);
@@ -80,7 +80,9 @@ if (from !== undefined) {
   );
 }
 
-/** Grants a typed view and a view to somebody, and builds a view of a user on one, as analysts do. */
+/**
+ * Grants a typed view and another view to a role, and creates a user's view on one of them, as analysts do.
+ */
 async function shareWithAnalysts({ warehouse: { db } }: Rig): Promise<void> {
   const made = sql`select to_regclass('fields.documents') is not null as made`;
   await until('the typed view is there', async () => (await db.execute(made)).rows[0]?.made === true, within);
@@ -114,7 +116,10 @@ const pagesUnderWay = (rig: Rig) =>
 
 const pendingEvents = (rig: Rig) => countOf(rig, `metersync.events where outcome = 'pending'`);
 
-/** Leaves an alarm open, like a worker that is stopped during an outage. Its cause is over by then. */
+/**
+ * Leaves an alarm open, like a worker that is stopped during an outage. The cause of the alarm is already
+ * over.
+ */
 async function leaveOpen({ warehouse: { db } }: Rig, name: AlarmName): Promise<void> {
   await db.execute(sql`
     insert into metersync.alerts (name, key, detail, pending_since, opened_at)

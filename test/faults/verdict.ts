@@ -6,38 +6,44 @@ import { type Raised, raisedAlarms } from './alarms.ts';
 import { checkLedger, type Effect, readEffects, readSent, readUndone, type Sent } from './ledger.ts';
 import type { Rig } from './rig.ts';
 
-/** The figures of a run, for docs/reliability.md. */
+/** The figures of a run of a fault, for docs/reliability.md. */
 export interface Figures {
   /** Events that the service made. */
   events: number;
   acknowledged: number;
-  /** Requests with events, including repeated ones, by the status of the answer; `none` if there was none. */
+  /**
+   * Requests with events, including repetitions, by the status of the answer, or `none` without an answer.
+   */
   answers: Readonly<Record<string, number>>;
   dead: number;
-  /** Records that the audit compared; it found no difference. */
+  /** The number of records that the audit compared without finding a difference. */
   compared: number;
   kills: number;
-  /** Parts that ended by themselves and were restarted, as by a supervisor. */
+  /** How often parts ended by themselves and were restarted, as a supervisor would do it. */
   restarts: number;
-  /** The alarms that it raised. */
+  /** The alarms that were raised. */
   alarms: readonly Raised[];
 }
 
-/** Ends a hung run: the state decides otherwise. A loaded machine delivers 25,000 events in a quarter of an hour. */
+/**
+ * Ends a run that hangs. Otherwise the state decides how long the run waits. A loaded machine delivers 25,000
+ * events in a quarter of an hour.
+ */
 const within = { timeoutMs: 1_500_000, everyMs: 500 };
 
 export interface Options {
   /** How far the service's clock is advanced in one step while a retry is waiting there. */
   readonly advanceSeconds?: number;
-  /** Ids of events that the test itself sent, and that were answered with 2xx. */
+  /** The ids of events that the test itself sent and that were answered with 2xx. */
   readonly alsoAcknowledged?: readonly string[];
-  /** Whether the journal was restored from a backup, which lacks the events after it. */
+  /** Whether the journal was restored from a backup, so that it lacks the events after the backup. */
   readonly restored?: boolean;
 }
 
 /**
- * Starts what is down, lets the service deliver everything and waits until no work is left. Then it compares
- * both sides: equal tables, and ledgers that keep every promise.
+ * Starts the parts that are down, lets the service deliver everything and waits until no work is left. Then
+ * it compares the service with the warehouse: their tables must be equal, and their ledgers must show that
+ * every promise was kept.
  */
 export async function verdict(rig: Rig, options: Options = {}): Promise<Figures> {
   await startAll(rig);
@@ -67,9 +73,9 @@ export async function verdict(rig: Rig, options: Options = {}): Promise<Figures>
 }
 
 /**
- * Leaves out acknowledged events that a restored journal lacks. Events that were waiting in it are missing if
- * the service has deleted their record since, because the event of the deletion is lost and a read finds
- * nothing.
+ * Leaves out acknowledged events that a restored journal lacks or has as missing. An event that was waiting
+ * in the journal is missing if the service has deleted its record since, because the event of the deletion is
+ * lost and a read finds nothing.
  */
 function onlyOf(effects: readonly Effect[], sent: Sent): Sent {
   const known = effects.filter(({ id, outcome }) => outcome !== 'missing' && sent.acknowledged.has(id));
@@ -80,7 +86,7 @@ function alsoSent({ sent, acknowledged, answers }: Sent, ids: readonly string[])
   return { sent: new Set([...sent, ...ids]), acknowledged: new Set([...acknowledged, ...ids]), answers };
 }
 
-/** Runs `metersync audit`, which must find no difference; returns the number of compared records. */
+/** Runs `metersync audit`, which must not find a difference, and returns the number of compared records. */
 async function equalTables(rig: Rig): Promise<number> {
   const { status, stdout, stderr } = await rig.run(['audit', '--settle', '0s', '--json']);
   if (stdout === '') throw new Error(`metersync audit ended with status ${status}: ${stderr}`);
@@ -95,14 +101,14 @@ export async function startAll({ parts }: Rig): Promise<void> {
   await Promise.all([parts.receiver.start(), parts.worker.start()]);
 }
 
-/** Waits step by step; each covers work that the previous one may have started. */
+/** Waits step by step. Each step waits for work that the previous step may have started. */
 export async function settle(rig: Rig, { advanceSeconds = 400, restored }: Options = {}): Promise<void> {
   const { service, warehouse } = rig;
   await until(
     'the service has delivered everything',
     async () => {
       const { quiet, deliveries } = await service.status();
-      // Failed deliveries are due again in seconds or minutes, which are skipped.
+      // Failed deliveries are due again in seconds or minutes. The service's clock skips this time.
       if (!quiet && deliveries.inFlight === 0) await service.advance(advanceSeconds);
       return quiet;
     },

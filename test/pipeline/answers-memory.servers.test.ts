@@ -11,7 +11,7 @@ import { createDeployment } from '../support/deployment.ts';
 import { until } from '../support/poll.ts';
 
 const megabyte = 1024 * 1024;
-/** What Node gives its heap in a container of a gigabyte, in megabytes. */
+/** The heap that Node allows itself in a container of a gigabyte, in megabytes. */
 const heap = 587;
 /** The most memory that the worker may ever have, in megabytes. A container of a gigabyte has more. */
 const most = 850;
@@ -34,21 +34,21 @@ function hostileAnswers() {
   const pages: readonly (() => Reply)[] = [
     () => bomb,
     () => 'endless',
-    // Small objects take many times as much memory as their text.
+    // Small objects take many times the memory of their text.
     pageWith(`"lines":[${'{"a":1},'.repeat(megabyte / 2)}{}]`),
-    // One such character makes each of the others take two bytes.
+    // One such character makes each other character take two bytes.
     pageWith(`"text":"–${'x'.repeat(8 * megabyte)}"`),
   ];
   return { list, pages };
 }
 
-/** The most memory that a process ever had, in megabytes. */
+/** Returns the most memory that a process has ever had, in megabytes. */
 async function peakOf(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
 }
 
-test('a worker of a gigabyte survives hostile answers, eight at the same time, and then continues', {
+test('a worker with a gigabyte of memory survives eight hostile answers at the same time, and then continues', {
   timeout: 240_000,
 }, async () => {
   const { list, pages } = hostileAnswers();
@@ -56,7 +56,7 @@ test('a worker of a gigabyte survives hostile answers, eight at the same time, a
   let hostile = true;
   let given = 0;
   const service = await ScriptedServer.start(async (asked) => {
-    // The list is needed once, to find the companies; then it grows.
+    // The true list is needed once to find the companies. After that the list is hostile too.
     if (asked.path === '/v2.2/company') return hostile && given > 0 ? list : { json: companies };
     if (!hostile) return pageOf([], asked);
     await door.pass();
@@ -88,7 +88,7 @@ test('a worker of a gigabyte survives hostile answers, eight at the same time, a
   await readEach();
   await Promise.race([until('many are answered', () => given >= 14, { timeoutMs: 150_000 }), died]);
   hostile = false;
-  // What the pages held is gone now, so not every run can be complete.
+  // The records of the hostile pages are gone now, so not every run can be complete.
   expect(['complete', 'suspect']).toContain(await Promise.race([deployment.backfill(), died]));
   expect(await peakOf(worker.pid)).toBeLessThan(most);
 });

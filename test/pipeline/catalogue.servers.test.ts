@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { cases } from '../support/cases.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-test('converges if the service lacks single documents, usage of a document, and a list of companies', async () => {
+test('the warehouse becomes equal to a service without single documents, usage of a document and a list of companies', async () => {
   const pipeline = await startPipeline({
     size: { companies: 2, documents: 110, intervalDays: 1 },
     endpoints: { document: null, documentUsage: null, companies: null },

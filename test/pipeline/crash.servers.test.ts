@@ -23,7 +23,7 @@ const waitingFor = (statement: string) =>
     and wait_event_type = 'Lock' and query like ${`%${statement}%`}`);
 const noDifferences = { differences: 0, examples: [] };
 
-test('a worker that is killed between two pages and in the middle of a group loses nothing', {
+test('nothing is lost if a worker is killed between two pages and in the middle of a group', {
   timeout: 180_000,
 }, async () => {
   const { service, warehouse, client } = pipeline;
@@ -31,7 +31,7 @@ test('a worker that is killed between two pages and in the middle of a group los
   const runId = await startBackfill(client);
   await until('the first page of documents is written', documentsRead);
 
-  // The next page and the group of events now stop in the middle of their transactions.
+  // The next page and the group of events now wait in the middle of their transactions.
   await warehouse.db.transaction(async (tx) => {
     await tx.execute(sql`lock table utility.documents in exclusive mode`);
     await service.random(60, 1, ['createDocument', 'deleteDocument']);
@@ -51,7 +51,7 @@ test('a worker that is killed between two pages and in the middle of a group los
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('events are acknowledged while the warehouse is down, and applied when it is up again', {
+test('events are acknowledged while the warehouse is down, and are applied when it is up again', {
   timeout: 120_000,
 }, async () => {
   const { service } = pipeline;
@@ -72,7 +72,7 @@ test('events are acknowledged while the warehouse is down, and applied when it i
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('a backfill and events lose nothing while connections to the warehouse are cut', {
+test('nothing is lost if connections to the warehouse are cut during a backfill and events', {
   timeout: 120_000,
 }, async () => {
   const { service, client } = pipeline;

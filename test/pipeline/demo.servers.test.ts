@@ -10,7 +10,7 @@ import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 
-test('the demo goes from an empty folder to an audit without differences, and leaves no process behind', {
+test('the demo starts in an empty folder, ends with an audit without differences, and leaves no process behind', {
   timeout: 150_000,
 }, async () => {
   const folder = await temporaryFolder();
@@ -38,7 +38,7 @@ test('the demo goes from an empty folder to an audit without differences, and le
     expect(said).toMatch(/^0 differences in [1-9][\d,]* records$/m);
     expect(started.filter(isRunning)).toEqual([]);
 
-    // The suggested commands work on its data.
+    // The commands that the demo suggests work on its data.
     expect(said).toMatch(/^ {2}metersync checks list$/m);
     const [, dir = ''] = /^ {2}export METERSYNC_DIR='(.+)'$/m.exec(said) ?? [];
     const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
@@ -55,7 +55,7 @@ test('the demo goes from an empty folder to an audit without differences, and le
     const report = await runCommand(['report', '--html', 'report.html'], options);
     expect(report, report.stderr).toMatchObject({ status: 0 });
     expect(existsSync(join(folder.path, 'report.html'))).toBe(true);
-    // Without METERSYNC_DIR the error names the folder, and no second warehouse is made.
+    // Without METERSYNC_DIR the error names the folder of the demo, and no second warehouse is created.
     const beside = await runCommand(['status'], { cwd: folder.path });
     expect(beside).toMatchObject({ status: 1, stderr: expect.stringContaining(`METERSYNC_DIR=`) });
     expect(existsSync(join(folder.path, '.metersync/postgres'))).toBe(false);

@@ -7,18 +7,21 @@ import { startPipeline } from '../support/pipeline.ts';
 const pipeline = await forFile(
   startPipeline({ size: { companies: 2, documents: cases(220, 320), intervalDays: 1 } }),
 );
-// Slow pages, so that the listings move between them, and copies of events that come late and in any order.
+// Pages are slow, so that the listings move between them. Events are also duplicated, late and in any order.
 for (const path of ['/document/company', '/usage/company']) {
   await pipeline.service.fault({ kind: 'latency', path, ms: [40, 80] });
 }
 await pipeline.service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 1_500] });
 
 const timeout = 150_000;
-/** Bounds of the changes: a fast run has few, and more would only take longer to settle. */
+/**
+ * The least and the largest number of changes. A fast run would have too few, and more changes would only
+ * take longer to settle.
+ */
 const changesLeast = 40;
 const changesMax = cases(60, 120);
 
-/** Runs a backfill while the service changes; returns how it ended and the number of events. */
+/** Runs a backfill while the service changes. Returns how the backfill ended and the number of events. */
 async function backfillUnder(
   types: readonly string[],
   seed: number,
@@ -39,7 +42,7 @@ test('a first backfill of a changing service, together with its events, ends in 
   timeout,
 }, async () => {
   const [state, events] = await backfillUnder(changes, 1_000);
-  // Three passes over a listing that keeps changing are suspect; nothing is lost by that.
+  // Three passes over a listing that keeps changing make a run suspect, but nothing is lost.
   expect(['complete', 'suspect']).toContain(state);
   expect(events).toBeGreaterThan(20);
   await pipeline.settled();
@@ -57,7 +60,7 @@ test('a backfill during deletions tombstones no live record', { timeout }, async
   expect(deleted.rows[0]?.n).toBeGreaterThan(3);
 });
 
-test('the first event of a company makes it read', { timeout }, async () => {
+test('the first event of a company makes the company be read', { timeout }, async () => {
   const { service, warehouse } = pipeline;
   const [companyId] = await service.change({ type: 'createCompany', name: 'Newcomer' });
   await service.change({ type: 'createConnection', companyId });

@@ -26,7 +26,7 @@ const under = (...keys: readonly CodecKey[]) => ({
 
 let worker: Running;
 let receiver: Running;
-/** The pipeline's client in tests has no keys: it sees payloads as Temporal has them on disk. */
+/** The client of this pipeline has no keys, so it sees payloads as Temporal has them on disk. */
 const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 10 }, parts: [] }));
 [worker, receiver] = await Promise.all([
   pipeline.run('worker', under(older)),
@@ -44,7 +44,7 @@ async function histories() {
   return found;
 }
 
-test('histories contain no plaintext payload, and events and backfills work', {
+test('with codec keys, histories contain no plaintext payload, and events and backfills work', {
   timeout: 180_000,
 }, async () => {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = pipeline.env;
@@ -86,7 +86,7 @@ test('each run of a schedule reads the result of the previous run', {
     for (const { workflowId, firstExecutionRunId } of await results()) {
       await client.workflow.getHandle(workflowId, firstExecutionRunId).result();
     }
-    // Runs are named by the second.
+    // The names of runs contain the time in seconds, so two runs need different seconds.
     await until('a second is over', async () => {
       const last = (await results()).at(-1)?.workflowId ?? '';
       return Date.now() >= Date.parse(last.slice(-20)) + 1_000;
@@ -94,7 +94,7 @@ test('each run of a schedule reads the result of the previous run', {
   }
 });
 
-test('an encrypted history is replayed with its key among other keys', { timeout: 120_000 }, async () => {
+test('an encrypted history is replayed if its key is one of several keys', { timeout: 120_000 }, async () => {
   const workflowBundle = await bundleOf(pino({ level: 'silent' }));
   const recorded = await histories();
   const failures: unknown[] = [];
@@ -108,7 +108,7 @@ test('an encrypted history is replayed with its key among other keys', { timeout
   expect(replayed).toBeGreaterThan(1);
 });
 
-test('keys rotate while events arrive; a worker names a missing key, and its work waits', {
+test('keys can be rotated while events arrive, and the work of a worker that lacks a key waits and names the key', {
   timeout: 240_000,
 }, async () => {
   const { service } = pipeline;
@@ -129,7 +129,7 @@ test('keys rotate while events arrive; a worker names a missing key, and its wor
   expect((await pipeline.audit()).differences).toBe(0);
 });
 
-/** Starts a workflow as somebody who reaches Temporal without a key. */
+/** Starts a workflow as somebody does who can reach Temporal but has no key. */
 async function forge(workflowId: string, ...payloads: Payload[]): Promise<void> {
   await pipeline.client.workflowService.startWorkflowExecution({
     namespace: pipeline.client.options.namespace,
@@ -148,7 +148,7 @@ async function recorded(eventId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Reads the failure of the workflow's task, once a worker failed it. */
+/** Waits until a worker fails the workflow's task, and returns the message of the failure. */
 async function whyItWaits(workflowId: string): Promise<string> {
   return await until(`a worker refuses ${workflowId}`, async () => {
     const { events } = await pipeline.client.workflow.getHandle(workflowId).fetchHistory();
@@ -162,7 +162,7 @@ const forgedGroup = () => {
   return { event, payload: defaultPayloadConverter.toPayload({ events: [event] }) };
 };
 
-test('a forged group is never recorded, is reported, and does not delay other groups', {
+test('a forged group is reported but never recorded, and does not delay other groups', {
   timeout: 240_000,
 }, async () => {
   const { service, client } = pipeline;
@@ -184,7 +184,8 @@ test('a forged group is never recorded, is reported, and does not delay other gr
   for (const id of acknowledged) await until(`event ${id} is recorded`, () => recorded(id));
   expect(await recorded(bare.event.id)).toBe(false);
 
-  // A receiver without the keys looks the same: its events are not lost.
+  // A group from a receiver without keys looks the same. Its events are not lost, because they can be
+  // accepted later.
   await pipeline.part('worker').end('SIGTERM');
   await pipeline.run('worker', { ...under(newer, older), TEMPORAL_PLAINTEXT: 'accepted' });
   await until('what is bare is recorded', () => recorded(bare.event.id), { timeoutMs: 120_000 });

@@ -11,9 +11,9 @@ import { startPipeline } from '../support/pipeline.ts';
 
 const size = { companies: 2, documents: 12, intervalDays: 1 };
 const pipeline = await forFile(startPipeline({ size, parts: ['receiver'] }));
-/** The proxy between worker and service. */
+/** The proxy between the worker and the service. */
 const proxy = await forFile(startHostileService(pipeline.service.apiUrl));
-// No cap: hostile records may be more than a run tombstones by default.
+// There is no cap, because there may be more hostile records than a run tombstones by default.
 await pipeline.run('worker', {
   SERVICE_URL: proxy.url,
   DELETES_CAP_PERCENT: '100',
@@ -28,7 +28,7 @@ async function variants(): Promise<fc.Arbitrary<string>> {
   const sent = await pipeline.service.events();
   const ofTypes = [...new Map(sent.map(({ type, payload }) => [type, payload])).values()];
   expect(ofTypes.length).toBeGreaterThan(3);
-  // Meter and range stay, as the worker requests them from the service.
+  // Meter and range are not changed, because the worker requests them from the service.
   const kept = (payload: object) => ('meterId' in payload ? ['meterId', 'start', 'end'] : []);
   return fc.oneof(
     hostileJson,
@@ -40,7 +40,7 @@ async function variants(): Promise<fc.Arbitrary<string>> {
 /** Changes whose events are about existing genuine records. */
 const genuineChanges = ['createDocument', 'reprocessDocument', 'updateConnection', 'syncIntervals'];
 
-/** Delivers all bodies, several at once; returns the ids of the acknowledged ones. */
+/** Delivers all bodies, several at once, and returns the ids of the acknowledged events. */
 async function deliverAll(bodies: readonly string[]): Promise<string[]> {
   const acknowledged: string[] = [];
   const waiting = [...bodies];
@@ -67,7 +67,8 @@ async function outcomes(): Promise<Map<string, readonly [string, string, string 
 }
 
 /**
- * Waits until every genuine event since `before` is settled, the others are recorded, and none is pending.
+ * Checks that every genuine event since `before` is settled, that the other events are recorded, and that no
+ * event is pending.
  */
 async function expectSettled(before: ReadonlySet<string>, others: readonly string[]): Promise<void> {
   const became = await outcomes();
@@ -80,7 +81,7 @@ async function expectSettled(before: ReadonlySet<string>, others: readonly strin
   expect([...became.values()].filter(([outcome]) => outcome === 'pending')).toEqual([]);
 }
 
-test('every genuine event next to signed hostile events is applied, and none is pending at the end', {
+test('every genuine event is applied in spite of signed hostile events, and no event is pending at the end', {
   timeout: 150_000,
 }, async () => {
   const hostile = fc
@@ -106,7 +107,10 @@ test('every genuine event next to signed hostile events is applied, and none is 
   );
 });
 
-/** Makes events about invented documents of these ids, and the records that the proxy adds for them. */
+/**
+ * Makes events about invented documents with these ids, and the records that the proxy adds for the
+ * documents.
+ */
 async function inventedDocuments(ids: readonly string[]) {
   const sent = await pipeline.service.events();
   const gone = new Set(
@@ -121,7 +125,7 @@ async function inventedDocuments(ids: readonly string[]) {
   };
 }
 
-test('every event next to hostile records is applied, and the rows equal the service’s at the end', {
+test('every event is applied in spite of hostile records, and the rows equal the records of the service at the end', {
   timeout: 150_000,
 }, async () => {
   const { backfill, service, settled } = pipeline;

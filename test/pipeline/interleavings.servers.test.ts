@@ -34,23 +34,28 @@ import { expectedOf, storedOf } from '../support/life-rows.ts';
 import { pageOfRecords, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** One step of the service. */
+/** A step of the service. */
 interface Step {
   readonly change?: Change;
-  /** An event forged by somebody who can sign, about a company or meter that the service does not have. */
+  /** Which event somebody who can sign forges, about a company or meter that the service does not have. */
   readonly forge?: 'document' | 'deletion' | 'connection' | 'readings';
-  /** Which existing event it delivers, possibly again. */
+  /** Which existing event the service delivers, possibly again. */
   readonly deliver?: number | 'newest';
-  /** For how many statements of others it then rests. */
+  /** For how many statements of other work the service then rests. */
   readonly rest?: number;
-  /** Whether it waits until readings of its events are being fetched. */
+  /** Whether the service waits until readings of its events are being fetched. */
   readonly fetched?: boolean;
 }
 
-/** Outcome of a start or a fetch of readings: done; done with its answer lost; or done twice. */
+/**
+ * The outcome of a start or of a fetch of readings: it is done, it is done but its answer is lost, or it is
+ * done twice.
+ */
 type Fate = 'returns' | 'fails' | 'repeats';
 
-/** Receiver, Temporal, worker and service around a warehouse; the test schedules the turn of each step. */
+/**
+ * A receiver, Temporal, a worker and a service around a warehouse. The test schedules the turn of each step.
+ */
 class World {
   readonly life: Life;
   /** Ids of forged companies and meters, and of their events. */
@@ -61,7 +66,7 @@ class World {
   readonly #fates: Iterator<Fate>;
   readonly #clock = new ManualClock();
   readonly #commit: ReturnType<typeof createGroupCommit>;
-  /** Number of pieces of readings that the service has answered. */
+  /** The number of requests for pieces of readings that the service has answered. */
   #fetches = 0;
   readonly #started = new Set<string>();
   readonly #applying: Promise<void>[] = [];
@@ -140,19 +145,19 @@ class World {
     return event;
   }
 
-  /** Makes everything that backs off due. */
+  /** Makes all work due that backs off. */
   async #makeDue(): Promise<void> {
     await patiently(() =>
       this.#warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`),
     );
   }
 
-  /** Waits while others run this many statements. A turn by itself takes no time. */
+  /** Waits about as long as this many statements of other work take. A turn itself takes no time. */
   async #rest(statements: number): Promise<void> {
     for (let left = statements; left > 0; left--) await warehouseNow(this.#warehouse.db);
   }
 
-  /** Delivers an event until it is taken. */
+  /** Delivers an event until it is acknowledged. */
   async #deliver(event: DeliveredEvent | undefined): Promise<void> {
     if (event === undefined) return;
     while ((await this.#commit.accept(event)) !== 'durable') await this.#turn('a delivery is refused');
@@ -165,11 +170,14 @@ class World {
       this.#started.add(workflowId);
       this.#applying.push(this.#applyEvents(group, outcome === 'repeats'));
     }
-    // Temporal has the event, but the receiver does not know.
+    // Temporal has the event, but the receiver does not know that.
     if (outcome === 'fails') throw new Error('14 UNAVAILABLE');
   }
 
-  /** Like workflows/events.ts; a worker that is killed after it recorded the group repeats it. */
+  /**
+   * Does the same as workflows/events.ts. If the worker is killed after it recorded the group, the group is
+   * recorded again.
+   */
   async #applyEvents(group: EventGroup, repeats: boolean): Promise<void> {
     await this.#turn('a group is recorded');
     let { wake } = await patiently(() => recordEvents(this.#warehouse.db, group.events));
@@ -191,7 +199,7 @@ class World {
     }
   }
 
-  /** Like workflows/catch-up.ts. */
+  /** Does the same as workflows/catch-up.ts. */
   async #catchUp(kind: CatchUpKind, signals: { woken: () => void }): Promise<void> {
     const { db } = this.#warehouse;
     for (;;) {
@@ -215,7 +223,7 @@ class World {
       const lingered = this.#turn(`${kind} have lingered`);
       if (asleep) {
         await Promise.race([signal.promise, lingered]);
-        // Temporal ends no workflow with an unhandled signal.
+        // Temporal does not end a workflow that has an unhandled signal.
         if (woken) continue;
         this.#catchingUp.delete(kind);
         return;
@@ -225,7 +233,7 @@ class World {
     }
   }
 
-  /** Like activities/parking.ts, for an owner that the service does not have. */
+  /** Does the same as activities/parking.ts, for an owner that the service does not have. */
   async #refuse(kind: CatchUpKind, owner: string): Promise<void> {
     const { db } = this.#warehouse;
     await this.#turn(`the service does not know whose ${kind} are asked for`);
@@ -233,7 +241,7 @@ class World {
     await postponeStranger(db, kind, owner, '404');
   }
 
-  /** Like activities/catch-up/documents.ts and connections.ts. */
+  /** Does the same as activities/catch-up/documents.ts and connections.ts. */
   async #read(kind: Exclude<CatchUpKind, 'intervals'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const { life } = this;
@@ -265,8 +273,9 @@ class World {
   }
 
   /**
-   * Like activities/catch-up/intervals.ts. A worker that is killed after writing a piece and before noting it
-   * reads the piece again. If it is killed before its heartbeat, it begins the meter again.
+   * Does the same as activities/catch-up/intervals.ts. If the worker is killed after it wrote a piece and
+   * before it noted the piece, the piece is read again. If the worker is killed before its heartbeat, the
+   * meter is begun again.
    */
   async #fetch(meterId: string): Promise<void> {
     const { db } = this.#warehouse;
@@ -319,7 +328,7 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Two readings of a quarter of an hour: a wide range is fetched in two pieces. */
+/** A piece has two readings of a quarter of an hour, so a wide range is fetched in two pieces. */
 const pieceReadings = 2;
 
 const readings: fc.Arbitrary<Change> = fc.record({
@@ -343,7 +352,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 );
 const forge = fc.constantFrom(...(['document', 'deletion', 'connection', 'readings'] as const));
 const steps: fc.Arbitrary<Step[]> = fc.oneof(
-  // Anything changes, and its events come at any time.
+  // Anything changes, and the events arrive at any time.
   {
     weight: 2,
     arbitrary: fc.array(
@@ -355,7 +364,7 @@ const steps: fc.Arbitrary<Step[]> = fc.oneof(
       { maxLength: 5 },
     ),
   },
-  // Readings change at the same time as events, while readings of earlier events are fetched.
+  // Readings change and their events arrive while the readings of earlier events are fetched.
   {
     weight: 1,
     arbitrary: fc.array(
@@ -370,8 +379,8 @@ const run = fc.tuple(fc.scheduler(), steps, fc.infiniteStream(fate));
 type Run = typeof run extends fc.Arbitrary<infer R> ? R : never;
 
 /**
- * Runs after which tables are compared and the journal is emptied; that costs the same for many runs as for
- * one.
+ * The number of runs after which tables are compared and the journal is emptied. That costs the same for many
+ * runs as for one run.
  */
 const runsTogether = 30;
 
@@ -408,7 +417,7 @@ class Lane {
     expect(left.rows).toEqual([{ pending: 0, awake: [] }]);
     const { db } = this.#warehouse;
     const forged = array([...world.forged], 'text');
-    // The connection is never deleted: once it was read, its company is known.
+    // The connection is never deleted, so its company is known once it was read.
     const companies = await db.execute(sql`select id::text as id from utility.companies
       where id::text = any(${forged}) or id = ${world.life.place.company.id}::uuid`);
     expect(companies.rows).toEqual([{ id: world.life.place.company.id }]);
@@ -453,7 +462,7 @@ class Lane {
   /** Plays a failed run again by itself, and shrinks it. */
   async #shrink(at: number, error: unknown): Promise<never> {
     const alone = fc.asyncProperty(run, async (one) => {
-      // Remains of a failed run must not fail the next.
+      // Rows that a failed run left must not make the next run fail.
       await this.#empty();
       for (const [, difference] of await this.#differences([await this.#live(one)])) throw difference;
     });
@@ -463,7 +472,7 @@ class Lane {
 }
 
 const warehouses: (Warehouse & { drop(): Promise<void> })[] = [];
-/** Databases side by side: while one run waits for Postgres, the other one works. */
+/** The number of databases. While the run in one database waits for Postgres, the run in the other works. */
 const lanes = 2;
 const runsPerLane = cases(80, 1_020) / lanes;
 const seed = Number(process.env.SEED ?? 20_261_121);
@@ -472,7 +481,7 @@ afterAll(async () => {
   for (const warehouse of warehouses) await warehouse.drop();
 });
 
-test(`any order of turns settles every acknowledged event and loses no wake-up (seed ${seed})`, {
+test(`in any order of turns, every acknowledged event is settled and no wake-up is lost (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   await Promise.all(warehouses.map((warehouse, at) => new Lane(warehouse, seed + at).play(runsPerLane)));

@@ -8,7 +8,6 @@ import { holdCompany, waited } from '../support/held-company.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-/** A key that the service refuses for a while: work is parked with the reason until it is resumed. */
 const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 10 } }));
 expect(await pipeline.backfill()).toBe('complete');
 
@@ -32,7 +31,7 @@ async function refusals(): Promise<number> {
   return faults.reduce((sum, { struck }) => sum + struck, 0);
 }
 
-test('parks, reports and resumes events and backfills without loss if the key is refused', {
+test('events and backfills are parked, reported and resumed without loss if the service refuses the key', {
   timeout: 180_000,
 }, async () => {
   const { service, warehouse } = pipeline;
@@ -48,7 +47,7 @@ test('parks, reports and resumes events and backfills without loss if the key is
     const { rowCount } = await warehouse.db.execute(sql`select from metersync.parked`);
     return rowCount === 1;
   });
-  // No second attempt falls due meanwhile, even on a slow machine.
+  // This prevents a second attempt from becoming due meanwhile on a slow machine.
   await warehouse.db.execute(
     sql`update metersync.parked set next_attempt_at = clock_timestamp() + interval '1 hour'`,
   );
@@ -63,7 +62,8 @@ test('parks, reports and resumes events and backfills without loss if the key is
   const forPeople = await runCommand(['status'], { env: pipeline.env });
   expect(forPeople.stdout).toMatch(/^parked since .*: SERVICE_KEY_REFUSED: /m);
   expect(forPeople.stdout).toContain('What to do: Set SERVICE_API_KEY');
-  // Three kinds of records, four at once each, and the backfill: far fewer requests than events.
+  // There are far fewer requests than events: three kinds of records with four requests at once each, and the
+  // backfill.
   expect(await refusals()).toBeLessThan(30);
 
   await service.clearFaults();
@@ -75,7 +75,7 @@ test('parks, reports and resumes events and backfills without loss if the key is
   expect((await runCommand(['resume'], { env: pipeline.env })).stdout).toBe('Nothing is parked.');
 });
 
-test('a run waits for companies of another run without adding an event to its history for each attempt', {
+test('a run that waits for companies of another run does not add an event to its history for each attempt', {
   timeout: 180_000,
 }, async () => {
   const { client, warehouse } = pipeline;

@@ -27,7 +27,7 @@ const codecKey = randomBytes(32).toString('base64');
 describe.each([
   ['without codec keys', {}],
   ['with codec keys', { TEMPORAL_CODEC_KEYS: `one:${codecKey}` }],
-])('%s, of the secrets that others planted and the operator set', (name, codec) => {
+])('%s, the secrets that others planted and that the operator set', (name, codec) => {
   const planted: Planted = new Map();
   const plant = planter(planted);
   const apiKey = `Key-${randomBytes(15).toString('base64url')}`;
@@ -93,7 +93,7 @@ describe.each([
     return id;
   }
 
-  /** Lists the places of the planted secrets that a text contains, in plain text, hex or base64. */
+  /** Lists the places of the planted secrets that a text contains, as plain text, hex or base64. */
   function shown(text: string | Buffer): string[] {
     return [...planted]
       .filter(([, secret]) =>
@@ -106,7 +106,7 @@ describe.each([
       .map(([place]) => place);
   }
 
-  test('more than thirty are planted, and events reach every outcome', async () => {
+  test('are more than thirty, and the events that contain them reach every outcome', async () => {
     expect(planted.size).toBeGreaterThan(30);
     const { rows } = await deployment.warehouse.db.execute<{ outcome: string; error_code: string | null }>(
       sql`select distinct outcome, error_code from metersync.events order by 1, 2`,
@@ -121,7 +121,7 @@ describe.each([
     );
   });
 
-  test('none is in any table or view of any schema', async () => {
+  test('are not in any table or view of any schema', async () => {
     const { db } = deployment.warehouse;
     const { rows: relations } = await db.execute<{ name: string }>(sql`
       select format('%I.%I', n.nspname, c.relname) as name
@@ -151,7 +151,7 @@ describe.each([
     expect(refused.map(({ resource }) => resource)).toEqual(['connections', 'intervals']);
   });
 
-  test('none is in the history of any workflow, or in work that waits for a retry', async () => {
+  test('are not in the history of any workflow or in work that waits for a retry', async () => {
     const found: Record<string, string[]> = {};
     let [workflows, withOpenWord] = [0, 0];
     for await (const { workflowId, runId } of deployment.client.workflow.list()) {
@@ -170,7 +170,7 @@ describe.each([
     else expect(withOpenWord).toBe(0);
   });
 
-  test('none is in any log at trace, or in an answer to the sender', async () => {
+  test('are not in any log, even at the level trace', async () => {
     for (const part of ['worker', 'receiver'] as const) {
       const said = `${deployment.part(part).stdout()}\n${deployment.part(part).stderr()}`;
       expect(said.length).toBeGreaterThan(100);
@@ -178,7 +178,7 @@ describe.each([
     }
   });
 
-  test('none is in the output of any command', { timeout: 240_000 }, async () => {
+  test('are not in the output of any command', { timeout: 240_000 }, async () => {
     const shows = eventIds.filter((_, at) => [0, 5, 6].includes(at)).map((id) => ['events', 'show', id]);
     const others = [
       ['status', '--json'],

@@ -1,13 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type Asked, type Reply, ScriptedServer } from '../service/scripted-server.ts';
 
-/** Secrets by where they were planted. */
+/** The secrets by the places where they were planted. */
 export type Planted = Map<string, string>;
 
-/** A word that is not a secret and must be found, which proves that the search works. */
+/** A word that is not a secret. A test must find it, which proves that the search works. */
 export const openWord = 'open-word-of-everybody';
 
-/** Makes a function that makes a new secret for a place, and notes it. */
+/** Returns a function that makes a new secret for a place and notes it. */
 export function planter(planted: Planted): (place: string) => string {
   return (place) => {
     const secret = `hush${planted.size}q${randomBytes(9).toString('hex')}`;
@@ -30,7 +30,10 @@ export interface PlantedService {
 
 const times = { created: '2026-01-01T00:00:00.000001', updated: '2026-02-01T00:00:00.000001' };
 
-/** Starts a service with secrets in all its output: records, errors, headers, and answers that break off. */
+/**
+ * Starts a service with secrets in everything that it sends: records, errors, headers, and answers that are
+ * cut short.
+ */
 export async function startPlantedService(
   plant: (place: string) => string,
   apiKey: string,
@@ -165,7 +168,7 @@ export async function startPlantedService(
   };
 }
 
-/** Makes bodies of deliveries with secrets, and their expected outcomes. */
+/** Makes the bodies of deliveries with secrets, with their expected outcomes. */
 export function plantedDeliveries(
   { companyId, connectionId, documentId, brokenId }: PlantedService,
   plant: (place: string) => string,

@@ -12,11 +12,11 @@ test('a reconcile finds new, changed and deleted documents without events', {
     parts: [],
   });
   onTestFinished(() => pipeline.stop());
-  // More documents of three companies are deleted than a run tombstones by default.
+  // The test deletes more documents of three companies than a run tombstones by default.
   await pipeline.run('worker', { DELETES_CAP_PERCENT: '100' });
   const { service, client, warehouse } = pipeline;
   expect(await pipeline.backfill()).toBe('complete');
-  // Nothing listens at the endpoint: these events are lost.
+  // No receiver listens at the endpoint, so these events are lost.
   await service.random(60, 5, ['createDocument', 'reprocessDocument', 'deleteDocument']);
   expect((await pipeline.audit()).differences).toBeGreaterThan(20);
 
@@ -38,20 +38,20 @@ test('a reconcile finds new, changed and deleted documents without events', {
   const requests = (documents?.requests ?? 0) + (usageData?.requests ?? 0);
   expect(requests, 'a page or two of each listing and company').toBeLessThanOrEqual(3 * 5);
 
-  // Checks of all companies follow the backfill; a reconcile that changed nothing has nothing to check.
+  // Checks of all companies follow the backfill. A reconcile that changed nothing has nothing to check.
   const checks = (runId: string) => client.workflow.getHandle(workflowIds.checkData(runId)).result();
   const [backfill] = (
     await warehouse.db.execute<{ id: string }>(sql`
     select run_id::text as id from metersync.runs where kind = 'full' and resource is null and company_id is null`)
   ).rows;
   await Promise.all([checks(backfill?.id ?? ''), checks(first)]);
-  // On a queue of its own.
+  // Checks have a task queue of their own.
   const history = await client.workflow.getHandle(workflowIds.checkData(first)).fetchHistory();
   const scheduled = (history.events ?? []).flatMap(({ activityTaskScheduledEventAttributes: at }) =>
     at ? [at] : [],
   );
   expect(scheduled.map(({ taskQueue }) => taskQueue?.name)).toEqual([taskQueues.checks]);
-  // As if the changes before the checks were long ago.
+  // The state is as if the changes before the checks were long ago.
   await warehouse.db.execute(sql`update metersync.data_checks set seen_until = now() + interval '1 hour'`);
   const forgotten = await warehouse.db.execute(sql`delete from ops.data_issues`);
   expect(forgotten.rowCount).toBeGreaterThan(0);

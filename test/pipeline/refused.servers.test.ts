@@ -24,7 +24,7 @@ const deployment = await forFile(
 );
 await deployment.run('worker');
 
-test('a wrong secret makes the status broken, without Prometheus, until a delivery is accepted', async () => {
+test('a wrong secret makes the status Broken, even without Prometheus, until a delivery is accepted', async () => {
   const { env } = deployment;
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = env;
   const settings = readSettings(env);
@@ -44,7 +44,7 @@ test('a wrong secret makes the status broken, without Prometheus, until a delive
       const refused = await fetch(url, { method: 'POST', headers: Object.fromEntries(headers), body: '{}' });
       expect(refused.status).toBe(401);
     }
-    // A stranger sends no signature, and counts for nothing.
+    // Requests of a stranger have no signature, and do not count.
     for (let sent = 0; sent < 3; sent += 1)
       expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401);
     const status = async () => (await runCommand(['status'], { env })).stdout;

@@ -7,7 +7,7 @@ import { createDeployment } from '../support/deployment.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';
 
-test("the worker's schedule, including one of an older version, drops old payloads as long as the settings say so", {
+test('the schedule of the worker, even if an older version created it, drops payloads older than the setting', {
   timeout: 120_000,
 }, async () => {
   const deployment = await createDeployment({
@@ -22,7 +22,7 @@ test("the worker's schedule, including one of an older version, drops old payloa
   const events = Array.from({ length: 2_500 }, () =>
     delivery(documentEvent('deleted', randomUUID(), '2026-01-01T00:00:00.000001')),
   );
-  // Events of an unknown company would wait, and waiting events keep their payload.
+  // Events of an unknown company would wait, and waiting events keep their payloads.
   await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
   await recordEvents(db, events);
   await db.execute(sql`update metersync.journal set received_at = clock_timestamp() - case

@@ -16,7 +16,7 @@ import { pauseWatch } from '../support/watch.ts';
 const companies = Array.from({ length: 5 }, () => ({ id: randomUUID() }));
 const [held, alsoHeld, denied] = [randomUUID(), randomUUID(), randomUUID()];
 
-/** The door at which requests about the held companies wait. */
+/** Requests about the held companies wait at this door. */
 const door = createDoor();
 const listed = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
 const service = await ScriptedServer.start(async (asked) => {
@@ -32,7 +32,7 @@ const deployment = await createDeployment({
   endpoints: { connections: null, meters: null, usageData: null, documentUsage: null, intervals: null },
 });
 await deployment.run('worker');
-// The test looks itself, when it wants to.
+// The test itself decides when the watch looks.
 await pauseWatch(deployment.client);
 afterAll(async () => {
   door.open();
@@ -72,7 +72,7 @@ const handleOf = (runId: string) => deployment.client.workflow.getHandle(workflo
 const isReading = (runId: string) =>
   until('the company is being read', async () => ((await runOf(runId))?.partsRunning ?? 0) > 0);
 
-test('a run whose workflow was ended in Temporal fails with its parts, and other runs continue', {
+test('a run whose workflow was ended in Temporal fails together with its parts, and other runs continue', {
   timeout: 120_000,
 }, async () => {
   const { client, warehouse } = deployment;
@@ -105,7 +105,7 @@ test('a run whose workflow was ended in Temporal fails with its parts, and other
   const seen = await runCommand(['backfill', '--run', terminated], { env: deployment.env });
   expect(seen).toMatchObject({ status: 1, stdout: `backfill ${terminated}: failed: terminated` });
 
-  // An operator may end the workflow of one company of a run that goes on.
+  // An operator ends the workflow of one company of a run that continues.
   await until('the company has a workflow', async () => {
     await client.workflow.getHandle(workflowIds.backfillCompany(held)).terminate('an operator');
     return true;
@@ -115,7 +115,7 @@ test('a run whose workflow was ended in Temporal fails with its parts, and other
   const alone = await startBackfill(client, choose(held));
   const company = client.workflow.getHandle(workflowIds.backfillCompany(held));
   await until('it has one again', async () => (await company.describe()).status.name === 'RUNNING');
-  // Its reads take precedence over reads of runs of everything.
+  // Reads of a run of chosen companies have precedence over reads of runs of all companies.
   expect((await company.describe()).priority).toMatchObject({ priorityKey: 1 });
   await company.cancel();
   expect(await handleOf(alone).result()).toBe('failed');
@@ -125,7 +125,7 @@ test('a run whose workflow was ended in Temporal fails with its parts, and other
   expect(rows).toEqual([{ error: 'cancelled' }]);
 });
 
-test('the size of a workflow does not grow with the companies chosen for a run', {
+test('the size of a workflow does not grow with the number of companies that are chosen for a run', {
   timeout: 120_000,
 }, async () => {
   const { client } = deployment;
@@ -154,7 +154,7 @@ test('the size of a workflow does not grow with the companies chosen for a run',
   expect(Math.max(...sizes)).toBeLessThan(30_000);
 });
 
-test('a run that cannot read anything of its company fails', async () => {
+test('a run that cannot read anything of its companies fails', async () => {
   expect(await deployment.backfill([denied])).toBe('failed');
   expect(await deployment.backfill([denied, companies[0]?.id ?? ''])).toBe('partial');
 });

@@ -7,7 +7,7 @@ import { createDeployment } from '../support/deployment.ts';
 import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 
-/** Until it is opened, alarms are not answered. */
+/** The collector does not answer alarms until this is resolved. */
 let door: Promise<void> | undefined;
 
 const collector = await forFile(
@@ -19,7 +19,7 @@ const collector = await forFile(
 const deployment = await forFile(
   createDeployment({
     env: {
-      // Nothing asks the service here.
+      // No part of the test sends requests to the service.
       SERVICE_URL: `${collector.url}/v2.2`,
       SERVICE_API_KEY: 'key',
       NOTIFY_URL: `${collector.url}/json`,
@@ -44,14 +44,14 @@ const setRun = (state: string) =>
     on conflict (run_id, company_id, resource) do update set state = excluded.state`);
 const posts = () => collector.got.filter(({ path }) => path === '/json');
 
-test('the watch runs as soon as a worker starts, and calls the dead man’s switch', {
+test('the watch runs as soon as a worker starts and calls the dead man’s switch', {
   timeout: 60_000,
 }, async () => {
   await until('it has looked', () => collector.got.some(({ path }) => path === '/beat'));
   await deployment.client.schedule.getHandle(scheduleIds.watch).pause();
 });
 
-test('an alarm is reported once when it opens and once when it is over, even if its worker is killed between sending and noting', {
+test('an alarm is reported once when it opens and once when it is over, even if the worker is killed before it notes the message', {
   timeout: 120_000,
 }, async () => {
   const opened = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ test('an alarm is reported once when it opens and once when it is over, even if 
   const killed = await startLook();
   await until('it is sent', () => posts().length === 1);
   await deployment.part('worker').end('SIGKILL');
-  // Its look would be tried again 40 s later.
+  // Otherwise Temporal would retry the look 40 s later.
   await killed.terminate();
   opened.resolve();
   await deployment.run('worker');
@@ -74,7 +74,7 @@ test('an alarm is reported once when it opens and once when it is over, even if 
   const ids = posts().map(({ headers }) => String(headers['webhook-id']));
   const [id = ''] = ids;
   expect(id).toMatch(/-opened$/);
-  // A worker that starts looks, too.
+  // A worker that starts also looks, so messages may be repeated.
   expect([...new Set(ids)]).toEqual([id, id.replace('opened', 'resolved')]);
   expect(ids.filter((one) => one.endsWith('resolved'))).toHaveLength(1);
 });

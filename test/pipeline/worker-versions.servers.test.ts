@@ -15,7 +15,7 @@ const deployment = (build: string) => ({
 
 const pipeline = await forFile(startPipeline({ size: { companies: 2, documents: 10 }, parts: ['receiver'] }));
 
-/** Runs a worker and waits until Temporal sees it poll. */
+/** Runs a worker, and waits until Temporal sees its polls. */
 async function worker(build: string) {
   const running = pipeline.run('worker', deployment(build)) as Promise<RunningWorker>;
   const polls = async () => (await pollingBuilds(pipeline.client)).includes(build);
@@ -23,7 +23,7 @@ async function worker(build: string) {
   return await running;
 }
 
-/** Starts a group as the receiver in a worker's process does; returns the build that ran it. */
+/** Starts a group as the receiver in a worker's process does, and returns the build that ran the group. */
 async function ranOn(workflowId: string, startHere: RunningWorker['startHere']) {
   const start = startHere ?? startOf(pipeline.client);
   await start({ workflowId, group: { events: [] }, withinMs: 5_000 });
@@ -42,7 +42,8 @@ test('under load, a new build gets no work until it is promoted, and loses it wh
   const { stdout } = await runCommand(['status'], { env: pipeline.env });
   expect(stdout).toContain('Temporal gives events to no build, but only workers of other builds poll');
   const former = (await pipeline.run('worker')) as RunningWorker;
-  // A worker without a build has the work, and goes on with what its own receiver takes after a promotion.
+  // A worker without a build gets the work. After a promotion, it still runs groups that its own receiver
+  // accepts.
   expect(await pipeline.backfill()).toBe('complete');
   await promote(client, 'metersync', '1');
   expect(await ranOn('event/of-former', former.startHere)).toBeUndefined();

@@ -6,7 +6,7 @@ import { until } from '../support/poll.ts';
 import { backfillUnderLoad, may } from './load.ts';
 import { administer, withPostgres } from './warehouse.ts';
 
-/** Ends a hung copy; the state decides otherwise. */
+/** Ends a copy that hangs. Otherwise the state of the copy decides how long the test waits. */
 const within = { timeoutMs: 300_000, everyMs: 200 };
 
 fault('P8', 'a second Postgres follows by logical replication', seeds(), { may }, (seed) =>
@@ -22,10 +22,11 @@ fault('P8', 'a second Postgres follows by logical replication', seeds(), { may }
         await administer(from, [
           'create publication metersync for tables in schema utility with (publish_via_partition_root = true)',
         ]);
-        // Workers create the partition of a month when its first reading arrives; here nobody does.
+        // Workers create the partition of a month when its first reading arrives. The copy has no worker, so
+        // it needs a default partition.
         await administer(to, ['create table utility.intervals_all partition of utility.intervals default']);
         const { username, password } = new URL(from);
-        // Live changes run, so the first copy and the stream of changes meet.
+        // Changes happen meanwhile, so the first copy and the stream of changes overlap.
         const found = await backfillUnderLoad(rig, seed, 'P8', async () => {
           await administer(to, [
             `create subscription metersync
@@ -47,7 +48,7 @@ fault('P8', 'a second Postgres follows by logical replication', seeds(), { may }
   ),
 );
 
-/** Waits until every table is copied, and what the source has committed so far has been applied. */
+/** Waits until every table is copied and all changes that the source has committed so far are applied. */
 async function caughtUp(from: string, to: string): Promise<void> {
   await until(
     'every table is copied',

@@ -26,7 +26,7 @@ fault('P7', 'the primary is killed under load, its standby promoted', seeds(), {
     const url = new URL(await primary.users.ensureDatabase('metersync', { createRoles: true }));
     const folder = await temporaryFolder();
     const standby = await startStandby(primary, folder.path);
-    // The name that a managed service moves to the new primary.
+    // This is like the host name that a managed service moves to the new primary.
     const name = await startProxy(addressOf(primary));
     url.host = name.address;
     let promoted = false;
@@ -51,7 +51,7 @@ fault('P7', 'the primary is killed under load, its standby promoted', seeds(), {
         rig.harm();
         promoted = true;
         await primary.part.kill();
-        // For a while the name leads to a standby, which refuses writes.
+        // For a while the name leads to the standby, which still refuses writes.
         name.moveTo(addressOf(standby));
         await delay(random.int(500, 2_000));
         await administer(standby.users.superuserUrl('postgres'), ['select pg_promote()']);
@@ -79,7 +79,7 @@ async function startStandby(primary: PostgresPart, folder: string): Promise<Post
   const { username, password } = new URL(superuser);
   await primary.part.stop('SIGINT');
   prepareFolder(folder);
-  // As for new data, so that the account of Postgres gets there.
+  // The account of Postgres needs access to the folder, as for new data.
   await chmod(folder, 0o711);
   const data = join(folder, 'postgres');
   await promisify(execFile)('cp', ['-a', primary.data, data]);
@@ -105,7 +105,7 @@ async function startStandby(primary: PostgresPart, folder: string): Promise<Post
   return standby;
 }
 
-/** The doctor says of the standby that it accepts no writes. */
+/** Checks that the doctor says that the standby does not accept writes. */
 async function saidByDoctor(rig: Rig, url: URL, standby: PostgresPart): Promise<void> {
   const atStandby = new URL(url);
   atStandby.host = addressOf(standby);

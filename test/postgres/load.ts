@@ -8,12 +8,14 @@ import { seedOf } from '../faults/plan.ts';
 import type { Rig } from '../faults/rig.ts';
 import { verdict } from '../faults/verdict.ts';
 
-/** A run finds listings that move; work of what was struck is late. */
+/** Alarms that may open: a run finds listings that move, and the work of the part that was struck is late. */
 export const may: readonly AlarmName[] = ['ChangesMissed', 'RunUnwell', 'RunStalled'];
 
 const loadSeconds = 20;
 
-/** Runs a backfill under live changes, strikes meanwhile if asked to, and holds both sides against each other. */
+/**
+ * Runs a backfill during live changes, calls `strike` meanwhile, and compares the service with the warehouse.
+ */
 export async function backfillUnderLoad(
   rig: Rig,
   seed: number,

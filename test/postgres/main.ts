@@ -5,7 +5,7 @@ import { findRelease, majors } from './releases.ts';
 
 const reportsOf = (passed: Passed) => passed.flatMap(({ fault }) => fault ?? []);
 
-/** `npm run test:postgres`. */
+/** The program of `npm run test:postgres`. */
 await runFaults({
   command: 'test:postgres',
   about:

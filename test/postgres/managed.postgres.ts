@@ -4,7 +4,7 @@ import { startRig } from '../faults/rig.ts';
 import { backfillUnderLoad, may } from './load.ts';
 import { administer, withPostgres } from './warehouse.ts';
 
-/** Limits that managed servers set on their roles. */
+/** Limits that managed Postgres services set on their roles. */
 const limits = { statement_timeout: '30s', idle_in_transaction_session_timeout: '30s' } as const;
 
 fault('P6', 'an owner without superuser, whose statements are limited', seeds(), { may }, (seed) =>

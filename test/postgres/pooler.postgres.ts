@@ -15,7 +15,9 @@ import { freePort } from '../support/port.ts';
 import { backfillUnderLoad, may } from './load.ts';
 import { administer, withPostgres } from './warehouse.ts';
 
-/** Settings that the pooler drops, as docs/guides/running.md has them. */
+/**
+ * Settings of the role that replace the session settings that the pooler drops, as in docs/guides/running.md.
+ */
 const roleSettings = [
   "timezone = 'UTC'",
   'jit = off',
@@ -51,13 +53,13 @@ fault('P5', 'PgBouncer in transaction mode between worker and Postgres', seeds()
 );
 
 interface Pooler {
-  /** URL of the warehouse through it. */
+  /** The URL of the warehouse through the pooler. */
   readonly url: string;
   figures(): Promise<{ readonly sessions: number; readonly transactions: number }>;
   stop(): Promise<void>;
 }
 
-/** Fewer than a worker has connections, so that transactions change sessions. */
+/** The number of sessions. A worker has more connections, so its transactions change sessions. */
 const sessions = 8;
 
 async function startPooler({ users, port, account }: PostgresPart, url: string): Promise<Pooler> {

@@ -25,9 +25,12 @@ import { findRelease, majors } from './releases.ts';
 import { administer, withPostgres } from './warehouse.ts';
 
 const loadSeconds = 10;
-/** Events that come while no worker runs. */
+/** The number of events that arrive while no worker runs. */
 const eventsMeanwhile = 20;
-/** No event comes while the data is restored; then events that waited may name records that are gone. */
+/**
+ * Alarms that may open after a restore. No event arrives during the restore, and events that waited may name
+ * records that are gone.
+ */
 const afterRestore = [...may, 'EventsMissing', 'Silent'] as const;
 
 fault(
@@ -65,7 +68,7 @@ fault('P10', 'Postgres is restored to a moment under load', seeds(), { may: afte
     ];
     return await withPostgres({ release, settings }, async (postgres) => {
       await giveTo(postgres, archive);
-      // The backup reads all of the data folder, also our file of the superuser's password.
+      // The backup reads the whole data folder, including metersync's file with the superuser's password.
       await giveTo(postgres, postgres.data);
       const superuser = postgres.users.superuserUrl('postgres');
       let moment = '';
@@ -73,7 +76,7 @@ fault('P10', 'Postgres is restored to a moment under load', seeds(), { may: afte
         amidBackfill: true,
         backUp: async () => {
           await clientsOf(postgres)('pg_basebackup', [`--pgdata=${base}`, '--checkpoint=fast']);
-          // What is committed after the backup comes from the archive.
+          // Transactions that are committed after the backup are restored from the archive.
           await delay(2_000);
           const [now] = await administer<{ moment: string }>(superuser, ['select now()::text as moment']);
           moment = now?.moment ?? '';
@@ -105,13 +108,13 @@ fault('P10', 'Postgres is restored to a moment under load', seeds(), { may: afte
 });
 
 interface Restoring {
-  /** Whether a backfill runs when the worker is killed. */
+  /** Whether a backfill is running when the worker is killed. */
   readonly amidBackfill: boolean;
   backUp(): Promise<unknown>;
   restore(): Promise<unknown>;
 }
 
-/** Loses what happened between a backup and its restore; then follows the guide. */
+/** Loses all changes between a backup and its restore, and then follows the guide. */
 async function restoredUnderLoad(
   { part, users }: PostgresPart,
   seed: number,
@@ -127,7 +130,7 @@ async function restoredUnderLoad(
     const load = startLoad(service, seedOf(seed, name), eventsPerSecond);
     await delay(random.int(1_000, 2_000));
     await backUp();
-    // All that is applied from here on is lost. Nothing changes these records again, which would mend them.
+    // All changes that are applied from here on are lost. No later change of these records repairs them.
     const { perSecond } = await load.end(loadSeconds);
     await service.fault({ kind: 'latency', ms: [100, 200] });
     const open = amidBackfill ? await startBackfill(rig.client) : undefined;
@@ -149,7 +152,7 @@ async function restoredUnderLoad(
     if (open !== undefined) await rig.client.workflow.getHandle(workflowIds.backfillAll(open)).result();
     await settle(rig, { restored: true });
     const left = await differ(rig);
-    // Events by themselves repair nothing that was lost; an open backfill may.
+    // Events alone do not repair changes that were lost, but a backfill that was open may.
     if (!amidBackfill) expect(left).toBeGreaterThan(0);
     expect(await rig.backfill()).toBe('complete');
     const figures = await verdict(rig, { restored: true });
@@ -169,7 +172,7 @@ async function journalled(rig: Rig): Promise<string[]> {
   return (await readEffects(rig.warehouse)).map(({ id }) => id);
 }
 
-/** Waits until what is committed so far is in the archive. */
+/** Waits until all transactions that are committed so far are in the archive. */
 async function archived(superuser: string): Promise<void> {
   const [last] = await administer<{ file: string }>(superuser, [
     'select pg_walfile_name(pg_switch_wal()) as file',
@@ -182,7 +185,7 @@ async function archived(superuser: string): Promise<void> {
   });
 }
 
-/** Finds the Postgres of the same version as the programs on the path that back up. */
+/** Finds the Postgres of the same version as the backup programs on the path. */
 async function releaseOfClients(): Promise<PostgresRelease | undefined> {
   const printed = await promisify(execFile)('pg_dump', ['--version']).catch((error: unknown) => {
     throw new Error(
@@ -199,7 +202,7 @@ async function releaseOfClients(): Promise<PostgresRelease | undefined> {
   return await findRelease(major);
 }
 
-/** Returns how to run a client program as the superuser of this Postgres. */
+/** Returns a function that runs a client program as the superuser of this Postgres. */
 function clientsOf({ users, port }: PostgresPart) {
   const { username, password } = new URL(users.superuserUrl('postgres'));
   const env = childEnvironment({
@@ -211,7 +214,7 @@ function clientsOf({ users, port }: PostgresPart) {
   return (program: string, args: readonly string[]) => promisify(execFile)(program, args, { env });
 }
 
-/** Gives a folder to the account of Postgres, if we are root. */
+/** Gives a folder to the account of Postgres if the test runs as root. */
 async function giveTo({ account }: PostgresPart, folder: string): Promise<void> {
   if (account !== undefined)
     await promisify(execFile)('chown', ['-R', `${account.uid}:${account.gid}`, folder]);
@@ -220,7 +223,7 @@ async function giveTo({ account }: PostgresPart, folder: string): Promise<void> 
 async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await temporaryFolder();
   try {
-    // The account of Postgres gets to what is in it.
+    // The account of Postgres needs access to the content of the folder.
     await chmod(folder.path, 0o711);
     return await work(folder.path);
   } finally {

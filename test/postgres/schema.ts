@@ -1,14 +1,17 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../db/connection/connect.ts';
 
-/** Objects of metersync's schemas, including partitions, without objects of extensions. */
+/**
+ * A condition that holds for metersync's schemas. Their partitions are included, but not the objects of
+ * extensions.
+ */
 const ours = (schema: SQL) => sql`${schema} !~ '^pg_' and ${schema} not in ('information_schema', 'public')`;
 
 /**
- * Lists everything in the warehouse's schemas, one on each line, sorted: what a dump would have, with the
- * names that the catalogues of all versions use. NOT NULL constraints are attributes of their columns,
- * although version 18 also lists them separately. Views are without the relations of their columns, because
- * version 15 also names obvious ones.
+ * Lists everything in the warehouse's schemas, sorted, with one object on each line. It lists what a dump
+ * would contain, with the names that the catalogues of all versions use. NOT NULL constraints are attributes
+ * of their columns, although version 18 also lists them separately. In views the names of relations before
+ * columns are removed, because version 15 also writes them where they are obvious.
  */
 export async function describeSchema(db: Executor): Promise<string[]> {
   const { rows } = await db.execute<{ line: string }>(sql`

@@ -51,7 +51,7 @@ for (const [index, major] of majors.entries()) {
   );
 }
 
-/** Runs the tests of tables and views on this Postgres; returns its version. */
+/** Runs the tests of tables and views on this Postgres, and returns its version. */
 async function runTests({ users }: PostgresPart): Promise<string> {
   const url = users.superuserUrl('postgres');
   const [server] = await administer<{ version: string }>(url, [
@@ -73,7 +73,7 @@ async function runTests({ users }: PostgresPart): Promise<string> {
   return version;
 }
 
-/** Leaves out what this run's own Vitest set. */
+/** Leaves out the variables that the Vitest of this run has set. */
 function outside(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !/^(VITEST|VITE_|TEST$)/.test(name)));
 }

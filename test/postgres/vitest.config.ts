@@ -4,7 +4,7 @@ import { temporaryRoot } from '../support/temporary-root.ts';
 
 process.env.TMPDIR ??= temporaryRoot();
 
-/** Postgres of other versions and forms, one test after another: `npm run test:postgres`. */
+/** `npm run test:postgres` tests other versions and deployments of Postgres, one test after another. */
 export default defineConfig({
   test: {
     root: resolve(import.meta.dirname, '../..'),

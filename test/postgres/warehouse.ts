@@ -8,7 +8,10 @@ import { freePort } from '../support/port.ts';
 import { configurePostgres } from '../support/stack.ts';
 import { describeSchema } from './schema.ts';
 
-/** Runs work on a new Postgres, which runs, and removes it; `release` is Postgres 18 when not given. */
+/**
+ * Runs work on a new Postgres that is running, and removes it afterwards. Without `release` it is Postgres
+ * 18.
+ */
 export async function withPostgres<T>(
   { release, settings = [] }: { release?: PostgresRelease | undefined; settings?: readonly string[] },
   work: (postgres: PostgresPart) => Promise<T>,
@@ -28,7 +31,7 @@ export async function withPostgres<T>(
   }
 }
 
-/** Migrates a new warehouse as its owner; returns its schema, a line for each object. */
+/** Migrates a new warehouse as its owner, and returns its schema with a line for each object. */
 export async function migratedSchema({ users }: PostgresPart): Promise<string[]> {
   const url = await users.ensureDatabase('schema', { createRoles: true });
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
@@ -40,7 +43,10 @@ export async function migratedSchema({ users }: PostgresPart): Promise<string[]>
   }
 }
 
-/** Runs statements one after the other, each by itself; returns the rows of the last. */
+/**
+ * Runs statements one after the other, each in its own transaction, and returns the rows of the last
+ * statement.
+ */
 export async function administer<T extends pg.QueryResultRow>(
   url: string,
   statements: readonly string[],

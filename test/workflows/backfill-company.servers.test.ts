@@ -5,7 +5,7 @@ import type { Slice, SliceRead } from '../../activities/backfill/slice.ts';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';
 
-test('several workflows in turn read a company with very many meters, and none of them has a long history', async () => {
+test('a company with very many meters is read by several workflows in turn, so none of them has a long history', async () => {
   const places: (string | null)[] = [];
   const runIds = new Set<string>();
   const activities = {
@@ -14,7 +14,7 @@ test('several workflows in turn read a company with very many meters, and none o
     readCompany: async ({ cursor }: { cursor: IntervalCursor | null }): Promise<CompanyStep> => {
       places.push(cursor?.after ?? null);
       runIds.add(Context.current().info.workflowExecution?.runId ?? '');
-      // Temporal calls a history long from 4,096 events, or 4 MiB.
+      // Temporal calls a history long if it has 4,096 events or 4 MiB.
       const next = { after: String(places.length), doubt: 'x'.repeat(900_000) };
       return { done: places.length === 6, cursor: next as IntervalCursor };
     },
@@ -29,11 +29,11 @@ test('several workflows in turn read a company with very many meters, and none o
   });
   expect(places).toEqual([null, '1', '2', '3', '4', '5']);
   expect(sizes.length).toBeGreaterThan(1);
-  // A step more than what Temporal calls long.
+  // The history may be one step longer than what Temporal calls long.
   expect(Math.max(...sizes)).toBeLessThan(7_000_000);
 });
 
-test('what a slice did not begin is the next slice, and what it did not finish has its own workflow', async () => {
+test('companies that a slice did not begin are the next slice, and a company that it did not finish gets its own workflow', async () => {
   const ids = Array.from({ length: 16 }, (_, at) => `company ${at}`);
   const slices: (readonly string[])[] = [];
   const read: [string, string | null][] = [];

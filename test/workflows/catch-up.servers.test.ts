@@ -28,8 +28,8 @@ test('a catch-up that waits while the service is parked continues as new before 
     await until('it waits', () => looks > 0);
     await wakenUp();
     const history = await handle.fetchHistory();
-    // Temporal suggests it after 4,096 events, or 4 MiB. A signal that arrives during a workflow task does not
-    // count yet when the next task begins, so a small one follows.
+    // Temporal suggests to continue as new after 4,096 events or 4 MiB. A signal that arrives during a
+    // workflow task does not count yet when the next task begins, so a small signal follows.
     const large = 'x'.repeat(1_900_000);
     for (let count = 1; count <= 3; count++) await wakenUp(large);
     await wakenUp();
@@ -37,7 +37,8 @@ test('a catch-up that waits while the service is parked continues as new before 
     await handle.terminate();
     return history;
   });
-  // A run that an earlier version let wait, although Temporal suggested to continue.
+  // The history is changed to that of a run that waited in an earlier version, although Temporal had
+  // suggested to continue as new.
   const waits = history.events?.findLast(({ timerStartedEventAttributes }) => timerStartedEventAttributes);
   const completed = waits?.timerStartedEventAttributes?.workflowTaskCompletedEventId;
   const started = history.events?.findLast(

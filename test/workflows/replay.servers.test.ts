@@ -21,24 +21,25 @@ const { History } = proto.temporal.api.history.v1;
 const folder = fileURLToPath(new URL('./histories/', import.meta.url));
 const types = Object.values(workflowNames);
 
-/** The branches that a long history must contain, which a short one never takes. */
+/** What a long history must contain, because a short history never takes the same branches. */
 const long: Partial<Record<(typeof types)[number], { events: number; endsWith?: string; holds?: string }>> = {
-  // During an outage of the warehouse: the local activity failed, and the unlimited one was retried.
+  // There was an outage of the warehouse, so the local activity failed and the activity without a limit was
+  // retried.
   applyEvents: { events: 10, holds: 'activityTaskStartedEventAttributes' },
   backfillAll: { events: 60, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
-  // With so many meters that their intervals took several activities.
+  // The company had so many meters that several activities read their intervals.
   backfillCompany: { events: 35 },
   catchUp: { events: 300, holds: 'workflowExecutionSignaledEventAttributes' },
   reconcile: { events: 800, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
 };
-/** A run that waits for a company that another run reads. */
+/** The history of a run that waits for a company that another run reads. */
 const turn = 'backfillAll.turn';
 const names = [...types, ...Object.keys(long).map((type) => `${type}.long`), turn];
 
 /**
- * Replays histories that earlier code recorded on the current code: a change that would break running
- * workflows fails here, before it is deployed. `RECORD_HISTORIES=1 npm test -- test/workflows` records them
- * again, after a change that is meant to break them.
+ * Replays histories that earlier code recorded on the current code. A change that would break running
+ * workflows fails here, before it is deployed. `RECORD_HISTORIES=1 npm test -- test/workflows` records the
+ * histories again after a change that is meant to break them.
  */
 describe('replay', () => {
   if (process.env.RECORD_HISTORIES === '1')
@@ -50,7 +51,7 @@ describe('replay', () => {
       };
       afterEach(() => running?.stop());
 
-      test('short ones', { timeout: 120_000 }, async () => {
+      test('short histories', { timeout: 120_000 }, async () => {
         const pipeline = await pipelineOf({});
         expect(await pipeline.backfill()).toBe('complete');
         // A single company has a workflow of its own.
@@ -64,7 +65,7 @@ describe('replay', () => {
         await write(turn, await awaitingTurn(pipeline));
       });
 
-      test('long ones', { timeout: 600_000 }, async () => {
+      test('long histories', { timeout: 600_000 }, async () => {
         const pipeline = await pipelineOf({ size: { companies: 210, documents: 2 } });
         const { service } = pipeline;
         expect(await pipeline.backfill()).toBe('complete');
@@ -126,7 +127,7 @@ const pathOf = (name: string): string => `${folder}${name}.history.pb.gz`;
 const read = async (name: string) => History.decode(await unzip(readFileSync(pathOf(name))));
 const write = async (name: string, history: Uint8Array) => writeFileSync(pathOf(name), await zip(history));
 
-/** Gives a connection more accounts than one activity reads the intervals of. */
+/** Gives a connection so many accounts that one activity cannot read all their intervals. */
 async function widen({ service, warehouse }: Pipeline): Promise<void> {
   const { rows } = await warehouse.db.execute<{ connectionId: string; siteId: string }>(sql`
     select c.id as "connectionId", s.id as "siteId"
@@ -167,7 +168,10 @@ async function awaitingTurn(pipeline: Pipeline): Promise<Uint8Array> {
   return History.encode(await handle.fetchHistory()).finish();
 }
 
-/** Returns the longest history of a type, as encoded on the wire: it exercised most of the code. */
+/**
+ * Returns the longest history of a type, encoded as on the wire. The longest history exercised most of the
+ * code.
+ */
 async function longest(client: Client, type: string): Promise<Uint8Array> {
   const executions = await until(`a ${type} is listed`, async () => {
     const listed: WorkflowExecutionInfo[] = [];

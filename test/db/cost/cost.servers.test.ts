@@ -14,18 +14,27 @@ import { analyseAtRest, forgetStatistics, idOf, loadPlots, loadReconciles, prepa
 import { everything } from './work/everything.ts';
 import type { Work } from './work/work.ts';
 
-/** Plots that the work uses: one each for custom plans, generic plans, and plans made while nothing was there. */
+/**
+ * Number of plots that the work uses. Each piece of work has one for custom plans, one for generic plans and
+ * one for plans that were made in an empty warehouse.
+ */
 const plotsOfWork = 3 * everything.length + 10;
-/** Further plots of a large warehouse: to read all of it costs twice as much, and half as much more is allowed. */
+/**
+ * Further plots of a large warehouse. They make reading a whole table cost about twice as much as in the
+ * small warehouse, while work may cost only half as much again.
+ */
 const plotsBeside = cases(250, 1_000);
-/** Reconciles of one day, which a large warehouse has for each company of the work. */
+/** Number of reconciles of one day. A large warehouse has their rows for each company of the work. */
 const reconciles = 24;
-/** Tables of which work reads the beginning. Postgres rightly reads a whole table in which that is a large part. */
+/**
+ * Tables whose first rows work reads. Postgres rightly scans the whole table if those rows are a large part
+ * of it, so these tables get more plots.
+ */
 const readInPart = ['utility.companies', 'metersync.stale_records'] as const;
 
 type Which = 'small' | 'never analysed' | 'analysed at rest' | 'analysed';
 /** Whether statements are planned for their parameters, or with the generic plan of a prepared statement. */
-type Planned = 'for parameters' | 'for any';
+type Planned = 'for its parameters' | 'for any parameters';
 const databases: Partial<Record<Which, TestDatabase>> = {};
 
 async function change(
@@ -64,7 +73,7 @@ afterAll(async () => {
   for (const database of Object.values(databases)) await database.drop();
 });
 
-/** By database and settings: a new session for each piece of work would read the catalogue again. */
+/** Sessions by database and settings. A new session for each piece of work would read the catalogue again. */
 const sessions = new Map<string, ExplainedWarehouse>();
 
 function sessionOf(which: Which, settings: Readonly<Record<string, string>>): ExplainedWarehouse {
@@ -74,14 +83,15 @@ function sessionOf(which: Which, settings: Readonly<Record<string, string>>): Ex
   return session;
 }
 
-/** Does work on its plot; returns what Postgres ran. */
+/** Does work on its plot, and returns the statements that Postgres ran. */
 async function does(work: Work, plot: number, which: Which, planned: Planned): Promise<Ran[]> {
   const settings = {
-    plan_cache_mode: planned === 'for any' ? 'force_generic_plan' : 'force_custom_plan',
-    // In a small warehouse the planner rightly scans, so its plans for more data are compared. There a look-up
-    // costs what Postgres assumes: four times as much as sequential reading.
+    plan_cache_mode: planned === 'for any parameters' ? 'force_generic_plan' : 'force_custom_plan',
+    // In a small warehouse the planner rightly scans, so scans are turned off to get the plans for more data.
+    // In a large warehouse a random read costs what Postgres assumes by default: four times as much as a
+    // sequential read.
     ...(which === 'small' ? { enable_seqscan: 'off' } : { random_page_cost: '4' }),
-    // Functions called for every row would log each call.
+    // Otherwise each call of a function that is called for every row would be logged.
     ...(work.asksForAll === undefined ? {} : { 'auto_explain.log_nested_statements': 'off' }),
   };
   const warehouse = sessionOf(which, settings);
@@ -90,8 +100,8 @@ async function does(work: Work, plot: number, which: Which, planned: Planned): P
 }
 
 /**
- * The states in which work is compared. Old or absent statistics mislead a plan; fresh statistics are left to
- * `npm run test:long`. One state is enough to show that work has to ask for everything.
+ * The states of the large warehouse in which work is measured. Old or missing statistics can mislead the
+ * planner. Only `npm run test:long` also measures with fresh statistics.
  */
 const states: readonly Which[] = [
   'never analysed',
@@ -101,11 +111,11 @@ const states: readonly Which[] = [
 const statesOf = ({ asksForAll }: Work): readonly Which[] =>
   asksForAll === undefined ? states : ['never analysed'];
 
-/** Complaints about work in a large warehouse, with statistics of any age. */
+/** Returns the complaints about work in a large warehouse, in each state of the statistics. */
 async function complaintsOf(
   work: Work,
   plot: number,
-  planned: Planned = 'for parameters',
+  planned: Planned = 'for its parameters',
 ): Promise<Complaint[]> {
   const small = await does(work, plot, 'small', planned);
   const complaints: Complaint[] = [];
@@ -128,18 +138,18 @@ function inexcusable(complaints: readonly Complaint[]): string {
   return left.map(({ said, text }) => `${said}: ${text}`).join('\n\n');
 }
 
-// One kind of plan shows that work has to ask for all.
+// Work that has to ask for everything is measured with one kind of plan, which is enough to show it.
 const everyWay = everything.flatMap((work, at) => {
-  const forParameters = [work.name, 'for parameters', work, at + 1] as const;
+  const forParameters = [work.name, 'for its parameters', work, at + 1] as const;
   if (work.asksForAll !== undefined) return [forParameters];
-  return [forParameters, [work.name, 'for any', work, everything.length + at + 1] as const];
+  return [forParameters, [work.name, 'for any parameters', work, everything.length + at + 1] as const];
 });
 
 test.each(everyWay)(
-  '%s, planned %s, costs as little in a large warehouse as in a small one',
+  '%s, with plans %s, costs as little in a large warehouse as in a small one',
   async (_, planned, work, plot) => {
     const complaints = await complaintsOf(work, plot, planned);
-    if (work.asksForAll !== undefined) expect(complaints, 'it need not ask for all').not.toEqual([]);
+    if (work.asksForAll !== undefined) expect(complaints, 'it does not have to ask for all').not.toEqual([]);
     else expect(inexcusable(complaints)).toBe('');
   },
 );
@@ -158,7 +168,7 @@ test('checks cost as little with plans that a session made before any issue was 
       sql`insert into ops.data_issues (${columns}) overriding system value table public.issues`,
     );
   });
-  const small = await does(checks, plot + 1, 'small', 'for any');
+  const small = await does(checks, plot + 1, 'small', 'for any parameters');
   const ran = await session.plansOf(() => checks.run(session, plot + 1));
   await session.close();
   expect(complaintsAbout(small, ran, checks.rows)).toEqual([]);
@@ -181,7 +191,7 @@ test('all work costs as little with plans that a session made while the warehous
   };
   await change(empty.url, async ({ db }) => {
     await prepareTables(db);
-    // A later migration makes a trigger function again.
+    // A later migration creates a trigger function again.
     await db.execute(sql`
       select metersync.make_history_of('sites', null, '{company_id,name,raw,api_version,deleted_at}')`);
     await db.execute(sql`vacuum`);
@@ -191,7 +201,7 @@ test('all work costs as little with plans that a session made while the warehous
   await change(empty.url, ({ db }) => loadPlots(db, judged, plotsBeside));
   const complaints: Complaint[] = [];
   for (const [at, work] of works.entries()) {
-    const small = await does(work, judged + at, 'small', 'for any');
+    const small = await does(work, judged + at, 'small', 'for any parameters');
     complaints.push(...complaintsAbout(small, await run(work, judged + at), work.rows));
   }
   expect(inexcusable(complaints)).toBe('');
@@ -204,7 +214,7 @@ test('every exception is needed', () => {
 test('every statement that a whole run sends has a cost case', {
   timeout: 240_000,
 }, async () => {
-  // The cases above ran all work here.
+  // The tests above ran all work in this database.
   const measured = await statementsOf(databases.small?.url ?? '');
   const pipeline = await startPipeline({ size: { companies: 2, documents: 30, intervalDays: 1 } });
   onTestFinished(() => pipeline.stop());
@@ -226,9 +236,9 @@ test('every statement that a whole run sends has a cost case', {
   expect(sent.size).toBeGreaterThan(60);
   expect(leftOut(sent, measured).join('\n\n')).toBe('');
   const needless = notMeasured.filter((one) => ![...sent.values()].some((query) => isPart(one, query)));
-  expect(needless, 'they were not sent').toEqual([]);
+  expect(needless, 'these exemptions were not needed').toEqual([]);
 
-  // The test can fail.
+  // Proves that this test can fail.
   await pipeline.warehouse.db.execute(sql`select account_id from utility.meters where id = 'no meter'`);
   const more = await statementsOf(pipeline.warehouse.url);
   expect(leftOut(more, measured)).toEqual(['select account_id from utility.meters where id = $1']);
@@ -255,11 +265,11 @@ describe('this test', () => {
     for (const which of states) expect(found).toContain(`${which}: reads all of utility.documents`);
   });
 
-  test('finds a statement that the planner serves with an index of all stale records', async () => {
+  test('finds a statement for which the planner reads an index of all stale records', async () => {
     const run: Work['run'] = ({ db }) =>
       db.execute(sql`select key from metersync.stale_records
         where queue = ${`document/${idOf('company', plot)}`} order by key`);
-    expect(await said({ name: 'what waits of an owner, in an order of its own', rows: 60, run })).toEqual([
+    expect(await said({ name: 'the stale records of an owner, in another order', rows: 60, run })).toEqual([
       'analysed at rest: touches n blocks, and n in a small warehouse',
     ]);
   });

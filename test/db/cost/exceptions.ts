@@ -1,4 +1,7 @@
-/** Statements that may cost more in a large warehouse, each by a part of its text and with the reason. */
+/**
+ * Statements that may cost more in a large warehouse. Each entry has a part of the statement's text and the
+ * reason.
+ */
 export const exceptions: readonly { readonly statement: string; readonly why: string }[] = [
   {
     statement: 'order by s.kind, s.due_at limit',
@@ -6,31 +9,34 @@ export const exceptions: readonly { readonly statement: string; readonly why: st
   },
   {
     statement: '"companies" where "utility"."companies"."deleted_at" is null order by',
-    why: 'A run reads all companies, in batches. The planner cannot estimate the tombstoned ones before an analyse.',
+    why: 'A run reads all companies, in batches. Before an analyse the planner cannot estimate how many are tombstoned.',
   },
   {
     statement: '"utility"."companies"."id" > $1) order by "utility"."companies"."id" limit',
-    why: 'The next batch of the same run. A plan from when there were no companies sorts them all.',
+    why: 'The next batch of the same run. A plan that was made when there were no companies sorts them all.',
   },
   {
     statement: 'order by coalesce("utility"."companies"."name"',
-    why: 'A page of the console. Before the first analyse the planner takes the companies for few, and sorts all.',
+    why: 'A page of the console. Before the first analyse the planner expects few companies, and sorts them all.',
   },
 ];
 
-/** Statements that a deployment sends without a case, each by a part of its text and with the reason. */
+/**
+ * Statements that a deployment sends and that need no cost case. Each entry has a part of the statement's
+ * text and the reason.
+ */
 export const notMeasured: readonly { readonly statement: string; readonly why: string }[] = [
   { statement: ';select id from metersync.journal;', why: 'This test sends it.' },
   { statement: 'select exists (select from metersync.events where', why: 'This test sends it.' },
-  { statement: 'update metersync.catch_ups set awake = ', why: 'A table of three rows.' },
+  { statement: 'update metersync.catch_ups set awake = ', why: 'The table has three rows.' },
   { statement: 'select current_setting(', why: 'It reads no table.' },
   { statement: 'select set_config(', why: 'It reads no table.' },
   { statement: 'select pg_is_in_recovery(', why: 'It reads no table.' },
-  { statement: 'metersync_migrations.', why: 'A row for each migration.' },
+  { statement: 'metersync_migrations.', why: 'The tables have a row for each migration.' },
   { statement: 'to_regclass(', why: 'The catalogue of Postgres.' },
   { statement: 'pg_class', why: 'The catalogue of Postgres.' },
   {
     statement: 'from metersync.field_catalogue left join',
-    why: 'A row for each field that the service sends.',
+    why: 'The table has a row for each field that the service sends.',
   },
 ];

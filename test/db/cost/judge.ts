@@ -8,7 +8,7 @@ export interface Complaint {
   readonly text: string;
 }
 
-/** The blocks that a statement touched over all runs, and the tables that it scanned. */
+/** The blocks that a statement touched in all its runs, and the tables that it scanned. */
 interface Cost {
   blocks: number;
   readonly scanned: Set<string>;
@@ -28,19 +28,22 @@ function costs(ran: readonly Ran[]): Map<string, Cost> {
   return all;
 }
 
-/** The table of this name that grows with use; a month's partition counts as the table of readings. */
+/**
+ * Returns the table of this name if it grows with use. The partition of a month counts as the table of
+ * readings.
+ */
 const growingTable = (name: string): string | undefined =>
   growingTables.find((table) => table.endsWith(`.${name.replace(/_\d{4}_\d{2}$/, '')}`));
 
 /**
- * The blocks that a statement may touch in a large warehouse: index trees are a level or two higher for each
- * row.
+ * Returns how many blocks a statement may touch in a large warehouse. Index trees are a level or two higher
+ * there, so each row costs some more blocks.
  */
 const allowed = (small: number, rows: number): number => Math.floor(small * 1.5) + 4 * rows + 24;
 
 /**
- * Compares work on `rows` rows in a large warehouse with the same work in a small one; returns what costs too
- * much.
+ * Compares work on `rows` rows in a large warehouse with the same work in a small warehouse, and returns the
+ * statements that cost too much.
  */
 export function complaintsAbout(small: readonly Ran[], large: readonly Ran[], rows: number): Complaint[] {
   const before = costs(small);

@@ -3,8 +3,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../../db/connection/connect.ts';
 
 /**
- * A warehouse consists of equal plots: a company with its records. Work uses one plot, so it is the same
- * however many others there are.
+ * A warehouse consists of equal plots. Each plot is a company with its records. Work uses one plot, so it is
+ * the same however many other plots there are.
  */
 export const perPlot = {
   sites: 5,
@@ -19,7 +19,7 @@ export const perPlot = {
 
 type Kind = 'company' | 'site' | 'connection' | 'document' | 'usage' | 'run';
 
-/** The id of a row of a plot, `n` from 1, as `loadPlots` inserts it. */
+/** Returns the id of the `n`-th row of a plot, counted from 1, as `loadPlots` inserts it. */
 export function idOf(kind: Kind, plot: number, n = 1): string {
   const hex = createHash('md5').update(`${kind} ${plot} ${n}`).digest('hex');
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
@@ -27,11 +27,14 @@ export function idOf(kind: Kind, plot: number, n = 1): string {
 export const eventOf = (plot: number, n: number): string => `event ${plot} ${n}`;
 export const meterOf = (plot: number, n: number): string => `meter ${plot} ${n}`;
 
-/** The id as SQL; `n` is an expression. The id of its company is a column of a plot, because most rows have it. */
+/**
+ * Returns the id as SQL, where `n` is an SQL expression. The id of the company is a column of `plot`, because
+ * most rows have it.
+ */
 const id = (kind: Kind, n = '1'): string =>
   kind === 'company' ? 'plot.company' : `md5('${kind} ' || p || ' ' || ${n})::uuid`;
 
-/** When records last changed at the service, were read, and were named by events. */
+/** When records last changed at the service, when they were read, and when events named them. */
 export const times = {
   updated: '2025-03-01T00:00:00.000001',
   read: '2025-03-02T00:00:00Z',
@@ -41,7 +44,7 @@ const updated = `'${times.updated}'::timestamptz`;
 const read = `'${times.read}'::timestamptz`;
 const recorded = `'${times.recorded}'::timestamptz`;
 
-/** Months in which readings start; each meter has equally many in each. */
+/** Months in which readings start. Each meter has the same number of readings in each month. */
 const months = ['2024-12', '2025-01', '2025-02'] as const;
 
 /** The start of a meter's n-th reading. */
@@ -65,7 +68,7 @@ const synced = `'v2', ${read}, ${read}`;
 /** Values of valid_from and valid_to. */
 const dayBefore = `${read} - interval '1 day', ${read}`;
 
-/** The events of plots, with whether they wait. */
+/** The events of plots. `waits` says whether an event is pending. */
 const events = `
       select p, n, kind, waits, failed, 'event ' || p || ' ' || n as event, type, record_id, company_id,
         case kind when 'interval' then 'event ' || p || ' ' || n else record_id end as stale_id,
@@ -177,7 +180,8 @@ const inserts = {
     select 'meter ' || p || ' ' || m, ${startOf('n')}, 3600, 'kWh', n, 'MEASURED', ${updated}, ${read}
     from plot, generate_series(1, ${perPlot.meters}) m,
       generate_series(1, ${perPlot.readings / perPlot.meters}) n`,
-  // Of 200 events 50 wait: 30 of documents, 10 of connections, 10 of readings. One in ten failed before.
+  // Of 200 events 50 wait: 30 of documents, 10 of connections and 10 of readings. One in ten of them failed
+  // before.
   'metersync.journal': `
     (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
       intervals_found, received_at, recorded_at, settled_at, outcome, error, error_code)
@@ -249,10 +253,10 @@ const inserts = {
 type Table = keyof typeof inserts;
 const tables = Object.keys(inserts) as Table[];
 
-/** Tables that grow with use: no statement may scan one. */
+/** Tables that grow with use. No statement may scan one of them. */
 export const growingTables: readonly string[] = tables;
 
-/** Inserts plots, numbered from `from`, with all their rows or those of some tables. */
+/** Inserts plots, numbered from `from`, with the rows of all tables or of some tables. */
 export async function loadPlots(
   db: Executor,
   from: number,
@@ -262,7 +266,7 @@ export async function loadPlots(
   for (const table of only) await load(db, table, from, count);
 }
 
-/** Adds reconciles to plots: each leaves parts of every company, one after the other. */
+/** Adds reconciles to plots. Each reconcile leaves parts of every company, one after the other. */
 export async function loadReconciles(
   db: Executor,
   from: number,
@@ -310,7 +314,10 @@ export async function prepareTables(db: Executor): Promise<void> {
   await eachTable(db, (table) => sql.raw(`alter table ${table} set (autovacuum_enabled = off)`));
 }
 
-/** Removes the statistics of an earlier `analyze`, from the catalogue itself: only Postgres 18 has functions for it. */
+/**
+ * Deletes the statistics of an earlier `analyze` from the catalogue itself, because only Postgres 18 has
+ * functions for it.
+ */
 export async function forgetStatistics(db: Executor): Promise<void> {
   const ours = sql`relnamespace::regnamespace::text in (${schemas})`;
   await db.execute(sql`delete from pg_statistic using pg_class c where c.oid = starelid and ${ours}`);

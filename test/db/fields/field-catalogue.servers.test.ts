@@ -13,7 +13,7 @@ afterAll(async () => {
   await warehouse.drop();
 });
 
-/** Opens the catalogue of another process. */
+/** Opens the catalogue as another process would. */
 function open(): FieldCatalogue {
   const onError = (error: unknown) => {
     throw error;
@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 
 describe('the field catalogue', () => {
-  test('has new fields once the note returns, and counts after a flush', async () => {
+  test('has new fields as soon as the note returns, and counts of known fields after a flush', async () => {
     const catalogue = open();
     await catalogue.note(resource, 'v2', [{ id: 1, status: 'OPEN' }, { id: 2 }]);
     await catalogue.note(resource, 'v2', [{ id: 3 }, { id: 4, status: null }]);
@@ -115,7 +115,7 @@ describe('the field catalogue', () => {
     expect((await paths()).map(([path]) => path)).toEqual(['', '/map', '/map/*']);
   });
 
-  test('searches the fields once for keys of maps, however many there are', async () => {
+  test('searches the fields once for keys of maps, however many maps there are', async () => {
     const single = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
     onTestFinished(() => single.close());
     await single.db.execute(sql`

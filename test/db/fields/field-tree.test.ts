@@ -5,7 +5,7 @@ import { FieldTree, type SeenField } from '../../../db/fields/field-tree.ts';
 import { type ColumnType, columnType, kindOfText } from '../../../db/fields/kinds.ts';
 import { stepOf, stepsOf } from '../../../db/fields/paths.ts';
 
-/** The fields that a tree records of some records, by path. */
+/** Returns the fields that a tree finds in some records, by path. */
 function seenOf(records: readonly unknown[]): Map<string, SeenField> {
   const tree = new FieldTree();
   for (const record of records) tree.observe(record);
@@ -13,7 +13,7 @@ function seenOf(records: readonly unknown[]): Map<string, SeenField> {
 }
 
 describe('a field of records', () => {
-  test('has a path, kinds, a count of records, an example and its few texts', () => {
+  test('has a path, kinds, a count of records, an example and its different texts if they are few', () => {
     const seen = seenOf([
       {
         id: '8b5f3e0a-1d2c-4f6b-9a7e-0c1d2e3f4a5b',
@@ -56,7 +56,7 @@ describe('a field of records', () => {
     expect(example?.isWellFormed()).toBe(true);
   });
 
-  test('is taken once, and again after a new kind or, for its counts, when all are taken', () => {
+  test('is taken once, and again after it has a new kind, or when all fields are taken for their counts', () => {
     const tree = new FieldTree();
     tree.observe({ a: 1, b: true });
     expect(tree.take(false).map(({ path }) => path)).toEqual(['', '/a', '/b']);
@@ -158,7 +158,7 @@ describe('types of columns', () => {
   });
 
   test('can only become wider, for any records', () => {
-    // The types that hold all values of a type.
+    // For each type, the types that can hold all its values.
     const wider: Readonly<Record<ColumnType, readonly ColumnType[]>> = {
       boolean: ['boolean', 'text', 'jsonb'],
       numeric: ['numeric', 'text', 'jsonb'],

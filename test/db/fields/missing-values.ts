@@ -11,8 +11,8 @@ interface Column {
 type Row = Readonly<Record<string, string | null>>;
 
 /**
- * Lists every value in the records of a resource that its typed views lack, as `path: value`. It visits the
- * records one value at a time, and knows only which column holds which field.
+ * Lists every value in the records of a resource that the resource's typed views lack, as `path: value`. It
+ * visits the records one value at a time, and knows only which column holds which field.
  */
 export async function missingValues(warehouse: Warehouse, resource: string): Promise<string[]> {
   const all = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
@@ -66,7 +66,7 @@ export async function missingValues(warehouse: Warehouse, resource: string): Pro
       visit(inner, `${path}/${stepOf(name)}`, path, place);
     }
   };
-  /** The fields of a record without columns of their own are together in one column. */
+  /** Whether a field is in the column that holds all fields of a record that have no column of their own. */
   const isAmongOthers = (place: string, name: string, value: unknown): boolean => {
     const others = columns.get('')?.get('/*');
     const row = viewRows.get('')?.find((one) => one.place === place);
@@ -97,7 +97,7 @@ function says(text: string, type: string, value: unknown): boolean {
   return text === String(value);
 }
 
-/** Returns Unix microseconds; a text without a zone is UTC. */
+/** Returns the Unix time in microseconds. A text without a zone is in UTC. */
 function microseconds(text: string): number {
   const [, whole = '', fraction = '', zone = 'Z'] =
     /^(.{16}(?::\d\d)?)(?:\.(\d+))?(Z|[-+][\d:]+)?$/.exec(text) ?? [];

@@ -36,7 +36,7 @@ afterEach(async () => {
 
 const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
 
-/** Restores the state before any record was read. */
+/** Restores the state in which no record has been read. */
 async function forget(): Promise<void> {
   await catalogue.close();
   await rows(`drop table if exists fields.documents_lines`).catch(() => {});
@@ -49,7 +49,7 @@ async function forget(): Promise<void> {
   await applyTypedViews(warehouse.db);
 }
 
-/** Writes documents as a page, and makes the views of the catalogue. */
+/** Writes a page of documents, and creates the views that follow from the catalogue. */
 async function sync(records: readonly SentRecord[], apiVersion = 'v2.2'): Promise<AppliedTypedViews> {
   await writeRecords(warehouse, 'documents', records, { companyId, apiVersion });
   const parsed = records.map((record) => (typeof record === 'string' ? JSON.parse(record) : record));
@@ -72,7 +72,7 @@ describe('typed views', () => {
     }
   });
 
-  test('have a column for each scalar; objects and arrays of objects have views', async () => {
+  test('have a column for each scalar, and objects and arrays of objects have their own views', async () => {
     const id = randomUUID();
     const job = randomUUID();
     await sync([
@@ -216,7 +216,7 @@ describe('a change of what the service sends', () => {
     expect(await rows(granted)).toEqual([{ name: 'b' }]);
   });
 
-  test("that a user's view blocks is reported, and all other views are applied", async () => {
+  test("is reported if a user's view blocks it, and all other views are applied", async () => {
     await sync([record({ amount: 1.5 })]);
     await rows(`create view public.mine as select id, amount from fields.documents`);
     await rows(`create function public.all_of_it() returns setof fields.documents language sql
@@ -242,7 +242,7 @@ describe('a change of what the service sends', () => {
     expect(await fieldsWithoutColumn(warehouse.db)).toEqual([]);
   });
 
-  test('can be made by the printed statements, too', async () => {
+  test('can also be made with the printed statements', async () => {
     await sync([record({ a: 1, gone: { b: 1 } })]);
     await writeRecords(warehouse, 'documents', [record({ a: 'x', c: [{ d: "it's" }] })], { companyId });
     await catalogue.note('documents', 'v2.2', [record({ a: 'x', c: [{ d: "it's" }] })]);
@@ -286,7 +286,7 @@ describe('a change of what the service sends', () => {
     ).toEqual([{ comment: '/charges: number, object; in v2, v2.2.' }]);
   });
 
-  test('that turns an object into a map shows all of it in one column', async () => {
+  test('that turns an object into a map shows the whole map in one column', async () => {
     await sync([record({ map: { k0: 1, k1: { a: 1 } } })]);
     const many = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`k${n}`, 'text']));
     await sync([record({ map: many })]);
@@ -340,7 +340,7 @@ describe('a change of what the service sends', () => {
 });
 
 describe('names', () => {
-  test('of any kind lead to working views', async () => {
+  test('of fields can be any text, and their views work', async () => {
     const long = 'n'.repeat(200);
     const names = [
       'select',
@@ -400,7 +400,7 @@ describe('names', () => {
     expect(await missingValues(warehouse, 'documents')).toEqual([]);
   });
 
-  test("of other users' relations in the schema fields are left to them", async () => {
+  test("of views avoid the names of other users' relations in the schema fields", async () => {
     await rows(`create table fields.documents_lines (mine int)`);
     await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
     expect(await types('documents_lines')).toEqual({ mine: 'integer' });

@@ -36,7 +36,7 @@ const documents = (plot: number): string[] => numbers(1, 50).map((n) => idOf('do
 
 const listings: readonly RecordResource[] = recordResources.filter((one) => one !== 'companies');
 
-/** Writes the documents of a plot as a pass does that reads them in a new version. */
+/** Changes the documents of a plot as a pass does that reads them in a new version. */
 const newVersions = ({ db }: Parameters<Work['run']>[0], plot: number) =>
   db.execute(sql`
     update utility.documents set
@@ -96,7 +96,7 @@ export const absent: readonly Work[] = [
     },
   },
   {
-    name: 'usage of documents that a pass read in a new version, held back before',
+    name: 'usage is held back after a pass read a new version of its documents',
     rows: 150,
     prepare: newVersions,
     run: async ({ db }, plot) => {
@@ -106,7 +106,7 @@ export const absent: readonly Work[] = [
     },
   },
   {
-    name: 'held back usage that a new version of its documents explains',
+    name: 'usage that was held back is explained by a new version of its documents',
     // Each row is looked up with its document, its events and its notes.
     rows: 400,
     prepare: async (warehouse, plot) => {
@@ -120,7 +120,7 @@ export const absent: readonly Work[] = [
   },
   companiesOfTheList(),
   {
-    name: 'what lives of companies that are gone',
+    name: 'the live rows of companies that are gone',
     rows: 175,
     prepare: ({ db }, plot) =>
       db.execute(sql`update utility.documents set deleted_at = now(), deleted_reason = 'absent'
@@ -136,7 +136,7 @@ export const absent: readonly Work[] = [
     },
   },
   {
-    name: 'a reconcile finds documents deleted, and others live',
+    name: 'a reconcile finds some documents deleted and others not',
     rows: 150,
     run: async ({ db }, plot) => {
       await reconciledSince(db, 2);

@@ -24,7 +24,7 @@ const ids: Readonly<Record<Exclude<AuditResource, 'intervals'>, (plot: number) =
   usageData: (plot) => numbers(1, 100).map((n) => idOf('usage', plot, n)),
 };
 
-/** Readings of a service that differ from the warehouse's. */
+/** Readings of the service that differ from the readings of the warehouse. */
 function otherReadings(): IntervalColumns {
   const startAt = numbers(1, 28).map((day) => `2025-01-${String(day).padStart(2, '0')}T00:00:00Z`);
   const each = <T>(value: T): T[] => startAt.map(() => value);
@@ -43,7 +43,7 @@ function otherReadings(): IntervalColumns {
 export const auditWork: readonly Work[] = [
   ...recordResources.map(
     (resource): Work => ({
-      name: `an audit compares ${resource} of a company, which differ`,
+      name: `an audit compares ${resource} of a company that differ`,
       rows: 150,
       run: async ({ db }, plot) => {
         const companyId = idOf('company', plot);

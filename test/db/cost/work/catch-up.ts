@@ -30,7 +30,7 @@ const owner = (kind: CatchUpKind, plot: number): string =>
 export const catchUp: readonly Work[] = [
   ...kinds.map(
     (kind): Work => ({
-      name: `which of some owners have due ${kind}`,
+      name: `some given owners are asked for due ${kind}`,
       rows: 50,
       run: async ({ db }, plot) => {
         await dueOwners(db, kind, 10, [owner(kind, plot)]);
@@ -40,7 +40,7 @@ export const catchUp: readonly Work[] = [
   ),
   ...kinds.map(
     (kind): Work => ({
-      name: `which owners have due ${kind}, and an attempt to sleep`,
+      name: `owners with due ${kind} are listed, and the catch-up tries to sleep`,
       rows: 50,
       run: async ({ db }) => {
         await dueOwners(db, kind, 10);

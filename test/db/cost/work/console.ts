@@ -32,7 +32,7 @@ async function listTwoPages(db: Executor, filter: EventFilter): Promise<void> {
   await listEvents(db, filter, { limit: 10, after: next ?? undefined });
 }
 
-/** What the pages of the console read in addition to what commands read. */
+/** What the pages of the console read and no command reads. */
 export const consolePages: readonly Work[] = [
   {
     name: 'a company is shown',
@@ -94,8 +94,8 @@ export const consolePages: readonly Work[] = [
     },
   },
   {
-    // Ten thousand records, each with some events.
-    name: 'what waits and came is counted up to a bound',
+    // Ten thousand records are counted, each with some events.
+    name: 'waiting records and received events are counted up to a bound',
     rows: 40_000,
     run: async ({ db }) => {
       await readWaiting(db, mostCounted);
@@ -104,7 +104,7 @@ export const consolePages: readonly Work[] = [
     },
   },
   {
-    name: 'the arrivals of a day are added up, when none came',
+    name: 'the arrivals of a day without events are added up',
     rows: 20,
     run: async ({ db }) => await readArrivals(db),
   },
@@ -120,8 +120,8 @@ export const consolePages: readonly Work[] = [
     },
   },
   {
-    name: 'events that few match are searched up to a bound',
-    // Of each of two pages; each takes ten look-ups.
+    name: 'events are searched up to a bound if few match the filter',
+    // Two pages are searched up to the bound.
     rows: 6 * consoleBounds.searchedMax,
     run: async ({ db }) => {
       await listTwoPages(db, { type: 'none' });
@@ -130,7 +130,7 @@ export const consolePages: readonly Work[] = [
     },
   },
   {
-    name: 'issues are listed, also after a page, and by their severity',
+    name: 'issues are listed page by page, and by their severity',
     rows: 500,
     run: async ({ db }, plot) => {
       const first = await listDataIssues(db, {}, 20);
@@ -141,8 +141,8 @@ export const consolePages: readonly Work[] = [
     },
   },
   {
-    name: 'connections that need somebody are listed',
-    // Four thousand are looked at, and each of twenty has some bills.
+    name: 'connections that need attention are listed',
+    // Four thousand connections are looked at, and each of the twenty that are listed has some bills.
     rows: 3 * consoleBounds.connectionsMax,
     run: ({ db }) => connectionsNeedingAttention(db, { limit: 20 }),
   },

@@ -49,7 +49,7 @@ const make = {
   meters: (plot, n) => ({ id: meterOf(plot, n), site: idOf('site', plot), datasourceType: 'GAS' }),
 } satisfies Record<Listing, Make>;
 
-/** How many records of each listing a plot has; higher numbers are new. */
+/** How many records of each listing a plot has. Records with higher numbers are new. */
 const existing: Readonly<Record<Listing, number>> = {
   companies: 1,
   sites: 1,
@@ -64,7 +64,7 @@ function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'],
   const mode = usageMode === undefined ? '' : `, usage: ${usageMode}`;
   return {
     name: `a page of ${rows} ${fresh ? 'new' : 'changed'} ${listing}${mode}${confirms ? ', confirmed' : ''}`,
-    // A document brings its usage.
+    // A document brings its usage rows.
     rows: listing === 'documents' ? 3 * rows : rows,
     run: (warehouse, plot) => {
       const records = numbers(1, rows).map((n) => make[listing](plot, fresh ? n + 1_000 : n));
@@ -74,7 +74,7 @@ function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'],
   };
 }
 
-/** A page read because of events, on which every other record has changed. */
+/** A page that is read because of events. Every other record on it has changed. */
 function partly(listing: 'connections' | 'documents' | 'meters', usageMode?: RecordPage['usage']): Work {
   const rows = Math.min(50, existing[listing]);
   const write = (warehouse: Warehouse, plot: number, more: object) => {
@@ -92,7 +92,10 @@ function partly(listing: 'connections' | 'documents' | 'meters', usageMode?: Rec
 
 const listings = Object.keys(make) as Listing[];
 
-/** Notes a page of a run with its last write: sites, after the companies that embed them. */
+/**
+ * Notes a page of a run with its last write. For the list of companies that is the write of the sites, which
+ * follows the write of the companies.
+ */
 const noted = (plot: number, listing: Listing) => {
   if (listing === 'companies') return undefined;
   const resource = listing === 'sites' ? 'companies' : listing;
@@ -189,7 +192,7 @@ export const pages: readonly Work[] = [
     },
   },
   {
-    name: '50 documents with their usage, each answer a body of its own',
+    name: '50 documents with their usage, from several answers joined into one body',
     rows: 150,
     run: ({ db }, plot) => {
       const companyId = idOf('company', plot);
@@ -249,8 +252,8 @@ export const pages: readonly Work[] = [
       writeSpoilt(warehouse, plot, { usageData: [{ ...usage(plot, 5), usage: 'much' }] }),
   },
   {
-    name: 'a page of 50 documents that listings lacked, and that come back with their usage',
-    // A document brings its usage, which is found by it, revived and compared.
+    name: 'a page of 50 documents that were absent from listings and come back with their usage',
+    // A document brings its usage, which is looked up by the document, restored and compared.
     rows: 300,
     prepare: async ({ db }, plot) => {
       const gone = sql`deleted_at = '2025-05-01', deleted_reason`;

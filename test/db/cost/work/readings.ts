@@ -94,7 +94,7 @@ export const readingWork: readonly Work[] = [
     },
   },
   {
-    name: 'all of a meter was fetched',
+    name: 'all readings of a meter were fetched, which is noted',
     rows: 60,
     run: async ({ db }, plot) => {
       const meterId = meterOf(plot, 2);

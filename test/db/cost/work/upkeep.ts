@@ -36,7 +36,10 @@ const none = {
   rejected: 0,
 };
 
-/** With the bound of a report, a small warehouse would have less of everything to count. */
+/**
+ * Reads the health with a low bound of counting. With the bound of a report, a small warehouse would have
+ * fewer rows to count than a large one.
+ */
 const healthOfFew = (db: Database) => readHealth(db, { silenceHours: 1, countMax: 20 });
 
 export const upkeep: readonly Work[] = [
@@ -79,7 +82,7 @@ export const upkeep: readonly Work[] = [
     name: 'the months of a company are read and kept',
     rows: 300,
     prepare: async ({ db }, plot) => {
-      // The note of a migration is of all companies.
+      // A migration leaves a change note that stands for all companies.
       await db.delete(companyChanges);
       await db
         .insert(companyChanges)
@@ -133,7 +136,8 @@ export const upkeep: readonly Work[] = [
   },
   {
     name: 'health is read',
-    // Of each kind of stale records 21 that are due and 42 that are not; and the catalogue's rows of all tables.
+    // It reads 21 due records and 42 other records of each kind of stale records, and Postgres's catalogue of
+    // all tables.
     rows: 400,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
@@ -149,7 +153,8 @@ export const upkeep: readonly Work[] = [
       const under = { ...run, runId: idOf('run', plot, 2_000) };
       await startRun(db, under);
       await startRun(db, { ...under, companyId, resource: 'documents' });
-      // A session's first look opens every table, for four times the blocks; the pool closes idle sessions.
+      // The first look of a session opens every table and touches four times as many blocks. The pool closes
+      // idle sessions, so the first look is not measured.
       await healthOfFew(db);
     },
     run: ({ db }) => healthOfFew(db),
@@ -167,7 +172,7 @@ export const upkeep: readonly Work[] = [
   },
   {
     name: 'events of an outcome are read for a replay',
-    // Of ten pages, each with ten candidates and some events.
+    // It reads ten pages, each with ten candidates and some events.
     rows: 500,
     run: async ({ db }) => {
       const atOnce = 10;

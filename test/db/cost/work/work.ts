@@ -4,7 +4,10 @@ import type { Warehouse } from '../../../../db/connection/connect.ts';
 export interface Work {
   /** What is done, as the title of its test. */
   readonly name: string;
-  /** How many records or events it concerns: each may be looked up in a higher tree of a large warehouse. */
+  /**
+   * How many records or events the work concerns. Each may be looked up in a higher index tree of a large
+   * warehouse.
+   */
   readonly rows: number;
   /** Why it may read whole tables, if it may. */
   readonly asksForAll?: string;
@@ -13,7 +16,7 @@ export interface Work {
   run(warehouse: Warehouse, plot: number): Promise<unknown>;
 }
 
-/** When this work reads the service: after all rows of the plots. */
+/** When this work reads the service. It is later than all rows of the plots. */
 export const readAt = '2025-06-01T00:00:00Z';
 export const readLater = '2025-06-02T00:00:00Z';
 export const changedAt = '2025-05-01T00:00:00.000001';
