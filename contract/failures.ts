@@ -135,10 +135,7 @@ const failureCodes = Object.keys(failureTypes) as FailureCode[];
 /** Failures that need an operator before the work can go on. */
 export const parkingCodes = failureCodes.filter((code) => failureTypes[code].action === 'park');
 
-/**
- * Returns the code at the start of a reason (`CODE: words`, or `3 meters: CODE: words`); null if it has no
- * code.
- */
+/** Returns the code that begins a reason (`CODE: words` or `3 meters: CODE: words`), or null. */
 export function codeOfReason(reason: string): FailureCode | null {
   const [, code = ''] = /^(?:\d+ meters: )?([A-Z_]+): /.exec(reason) ?? [];
   return code in failureTypes ? (code as FailureCode) : null;

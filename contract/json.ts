@@ -36,10 +36,7 @@ export class JsonTokens {
   kind: JsonToken = 'word';
   /** Position of the token. */
   from = 0;
-  /**
-   * Position after the token; for a name, the position of its value. At the end, the position where reading
-   * stopped.
-   */
+  /** Position after the token; for a name, of its value. At the end, where reading stopped. */
   to = 0;
 
   constructor(text: string) {
@@ -68,9 +65,7 @@ export class JsonTokens {
     }
   }
 
-  /**
-   * Takes the next token. Returns false at the end of the text, or if JSON does not allow the token there.
-   */
+  /** Takes the next token. Returns false at the end, or if JSON does not allow the token there. */
   next(): boolean {
     this.#skipSpace();
     this.from = this.#at;
@@ -149,10 +144,7 @@ export class JsonTokens {
   }
 }
 
-/**
- * Returns the position after a string, or -1 if the string does not end. Its last quote follows an even
- * number of backslashes.
- */
+/** Returns the position after a string, or -1 if it does not end. An even number of \ is before its quote. */
 function stringEnd(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end - 1;

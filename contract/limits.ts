@@ -5,20 +5,13 @@
 export const limits = {
   /** Events in one group commit. More events would make retries coarser and gain nothing measurable. */
   groupEventsMax: 500,
-  /**
-   * Encoded bytes of one group: a quarter of Temporal's payload limit of 2 MiB. Temporal warns about larger
-   * payloads.
-   */
+  /** Encoded bytes of one group: a quarter of the 2 MiB that a payload of Temporal may have. */
   groupBytesMax: 512 * 1024,
-  /**
-   * Above this number of encoded bytes, the body of an event travels as base64, which always adds a third.
-   */
+  /** Above this many encoded bytes, the body of an event travels as base64, which adds a third. */
   eventEncodedBytesMax: 1_400_000,
   /** Raw bytes of one webhook body. The delivery provider accepts events of about 350 kB. */
   webhookBodyBytesMax: 1024 * 1024,
-  /**
-   * Starts of applyEvents in flight. One start at a time makes the largest groups and was measured fastest.
-   */
+  /** Starts of applyEvents in flight. One at a time makes the largest groups and is the fastest. */
   groupStartsInFlight: 1,
   /**
    * A group of fewer events waits for further events, because senders that were just answered may send again.
@@ -28,10 +21,7 @@ export const limits = {
   groupLingerBelowEvents: 64,
   groupLingerQuietMs: 10,
   groupLingerMs: 25,
-  /**
-   * Verified events that wait for the start of their group, and their encoded bytes. Above either limit,
-   * deliveries get 503.
-   */
+  /** Verified events that wait, and their encoded bytes. Above either limit, deliveries get 503. */
   queueEventsMax: 4_000,
   queueBytesMax: 64 * 1024 * 1024,
   /**
@@ -41,10 +31,7 @@ export const limits = {
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */
   startDeadlineMs: 5_000,
-  /**
-   * Requests of one process to the service that are in flight at the same time. The service asks each
-   * customer not to exceed this in total.
-   */
+  /** Requests of one process in flight. The service asks each customer not to exceed this in total. */
   requestsAtOnce: 10,
   /** Bytes of one answer: a page of 100 bills with their usage and line items is about a megabyte. */
   answerBytesMax: 24 * 1024 * 1024,
@@ -115,10 +102,7 @@ export const batches = {
    * is larger. A listing may grow while it is read, but not forever.
    */
   pagesOverAnnounced: 100,
-  /**
-   * Pages of a walk if the service does not announce how many there are. So many pages have ten million
-   * records.
-   */
+  /** Pages of a walk if the service does not announce their number. These have ten million records. */
   pagesUnannounced: 100_000,
   /** Payloads, parts of runs or pages that one statement drops, so that it locks rows for only some milliseconds. */
   rowsDropped: 1_000,
@@ -128,10 +112,7 @@ export const batches = {
   settledSearched: 100,
   /** Payloads that one statement reads: 30 MB, if each of them has `printedBytesMax`. */
   payloadsRead: 20,
-  /**
-   * How many of the newest operations of the log are searched for the operations of a record. Names have no
-   * index.
-   */
+  /** How many of the newest operations are searched for a record. Names have no index. */
   operationsSearched: 1_000,
   /**
    * Companies that are read after a failure, with two requests each, to find out whether the service answers

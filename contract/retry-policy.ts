@@ -16,19 +16,13 @@ const seconds = 1_000;
 const minutes = 60 * seconds;
 const hours = 60 * minutes;
 
-/**
- * Level 1. It is short on purpose, because requests run inside activities that heartbeat, and Temporal
- * retries these activities.
- */
+/** Level 1. It is short, because requests run inside activities that heartbeat and that Temporal retries. */
 export const requestPolicy = {
   /** Time-out of one attempt, from connecting to the last byte. */
   timeoutMs: 30 * seconds,
   /** The part of this time that a proxy may take to open a tunnel. */
   tunnelMs: 10 * seconds,
-  /**
-   * How long an answer may wait for memory that other answers hold. Their records are usually written within
-   * seconds.
-   */
+  /** How long an answer may wait for memory that other answers hold, usually for seconds. */
   memoryWaitMaxMs: 60 * seconds,
   attemptsMax: 4,
   /** Maximum total of all waits of one request. */
@@ -38,9 +32,7 @@ export const requestPolicy = {
   backOffMaxMs: 16 * seconds,
   /** The longest Retry-After that is followed: a wrong header must not stop a sync for days. */
   retryAfterMaxMs: 1 * hours,
-  /**
-   * When the gate opens, requests of a backfill are spread over this time, so that live requests go first.
-   */
+  /** When the gate opens, backfills spread their requests over this time: live requests go first. */
   backfillSpreadMs: 250,
 } as const;
 
@@ -62,18 +54,12 @@ const heartbeatTimeout = 30 * seconds;
  * everything retried here can succeed later.
  */
 export const activityPolicy = {
-  /**
-   * First try of short work on the warehouse, within the workflow task: 1.3 times as fast as a remote
-   * activity.
-   */
+  /** First try of short work on the warehouse, as a local activity: 1.3 times as fast as a remote one. */
   quickLocal: {
     startToCloseTimeout: 8 * seconds,
     retry: { initialInterval: 50, maximumAttempts: 2 },
   },
-  /**
-   * The same work after the local tries failed. It is retried until it succeeds, because no event may be
-   * lost.
-   */
+  /** The same work after the local tries failed. It is retried until it succeeds: no event may be lost. */
   quickUnlimited: { startToCloseTimeout: 1 * minutes, retry: doubling(500, 30 * seconds) },
   /** The watch. It ends before the next watch begins, which repeats what failed. */
   eachMinute: {
@@ -101,10 +87,7 @@ export const activityPolicy = {
   checking: { startToCloseTimeout: 6 * hours, heartbeatTimeout, retry: fewRetries },
   /** Writing the state of a run. */
   noting: { startToCloseTimeout: 30 * seconds, retry: doubling(500, 30 * seconds) },
-  /**
-   * Waiting while another run reads a company. Waiting by retries keeps the history short, because retries of
-   * an activity add nothing to it.
-   */
+  /** Waiting while another run reads a company. Retries of an activity add nothing to the history. */
   waiting: {
     startToCloseTimeout: 30 * seconds,
     scheduleToCloseTimeout: 2 * hours,
@@ -125,34 +108,19 @@ export const attemptPolicy = {
    * worker is killed, the pages that were read since the last heartbeat are read again.
    */
   heartbeatEveryMs: 3 * seconds,
-  /**
-   * After this many attempts, which take some minutes, a failure whose cause is unclear counts as a failure
-   * of the item itself.
-   */
+  /** After this many attempts, in some minutes, a failure of unclear cause counts as the item's own. */
   unclearMax: 8,
-  /**
-   * Attempts to read a meter. If all of them fail and other meters can be read, the backfill leaves the meter
-   * out.
-   */
+  /** Attempts to read a meter. If all fail while others can be read, the backfill leaves it out. */
   meterTries: 4,
   /** Passes over a listing before it is called unstable. */
   passesMax: 3,
-  /**
-   * How long `metersync audit` waits before it reads a listing with differences again. Most changes arrive
-   * within this time.
-   */
+  /** How long `metersync audit` waits before it reads a listing with differences again. */
   settleMs: 5 * seconds,
-  /**
-   * After this many waits that changed nothing, an audit regards the differences as lasting and waits no
-   * longer.
-   */
+  /** After this many waits without a change, an audit regards differences as lasting. */
   settlesMax: 3,
   /** How often the progress of a meter with many readings is written. Nobody looks more often. */
   progressEveryMs: 1 * seconds,
-  /**
-   * For how long an activity of a backfill begins to read further companies or meters. Then the workflow goes
-   * on.
-   */
+  /** For how long an activity of a backfill begins further companies or meters. */
   sliceMs: 20 * seconds,
   /** How long an event may be on its way before the change it should announce counts as missed. */
   eventOnItsWaySeconds: 300,
@@ -163,36 +131,21 @@ export const attemptPolicy = {
  * twice as long, up to `waitMaxSeconds`.
  */
 export const recordPolicy = {
-  /**
-   * Number of days before today (UTC) whose updates a reconcile reads. The backfill of each night reads the
-   * rest.
-   */
+  /** Days before today (UTC) whose updates a reconcile reads. The nightly backfill reads the rest. */
   reconciledDays: 2,
   waitFirstSeconds: 1,
   waitMaxSeconds: 900,
-  /**
-   * Parked work of an owner waits at least this long, so that other owners have their turn first. It is also
-   * the first wait of a parked service.
-   */
+  /** Parked work waits at least this long: others go first. It is also a parked service's first wait. */
   parkedSeconds: 10,
   /** Attempts after which a record that the service never listed is tombstoned. */
   notFoundAttemptsMax: 8,
-  /**
-   * Attempts after which a state older than the event's is accepted, or the absence of a record that is not
-   * proved.
-   */
+  /** Attempts after which a state older than the event's is accepted, or an absence without proof. */
   olderStateAttemptsMax: 15,
   /** Attempts after which the readings of a range are accepted even though its event reported more. */
   shortfallAttemptsMax: 4,
-  /**
-   * An outage counts as over if no attempt has failed for this long. While it lasts, failed attempts follow
-   * one another within this time.
-   */
+  /** An outage counts as over if no attempt has failed for this long. */
   outageSeconds: 240,
-  /**
-   * A catch-up lags if its due work is older than this. It has stalled if the work is older than
-   * `waitMaxSeconds`.
-   */
+  /** A catch-up lags if its due work is older; it has stalled if the work is older than `waitMaxSeconds`. */
   lagSeconds: 60,
 } as const;
 
@@ -224,10 +177,7 @@ export const triedFor = {
 export const doctorPolicy = {
   /** Requests to the service are tried once. */
   requests: { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15 * seconds },
-  /**
-   * Time-out of the answer to a probe. The service gives up on a delivery after the same time (service.md
-   * 4.1.2).
-   */
+  /** Time-out of the answer to a probe, as long as the service waits for a delivery (service.md 4.1.2). */
   probeAnswerMs: 15 * seconds,
   probeArrivesMs: 15 * seconds,
   probeLookEveryMs: 200,
@@ -237,10 +187,7 @@ export const doctorPolicy = {
 export const startPolicy = {
   pauseFirstMs: 100,
   pauseMaxMs: 1 * seconds,
-  /**
-   * The receiver is not ready after this many failed attempts in a row, until `failForMs` after the last of
-   * them.
-   */
+  /** After this many failed attempts in a row, the receiver is not ready until `failForMs` after the last. */
   failedInARow: 3,
   failForMs: 15 * seconds,
 } as const;
@@ -249,15 +196,9 @@ export const startPolicy = {
 export const serverWaits = {
   /** Opening a connection to Postgres. */
   postgresConnectMs: 10 * seconds,
-  /**
-   * Silence on such a connection after which the kernel probes it. If it stays silent for another 10 s, it is
-   * closed.
-   */
+  /** Silence on such a connection after which the kernel probes it. It is closed after another 10 s. */
   postgresSilentMs: 30 * seconds,
-  /**
-   * Longest wait for a lock. Without it, each try would occupy one more connection for as long as the lock is
-   * held.
-   */
+  /** Longest wait for a lock. Without it, each try would occupy another connection. */
   lockMs: 30 * seconds,
   /**
    * A migration waits only shortly for a lock of a table in use, because a waiting lock also delays new users
@@ -265,25 +206,16 @@ export const serverWaits = {
    * give way. All tries take 30 s.
    */
   migration: { lockTimeoutFirstMs: 100, lockTimeoutMaxMs: 5 * seconds, pauseMs: 2 * seconds, tries: 8 },
-  /**
-   * How long applying the typed views waits for a query that reads a view. New queries have to wait
-   * meanwhile.
-   */
+  /** How long applying typed views waits for queries that read them. New queries wait meanwhile. */
   typedViewsLockMs: 2 * seconds,
   temporalConnectMs: 10 * seconds,
   /** Longest wait of a client that lost Temporal before it connects again. */
   temporalReconnectMs: 2 * seconds,
   /** When a process starts: time from one look for a server to the next. */
   lookEveryMs: 1 * seconds,
-  /**
-   * Time-out of a check whether Temporal answers. A busy machine takes a while; a refused connection fails at
-   * once.
-   */
+  /** Time-out of a check whether Temporal answers. A busy machine takes a while. */
   temporalLookMs: 5 * seconds,
-  /**
-   * How long Temporal may refuse requests when a process starts. The server and its namespace need some
-   * seconds.
-   */
+  /** How long Temporal may refuse requests at a start. Its namespace needs some seconds. */
   temporalRefusedForMs: 10 * seconds,
   /** When a worker stops: time that running activities have to finish, and time until they are ended. */
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
@@ -301,10 +233,7 @@ export const serverWaits = {
   closeMs: 200,
   /** Time-out of a health page or a monitor, for each server. */
   healthWithinMs: 5 * seconds,
-  /**
-   * Time-out of everything that health asks Postgres, and of noting that the watch looked. It is as long as
-   * opening a connection may take.
-   */
+  /** Time-out of everything that health asks Postgres: as long as opening a connection may take. */
   healthInAllMs: 10 * seconds,
 } as const;
 
@@ -344,19 +273,13 @@ export const monitorPolicy = {
 export const consolePolicy = {
   /** If Postgres needs longer for a page, the page says so instead. */
   statementMs: 5 * seconds,
-  /**
-   * If a page takes longer than this, the console asks Postgres whether it answers at all: see
-   * `serverWaits.answerMs`.
-   */
+  /** If a page takes longer, the console asks whether Postgres answers at all: `serverWaits.answerMs`. */
   askAfterMs: 500,
   /** How often an open page renews its live parts. */
   renewMs: 5 * seconds,
   /** For how long the health that one page read is used for other pages. */
   healthForMs: 4 * seconds,
-  /**
-   * How long a request waits for the end of its action. An action that takes longer goes on, and its page
-   * follows it.
-   */
+  /** How long a request waits for the end of its action, which continues without it. */
   actionShownMs: 3 * seconds,
 } as const;
 
@@ -370,10 +293,7 @@ export const monthsPolicy = {
 export const notifyPolicy = {
   /** The watch counts as stopped if its last run is older than this. */
   heartbeatMaxSeconds: 300,
-  /**
-   * How often receivers report refused deliveries, and after how long without a report the refusals count as
-   * over.
-   */
+  /** How often receivers report refusals, and how long after the last report they count as over. */
   refusedEveryMs: 60 * seconds,
   refusedSeconds: 600,
   /** Time-out of one request to a target or to HEARTBEAT_URL. */

@@ -47,10 +47,7 @@ const restOfValue = '[^"\\\\:=]{0,64}"\\s{0,8}[,\\]}]';
 
 const hinted = hints.map((words) => new RegExp(`(?:${words})(?!${restOfValue})`, 'i'));
 
-/**
- * Whether a text may name a secret: true for every text that does, and for few others. Ignores values such as
- * the status MFA_TOKEN_EXPIRED.
- */
+/** Whether a text may name a secret: true of every text that does. MFA_TOKEN_EXPIRED does not. */
 export function mayNameSecret(text: string): boolean {
   return hinted.some((words) => words.test(text));
 }
@@ -66,10 +63,7 @@ const wholeName = new RegExp(`^(?:${wholeNames})$`, 'i');
 /** Words too short to match inside other words: they count only as the last word of a name. */
 export const shortWords: ReadonlySet<string> = new Set(['pass', 'pwd', 'pin', 'otp', 'totp']);
 
-/**
- * Last words of names that describe a secret without containing it: when it was set, its state, how many
- * there are.
- */
+/** Last words of names that describe a secret and do not contain it: its state, or when it was set. */
 const wordsAboutSecrets = new Set(
   [
     'at on date time timestamp since until age days created updated changed',
