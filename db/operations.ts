@@ -14,7 +14,6 @@ export interface Operation {
   readonly target: Readonly<Record<string, string>>;
 }
 
-/** An entry of the log of operations. */
 export interface LoggedOperation extends Operation {
   readonly id: number;
   readonly at: string;
@@ -48,9 +47,7 @@ export async function finishOperation(
 const { id, at, actor, role, source, action, target, outcome, finishedAt, detail } = operations;
 const columns = { id, at, actor, role, source, action, target, outcome, finishedAt, detail };
 
-/**
- * Lists operations, newest first; `before` is the id of the last operation of the previous page.
- */
+/** Lists operations, newest first; `before` is the last id of the previous page. */
 export async function listOperations(
   db: Executor,
   filter: { readonly actor?: string | undefined },
@@ -93,16 +90,14 @@ export async function lastAudits(db: Executor): Promise<LastAudits> {
   return { whole, part: first === whole ? undefined : first };
 }
 
-/** An operation that names something. */
 export interface OperationAbout extends LoggedOperation {
   /** The given names that the operation mentions. */
   readonly about: readonly string[];
 }
 
 /**
- * Lists operations that have one of these ids, or that mention one of these names in their target
- * or in what they did. The oldest comes first. Only the newest 1,000 operations are searched.
- * Refused operations are left out, because they changed nothing.
+ * Lists operations that have one of these ids or mention one of these names, oldest first. Only the
+ * newest 1,000 are searched. Refused operations, which changed nothing, are left out.
  */
 export async function operationsAbout(
   db: Executor,

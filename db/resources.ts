@@ -7,7 +7,7 @@ import { companies, connections, documents, meters, sites, usageData } from './s
 /** Resources whose records have a table with `raw`. */
 export type RecordResource = Exclude<AuditResource, 'intervals'>;
 
-/** Resources with their own listing. Sites have none, because the records of companies contain them completely. */
+/** Resources with their own listing. The records of companies contain all sites. */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
 
 /** A field of a record `r` that may hold text which is not a value of the expected type. */
@@ -15,24 +15,17 @@ export interface TypedField {
   readonly field: string;
   /** The text in the record; NULL or blank if there is no value. */
   readonly sent: SQL;
-  /**
-   * The value that the text is read as; NULL if it cannot be read. The functions of migration 0001
-   * decide.
-   */
+  /** The value of the text; NULL if the functions of migration 0001 cannot read it. */
   readonly value: SQL;
 }
 
-/** A column with a value from a record. */
 export interface RecordColumn {
   readonly column: PgColumn;
   /** Its value, from a record `r` that the company `owner` lists. */
   readonly of: SQL;
   /** The field that the value is read from; absent if every text is a value. */
   readonly from?: TypedField;
-  /**
-   * Whether a record without a value keeps the existing value, because perhaps only events or other
-   * records have it.
-   */
+  /** Whether a row keeps its value if a record has none: events or other records may have it. */
   readonly kept?: true;
   /** Whether only records have the value, and events do not. */
   readonly ofRecords?: true;
@@ -43,19 +36,13 @@ export interface RecordColumn {
 /** A resource of the service, and how its records from endpoints and events become rows. */
 export interface Resource {
   readonly name: RecordResource;
-  /**
-   * Who lists its records: the service lists companies, each company its records, and the records of
-   * companies their sites.
-   */
+  /** Who lists its records. `record`: the records of companies list their sites. */
   readonly listedBy: 'service' | 'company' | 'record';
   /** The kind of the events about its records; null if there are none. */
   readonly eventKind: Exclude<EventKind, 'ignored' | 'interval'> | null;
   readonly table: RecordTable;
   readonly columns: readonly RecordColumn[];
-  /**
-   * Further typed fields: fields for columns that Postgres generates, and ids of parts that have
-   * their own tables.
-   */
+  /** Typed fields of generated columns, and ids of parts that have their own tables. */
   readonly parts: readonly TypedField[];
   /** Columns that decide between two events with one `updated`, most important first. */
   readonly ties: readonly PgColumn[];
@@ -106,9 +93,7 @@ const uuid = (field: string, sent: SQL) => typed(field, sent, sql`metersync.uuid
 const boolean = (field: string) =>
   typed(field, text(field), sql`metersync.boolean_of(${text(field)})`);
 
-/**
- * Of the ids of a record's parts, the first that is not a UUID. Parts with such an id have no rows.
- */
+/** The first id of a record's parts that is not a UUID. A part with such an id has no row. */
 const partIds = (field: string, id: SQL): TypedField => ({
   field,
   sent: sql`(
@@ -288,17 +273,11 @@ export const tableName = (resource: RecordResource): string =>
 /** Returns the table of a resource's rows, with its schema. */
 export const tableOf = (resource: RecordResource): SQL => sql`${resources[resource].table}`;
 
-/**
- * Whether companies list the records of a resource. Most records are in the listing of only one
- * company.
- */
+/** Whether companies list a resource's records; most records are in only one listing. */
 export const isListedByCompany = (resource: RecordResource): boolean =>
   resources[resource].listedBy === 'company';
 
-/**
- * The resources that companies list. Documents come before usage, because usage moves with its
- * document.
- */
+/** The resources that companies list: documents before usage, which moves with its document. */
 export const listedByCompanies = (companyResources as readonly AuditResource[]).filter(
   (resource): resource is CompanyListed => resource !== 'intervals' && isListedByCompany(resource),
 );

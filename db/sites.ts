@@ -4,10 +4,7 @@ import { type Database, type Executor, withTransaction } from './connection/conn
 import { listedSites } from './read/views.ts';
 import { siteOverrides } from './schema/ops.ts';
 
-/**
- * What people set for a site, because the service does not send it. These are columns of
- * `analytics.sites`.
- */
+/** Columns of `analytics.sites` that people set, because the service does not send them. */
 export const siteAttributes = [
   'time_zone',
   'emission_region',
@@ -25,7 +22,7 @@ export interface SiteValues {
   readonly values: Partial<SiteAttributes>;
 }
 
-/** Maximum number of sites whose values one statement sets. */
+/** Maximum number of sites per statement: more might need too many parameters. */
 const rowsAtOnce = 1_000;
 
 /** Values of sites that cannot be set. The message names the first of them. */
@@ -59,8 +56,7 @@ export async function listSites(
 }
 
 /**
- * Sets values of sites, all or none. A value that the site already has, also from its company or by
- * default, is not set.
+ * Sets values of sites, all or none, except values that a site already has from any source.
  * @returns how many sites changed
  * @throws UnusableSiteValues if a site does not exist, or a value is not valid
  */
@@ -93,7 +89,6 @@ export async function setSites(db: Database, given: readonly SiteValues[]): Prom
       return isSame ? [] : [row];
     });
     const { siteId, ...others } = getTableColumns(siteOverrides);
-    // All sites at once might need more parameters than a statement can have.
     for (let at = 0; at < changed.length; at += rowsAtOnce)
       await tx
         .insert(siteOverrides)
@@ -140,10 +135,7 @@ export async function acceptProposedZones(db: Database, companyId?: string): Pro
   return await setSites(db, given);
 }
 
-/**
- * Counts live sites, sites whose days and hours are in UTC because no time zone is set, and
- * proposed time zones.
- */
+/** Counts live sites, sites that use UTC because no time zone is set, and proposed time zones. */
 export async function countZones(
   db: Executor,
 ): Promise<{ readonly sites: number; readonly unset: number; readonly proposed: number }> {

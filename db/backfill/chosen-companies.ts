@@ -4,10 +4,7 @@ import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runCompanies } from '../schema/metersync.ts';
 
-/**
- * Chooses companies for a run that is about to begin. Their number has no bound, so neither
- * arguments nor workflow histories hold the ids.
- */
+/** Stores the companies chosen for a run, which may be too many for a workflow's arguments. */
 export async function chooseCompanies(
   db: Executor,
   runId: string,

@@ -37,10 +37,7 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
     eq(pages.resource, resource),
   );
 
-/**
- * Builds the step `noted`, which notes the contents of pages in the statement that writes their
- * rows.
- */
+/** Builds the step `noted`, which notes pages in the statement that writes their rows. */
 export function notingPages(
   key: PassKey,
   read: readonly (ManifestPage & { readonly readAt: string })[],
@@ -119,10 +116,9 @@ export interface ListingEnd {
 }
 
 /**
- * Ends the part of a run that read a listing, and deletes the listing's manifest. Postgres counts
- * the rows that were tombstoned or missed, the pages that were requested, and the pages that moved.
- * A page moved if the service answered with another page, or with another total than on the first
- * page of the pass.
+ * Ends the part of a run that read a listing, and deletes its manifest. Postgres counts tombstoned
+ * and missed rows, requests and moved pages. A page moved if the service answered with another
+ * page, or with another total than on the first page of the pass.
  */
 export async function finishListing(
   db: Executor,

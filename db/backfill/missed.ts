@@ -9,10 +9,7 @@ import { connections, documents } from '../schema/utility.ts';
 
 const part = alias(runs, 'part');
 
-/**
- * Counts documents or connections that a run changed or found gone without the event that should
- * report it: see `missedBy`.
- */
+/** Counts records that a run changed or found gone without an event about it: see `missedBy`. */
 export async function countMissed(db: Executor, runId: string, listing: Listing): Promise<number> {
   const [missed] = (await missedBy(db, runId, listing)) ?? [];
   return missed?.rows ?? 0;

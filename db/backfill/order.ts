@@ -25,8 +25,7 @@ export async function metersAfter(
   after: string | null,
   limit: number,
 ): Promise<string[]> {
-  // Selects the company's meters first. In one query with an order and a limit, the planner would
-  // scan all meters.
+  // In one query with an order and a limit, the planner would scan all meters.
   const theirs = db
     .select({ id: meters.id })
     .from(meters)

@@ -52,16 +52,12 @@ export async function reconciledSince(db: Executor, days: number): Promise<strin
   return day?.since ?? '';
 }
 
-/**
- * Listings whose records have no `updated` time. A page that was read earlier but written later may
- * therefore overwrite newer rows.
- */
+/** Listings whose records have no `updated`, so a page written late may replace newer rows. */
 export type UntimedListing = 'companies' | 'meters';
 
 /**
- * Returns the listings of a company whose rows changed since the last complete reconcile began. An
- * older page may have overwritten such rows after a newer read had found them unchanged. The list
- * of companies, which includes the sites, is read once per run.
+ * Returns a company's listings with rows that changed since the last complete reconcile began: an
+ * older page may have replaced newer rows. The list of companies is read once per run.
  */
 export async function changedUntimed(
   db: Executor,
@@ -133,13 +129,12 @@ export interface ListedDocument {
 }
 
 /**
- * Tombstones documents that the service lists as deleted, and their usage. If a later read finds
- * them again, it restores them. Does not change rows that were written since `beganAt`, rows that
- * are newer than the listing's state, rows that somebody decided to keep while they were absent, or
- * states about which somebody already decided. If there are more documents than the cap allows, all
- * of them are held back. Documents that are kept but are listed as deleted with a newer state are
- * held back, too. What is held back stays until an operator decides. `live` is the number of live
- * documents that the company had before.
+ * Tombstones documents that the service lists as deleted, and their usage; a later read that finds
+ * them restores them. Rows written since `beganAt`, rows newer than the listing's state, rows that
+ * somebody decided to keep while absent, and states about which somebody decided do not change. If
+ * there are more documents than the cap allows, all are held back until an operator decides. Kept
+ * documents that are listed as deleted with a newer state are held back, too. `live` is the number
+ * of live documents before.
  */
 export async function retireListed(
   db: Database,
@@ -183,9 +178,8 @@ export async function retireListed(
 }
 
 /**
- * Locks the live rows of these documents. `isHeld` says whether a row waits for a decision, and
- * `isKept` whether somebody decided to keep an earlier state of it. A listing that changes while it
- * is read may contain a document twice.
+ * Locks the live rows of these documents. `isHeld`: the row waits for a decision. `isKept`:
+ * somebody decided to keep an earlier state of it. A changing listing may contain a document twice.
  */
 async function lockGone(
   tx: Transaction,
@@ -240,9 +234,8 @@ async function lockGone(
 }
 
 /**
- * Updates the notes of documents that are on hold, including those that a backfill found absent.
- * They now say that the service lists the document as deleted, which helps to decide. A note keeps
- * its run, because an operator may be about to name that run in a command.
+ * Notes that held documents, also those that a backfill found absent, are now listed as deleted. A
+ * note keeps its run, because an operator may be about to name the run in a command.
  */
 async function noteSeenAgain(
   tx: Transaction,

@@ -14,9 +14,8 @@ const listings = sql`unnest(${array(companyResources, 'text')}) as listing (reso
 
 /**
  * Deletes parts of runs that ended more than `days` ago if a later run of the same kind read the
- * same listing completely. Returns how many were deleted. The last complete part of a listing stays
- * at any age, because the next run compares with it. The rows of the runs themselves, which sum up
- * their parts, stay, too.
+ * same listing completely; the next run compares with the last complete part. The rows of the runs,
+ * which sum up their parts, stay. Returns how many parts were deleted.
  */
 export async function dropOldParts(
   db: Executor,

@@ -27,10 +27,7 @@ export async function failRunAndParts(db: Executor, runId: string, error: string
   await sumUp(db, runId, error);
 }
 
-/**
- * Fails running parts of runs that have ended. An activity may begin a part before it learns that
- * the run has ended.
- */
+/** Fails running parts of ended runs: an activity may begin a part before it learns of the end. */
 export async function failPartsLeft(db: Executor): Promise<void> {
   const run = alias(runs, 'run');
   const ended = db
@@ -44,7 +41,6 @@ export async function failPartsLeft(db: Executor): Promise<void> {
     .where(and(isNotNull(runs.resource), isNull(runs.finishedAt), exists(ended)));
 }
 
-/** Fails the running parts of a run. */
 async function failRunning(db: Executor, runId: string, error: string): Promise<void> {
   await db
     .update(runs)
@@ -96,8 +92,7 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
   );
   const refused = await whyChosenRefused(db, runId);
   const stateOfParts = (): RunState => {
-    // A run that read nothing of any company has failed. The list of companies, and parts without
-    // an endpoint, do not make it partial.
+    // The list of companies and parts without an endpoint do not make a failed run partial.
     if (failed) return partial ? 'partial' : 'failed';
     if (refused !== undefined && !ofCompanies) return 'failed';
     return suspect ? 'suspect' : 'complete';
@@ -120,8 +115,7 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
       ),
     )
     .returning({ state: runs.state });
-  // A listing that ends deletes its own manifest. A listing that was refused, given up or cancelled
-  // leaves it.
+  // Listings that were refused, given up or cancelled have left their manifests.
   await db.delete(pages).where(eq(pages.runId, runId));
   return ended?.state ?? 'failed';
 }

@@ -35,10 +35,7 @@ export interface RunCounts {
   readonly requests?: number;
 }
 
-/**
- * Whether a column equals a value that may be null. An index serves `is null`, but not `is not
- * distinct from`.
- */
+/** Equality with a value that may be null: no index serves `is not distinct from`. */
 const is = (column: PgColumn, value: string | null): SQL =>
   value === null ? isNull(column) : eq(column, value);
 
@@ -154,10 +151,7 @@ export async function readCompanyInRun(
   return read ?? { finished: [], busy: false };
 }
 
-/**
- * Deletes the unfinished parts of a company in a run, because nobody reads the company until the
- * run goes on.
- */
+/** Deletes the unfinished parts of a company that nobody reads until the run goes on. */
 export async function deleteUnfinishedParts(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -167,10 +161,7 @@ export async function deleteUnfinishedParts(
     .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNull(runs.finishedAt)));
 }
 
-/**
- * Deletes the parts of a company in a run, unless the company has a live row. Returns whether it
- * deleted any.
- */
+/** Deletes the parts of a company without a live row in a run. Returns whether any existed. */
 export async function deletePartsOfGone(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -196,9 +187,8 @@ export async function noteRunError(db: Executor, key: RunKey, error: string): Pr
 }
 
 /**
- * Ends a run or a part. Without counts it keeps the pages and rows that its progress noted. It then
- * does not say how many records were listed, because progress may have the number of only one
- * meter.
+ * Ends a run or a part. Without counts it keeps the pages and rows of its progress, but not the
+ * number of listed records, which may be of only one meter.
  */
 export async function finishRun(
   db: Executor,

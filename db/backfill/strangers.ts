@@ -47,9 +47,8 @@ export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 type OfCompanies = PgTable & { readonly companyId?: PgColumn };
 
 /**
- * Whether a table has a row of a company. For a plain `exists`, the planner may read all rows in
- * order, because it expects to find such a row soon. `materialized` hides from the planner that one
- * row is enough.
+ * Whether a table has a row of a company. `materialized` hides that one row is enough: otherwise
+ * the planner may read all rows in order, because it expects to find a match soon.
  */
 export function anyOf(table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL {
   return sql`exists (
@@ -82,10 +81,7 @@ export async function isConfirmedCompany(db: Executor, companyId: string): Promi
   return live.length > 0;
 }
 
-/**
- * Whether the service has a meter. Its row decides; if it has none, usage or readings that name the
- * meter count.
- */
+/** Whether the service has a meter, by its row or else by usage or readings that name it. */
 async function meterExists(db: Executor, meterId: string): Promise<boolean> {
   const { id, deletedAt } = meters;
   const [meter] = await db.select({ deletedAt }).from(meters).where(eq(id, meterId));
@@ -109,10 +105,7 @@ export async function isStranger(db: Executor, kind: CatchUpKind, owner: string)
   return !(await (kind === 'intervals' ? meterExists(db, owner) : isConfirmedCompany(db, owner)));
 }
 
-/**
- * Selects whether only events name a company and no run has begun to read it. There is no result if
- * the company has no live row.
- */
+/** Selects whether only events name a live company and no run has begun to read it. */
 export function selectNeverRead(db: Executor, companyId: string) {
   const { id, syncedAt, firstSyncedAt, deletedAt } = companies;
   const unlisted = or(isNull(syncedAt), gt(syncedAt, firstSyncedAt));
@@ -123,9 +116,8 @@ export function selectNeverRead(db: Executor, companyId: string) {
 }
 
 /**
- * Inserts the row of a company that was a stranger, once a record of it was read. Returns undefined
- * if the company still has no row. Otherwise `neverRead` says whether only events name it and no
- * run has begun to read it.
+ * Inserts the row of a stranger once a record of it was read. Returns undefined if the company
+ * still has no row, and otherwise what `selectNeverRead` selects.
  */
 export async function admitCompany(
   db: Executor,
@@ -147,10 +139,7 @@ const revival = <Table extends typeof companies | typeof sites>({ id, raw, delet
   setWhere: sql`${deletedAt} is not null and ${raw} is null`,
 });
 
-/**
- * Reads what the newest event of a company says about it. Returns undefined unless a record of the
- * company was read.
- */
+/** Reads what a company's newest event says about it; undefined unless a record of it was read. */
 async function headerIfRead(db: Executor, companyId: string) {
   const read = await db
     .select({})
@@ -175,8 +164,8 @@ async function headerIfRead(db: Executor, companyId: string) {
 type RecordKind = 'connections' | 'documents';
 
 /**
- * Selects sites without a row that waiting events of these records name. The record must have been read in
- * the state that the event names, or a newer one.
+ * Selects sites without a row that waiting events of these records name, if the record was read in
+ * the state that the event names, or a newer state.
  */
 export function sitesToAdmit(db: Executor, kind: RecordKind, recordIds: readonly string[]) {
   const record = kind === 'documents' ? documents : connections;
@@ -236,10 +225,7 @@ const namedIn: Readonly<Record<RecordKind, SQL>> = {
   documents: sql`(select said.payload -> 'site' as site) named`,
 };
 
-/**
- * Inserts rows for the sites that `sitesToAdmit` selects. Existing rows keep their values, because
- * the API's record takes precedence over events.
- */
+/** Inserts the sites of `sitesToAdmit`. Existing rows stay, because records outrank events. */
 export async function admitSites(
   db: Executor,
   kind: RecordKind,
@@ -259,8 +245,8 @@ export async function admitSites(
 }
 
 /**
- * Backs off the due records of a stranger. After `olderStateAttemptsMax` attempts its events are `missing`,
- * and rows that only events wrote are tombstoned. A later read of a record reopens its events.
+ * Backs off the due records of a stranger. After `olderStateAttemptsMax` attempts its events are
+ * `missing`, and rows that only events wrote are tombstoned. A later read reopens its events.
  */
 export async function postponeStranger(
   db: Executor,
@@ -290,7 +276,6 @@ export async function tombstoneUnverified(db: Executor, companyId: string): Prom
       .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
       .where(and(ofCompany, isNull(table.raw), isNull(table.deletedAt), also));
   };
-  // Records for which no event waits are tombstoned, even if events wait for other records of the company.
   for (const [table, kind] of [
     [documents, 'document'],
     [connections, 'connection'],

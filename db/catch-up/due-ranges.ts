@@ -13,17 +13,13 @@ export interface RangeProgress {
   readonly width: number;
 }
 
-/**
- * Maximum overlap of pieces, in seconds: a quarter of a year. It is needed because an event may
- * claim any granularity.
- */
+/** Maximum overlap of pieces: a quarter of a year, because an event may claim any granularity. */
 const overlapSecondsMax = 93 * daySeconds;
 
 /**
- * Returns the next piece of a range, and where the piece after it begins; null after the last
- * piece. A piece is wide enough for `readings` readings of the reported length. Pieces overlap by
- * the length of the longest reading, because the service may leave out a reading that crosses the
- * bounds of a request.
+ * Returns the next piece of a range, wide enough for `readings` readings of the reported length,
+ * and where the piece after it begins; null after the last. Pieces overlap by the longest reading,
+ * because the service may leave out a reading that crosses the bounds of a request.
  */
 export async function nextPiece(
   db: Executor,
@@ -52,19 +48,15 @@ export async function nextPiece(
 }
 
 /**
- * Returns the width of the next piece, given how many readings the last piece held. A sparse piece
- * doubles the width, so that the cost depends on the readings in a range and not on the width that
- * an event claims.
+ * Returns the width of the next piece. A sparse piece doubles it, so that the cost depends on the
+ * readings in a range and not on the width that an event claims.
  */
 export function nextWidth(width: number, held: number, readings: number): number {
   if (held * 2 <= readings) return width * 2;
   return held > readings ? Math.max(1, width / 2) : width;
 }
 
-/**
- * Returns the company of a meter, from the meter's row or an event about its intervals. `known`
- * says whether the meter has a row.
- */
+/** Returns a meter's company, from its row (`known`) or an event about its intervals. */
 export async function companyOfMeter(
   db: Executor,
   meterId: string,

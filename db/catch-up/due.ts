@@ -7,9 +7,8 @@ import { ownersDue } from '../hot/owners-due.ts';
 import { usageData } from '../schema/utility.ts';
 
 /**
- * Returns at most `limit` owners of due records: companies, or meters for intervals. Owners whose
- * records have been due longest come first, so that retries of one owner do not delay the others.
- * Returns none while the service is parked. `among` restricts the search to these owners.
+ * Returns at most `limit` owners of due records, longest due first, so that retries of one owner do
+ * not delay the others; none while the service is parked. `among` restricts the search.
  */
 export async function dueOwners(
   db: Executor,

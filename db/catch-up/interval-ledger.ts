@@ -5,9 +5,8 @@ import { intervalFetches, journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 
 /**
- * Notes that a range of a meter, or the whole meter, was read. Recounts the readings of events that
- * had fewer readings than they reported. Returns whether another read has removed readings of the
- * meter since `beganAt`. In that case this read may have written some of them again.
+ * Notes that a meter or a range of it was read, and recounts events with too few readings. Returns
+ * whether another read removed readings since `beganAt`: this read may have written some again.
  */
 export async function noteFetched(
   db: Executor,

@@ -11,20 +11,14 @@ import { backOff } from './postpone.ts';
 import { refreshEach } from './refresh-each.ts';
 import { eventKind, keyOf, type StaleKind, type StaleRecord } from './stale.ts';
 
-/**
- * Whether the service is parked, because it refused a request for a reason that holds for every
- * request.
- */
+/** Whether the service is parked: it refused a request for a reason that holds for all requests. */
 export const serviceParked: SQL = sql`exists (
       select
       from ${parked}
       where next_attempt_at > clock_timestamp()
     )`;
 
-/**
- * Parks all requests to the service, for longer with each refusal. Refusals while the service is
- * parked count as the same attempt.
- */
+/** Parks all requests, for longer with each refusal. Refusals while parked count as one attempt. */
 export async function parkService(db: Executor, code: FailureCode, message: string): Promise<void> {
   const until = (attempts: SQL): SQL =>
     sql`clock_timestamp() + ${backOff(attempts, recordPolicy.parkedSeconds)}`;
@@ -42,19 +36,13 @@ export async function parkService(db: Executor, code: FailureCode, message: stri
     });
 }
 
-/**
- * Whether the noted failure of the service still holds. A noted outage lapses after a time, because
- * no success can end it while nothing is requested.
- */
+/** Whether a noted failure still holds. An outage lapses: without requests nothing ends it. */
 export const stillParked: SQL = sql`(
         ${parked.code} <> 'SERVICE_OUTAGE'
         or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${recordPolicy.outageSeconds})
       )`;
 
-/**
- * Notes that the service fails every request. Nothing is parked: all failed work is tried again on
- * its own.
- */
+/** Notes that the service fails every request. Nothing is parked: failed work is tried again. */
 export async function noteOutage(db: Executor, message: string): Promise<void> {
   const now = sql`clock_timestamp()`;
   await db
@@ -71,10 +59,7 @@ export async function noteOutage(db: Executor, message: string): Promise<void> {
     });
 }
 
-/**
- * Reads the failures because of which the service, or the work of any of the given owners, is
- * parked.
- */
+/** Reads the failures for which the service, or the work of one of these owners, is parked. */
 export async function parkedCodes(
   db: Executor,
   kind: CatchUpKind,
@@ -112,17 +97,15 @@ export interface Revived {
 }
 
 /**
- * Makes work due at once that waits because of one of these failures. With `over`, the cause is
- * known to be gone, and the service is no longer parked. Without `over`, the service is only tried
- * again, and the next pause is as long as the first.
+ * Makes work due at once that waits because of these failures. With `over`, the cause is gone and
+ * the service is unparked. Otherwise it is only tried again, and the next pause is short again.
  */
 export async function reviveParked(
   db: Database,
   codes: readonly FailureCode[],
   how: { over: boolean },
 ): Promise<Revived> {
-  // In one transaction, because an event that is pending again without a stale record would stay
-  // pending forever.
+  // In one transaction: a pending event without a stale record would stay pending forever.
   return await withTransaction(db, (tx) => reviveTogether(tx, codes, how));
 }
 
@@ -175,10 +158,7 @@ async function reviveTogether(
   };
 }
 
-/**
- * Makes events pending again that are missing because of one of these failures. Returns the record
- * of each event.
- */
+/** Makes events pending that are missing because of these failures; returns their records. */
 async function reopenMissing(db: Executor, codes: readonly FailureCode[]): Promise<StaleRecord[]> {
   const missing = db
     .select({ id: journal.id })

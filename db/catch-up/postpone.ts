@@ -15,7 +15,6 @@ export interface WaitingReason {
   readonly message: string;
 }
 
-/** How records are postponed. */
 export interface Postponement {
   /** Only records that were already stale at this time; all records if absent. */
   readonly since?: string;
@@ -25,17 +24,11 @@ export interface Postponement {
   readonly dueAt?: string;
   /** Minimum wait of each record, in seconds. */
   readonly leastSeconds?: number;
-  /**
-   * Number of attempts for the same reason after which a record's events are missing. If it is
-   * absent, they never are.
-   */
+  /** Attempts for the same reason after which a record's events are missing; never if absent. */
   readonly attemptsMax?: number;
 }
 
-/**
- * The wait after this many failed attempts: twice the previous wait, up to the longest wait of
- * `recordPolicy`.
- */
+/** The wait after so many failed attempts: it doubles up to the longest of `recordPolicy`. */
 export const backOff = (
   tried: SQL,
   firstSeconds: number = recordPolicy.waitFirstSeconds,
@@ -132,7 +125,6 @@ export async function postpone(
     db
       .update(staleRecords)
       .set({
-        // An attempt that new events brought forward is not counted.
         attempts: sql`waiting.tried + case
           when waiting.tried > 0 and waiting.due_at <= ${lastEventAt} then 0
           else 1
@@ -164,19 +156,15 @@ export async function postpone(
   return { waiting: postponed.length - lostIds.length, givenUp: lostIds };
 }
 
-/**
- * Why documents wait if their usage was incomplete. Once they are given up, their usage stays as it
- * is.
- */
+/** Why documents wait if their usage was incomplete; if given up, their usage stays as it is. */
 export const usageUnstable: WaitingReason = {
   code: 'LISTING_UNSTABLE',
   message: 'the service does not show all usage of the document, or contradicts itself about it',
 };
 
 /**
- * Backs off documents that could not be read for the given reason. If the reason lies with the
- * service, their events become `missing` after `olderStateAttemptsMax` attempts, and documents that
- * were never read are tombstoned.
+ * Backs off documents that could not be read. If the service is the cause, their events become
+ * `missing` after `olderStateAttemptsMax` attempts, and documents never read are tombstoned.
  */
 export async function postponeDocuments(
   db: Executor,

@@ -10,12 +10,11 @@ import { postpone } from './postpone.ts';
 import { eventKind, keyOf, staleOf } from './stale.ts';
 
 /**
- * Settles the events that waited for the given records before the read began. An event is applied
- * if the warehouse now has the state that the event named, or a newer state. Events of deleted
- * records are superseded, and events of records that Postgres refused are dead. Other due records
- * back off. `notFound` are records that, as the read proved, the service does not have: after
- * `notFoundAttemptsMax` attempts they are tombstoned, and their events are `missing`. A record that
- * moved to another company is not postponed for the given company.
+ * Settles the events that waited for the given records before the read began. Events whose state or
+ * a newer state is in the warehouse are applied, events of deleted records superseded, and events
+ * of refused records dead. Other due records back off, unless they moved to another company. The
+ * service does not have the `notFound` records: after `notFoundAttemptsMax` attempts they are
+ * tombstoned, and their events are `missing`.
  */
 export async function settleRecords(
   db: Executor,
@@ -30,8 +29,7 @@ export async function settleRecords(
   const idsOf = (which: readonly Judged[]): string[] => which.map(({ record_id }) => record_id);
   const applied = judged.filter(({ settled }) => settled > 0).length;
   const left = judged.filter(({ settled, waiting }) => settled === 0 && waiting > 0);
-  // Events of the other records were settled in part, came during the read, or are being recorded
-  // again. This looks up which of their events still wait.
+  // Looks up which events of the others still wait: some came during the read, for example.
   const again = judged.filter((one) => !one.done && !left.includes(one));
   if (again.length > 0) await refreshStale(db, eventKind[kind], idsOf(again));
   if (left.length === 0) return { applied, waiting: 0 };
@@ -56,9 +54,8 @@ export async function settleRecords(
 }
 
 /**
- * Moves the stale records of documents to the company that turned out to own the documents, because
- * only its listings contain their usage and meters. Returns the documents whose stale records were
- * moved.
+ * Moves the stale records of documents to the documents' owner, because only its listings contain
+ * their usage and meters. Returns the documents whose stale records moved.
  */
 export async function moveToCompany(
   db: Executor,
@@ -105,9 +102,8 @@ export async function moveToCompany(
 }
 
 /**
- * Accepts an older state of records, because the service never returned the newer state that events
- * named. The next read is then written, unless its state is older than a state for which other
- * events still wait.
+ * Accepts an older state of records, because the service never returned the state that events
+ * named. The next read is written unless other events wait for a newer state.
  */
 async function acceptOlder(
   db: Executor,

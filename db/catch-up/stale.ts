@@ -24,10 +24,7 @@ export const catchUpOf = (kind: SQL): SQL =>
 export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
   typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${`${kind}/`} || ${id}`;
 
-/**
- * Whether an event of the journal is about a record. Each event about readings is a stale record of
- * its own.
- */
+/** Whether an event is about a record. Each event about readings is a stale record of its own. */
 export const isOf = (kind: StaleKind, recordId: SQL): SQL =>
   kind === 'interval'
     ? sql`${journal.id} = ${recordId}`
@@ -42,9 +39,8 @@ export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => 
         )`;
 
 /**
- * Stale records as a table `s`, locked in the order that all sessions use. They are looked up only
- * by their keys or their queue, because with a further condition the planner might use the index
- * for that condition.
+ * Stale records as a table `s`, locked in the order that all sessions use. With conditions other
+ * than the key or the queue, the planner might use another index.
  */
 export const staleOf = {
   records: (kind: CatchUpKind, ids: readonly string[]): SQL => {

@@ -63,9 +63,8 @@ export async function refreshDataIssues(
 }
 
 /**
- * Acknowledges an open issue with a note, or withdraws the acknowledgement. The issue stays open;
- * if the checks find it again after it was closed, it is a new issue without acknowledgement.
- * Returns false if there is no open issue with this id.
+ * Acknowledges an open issue with a note, or withdraws this; it stays open. An issue that is found
+ * again after it was closed is a new issue. Returns false if no open issue has this id.
  */
 export async function acknowledgeIssue(
   db: Executor,

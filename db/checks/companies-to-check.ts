@@ -8,24 +8,19 @@ import { companyChanges, dataChecks, journal, runs } from '../schema/metersync.t
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 
-/**
- * Kinds of checks whose result changes with the date: they find what is late, in the future, or has
- * lasted for a week.
- */
+/** Kinds of checks whose result also depends on the date: for example, they find what is late. */
 const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 
 /** Rows that a part of a run changed. */
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
 
 /**
- * Deletes the notes of checks that may have another result now, because the company's data changed
- * since, the date changed, or other checks are left out. It extends all other notes up to now,
- * because nothing has changed for them.
+ * Deletes notes of checks that may have another result now, because the company's data, the date or
+ * the checks left out changed. All other notes are extended up to now.
  */
 export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
-  // This is a separate statement, so that the next statement sees everything that was written
-  // before.
+  // A statement of its own, so that the next statement sees everything written before.
   const [seen] = await db
     .select({
       since: sql<string | null>`min(${seenUntil})`,
@@ -131,9 +126,8 @@ export async function companiesToCheck(
 }
 
 /**
- * Selects companies whose records changed since a time, whoever wrote the records, and the
- * companies and meters of events that were applied since. A company counts again after its months
- * were computed, because that replaces the note of its change.
+ * Selects companies whose records changed since a time, and companies and meters of events applied
+ * since. A company counts again once its months were computed, which replaces its note.
  */
 const changesSince = (db: Executor, since: SQL) =>
   eventsAppliedSince(db, since).unionAll(
@@ -148,9 +142,8 @@ const changesSince = (db: Executor, since: SQL) =>
   );
 
 /**
- * Selects the companies and meters of events that were applied since a time, by a read, or at once
- * if there was nothing to read. Events that were settled more than a day after their receipt are
- * found by `aside`.
+ * Selects companies and meters of events applied since a time, by a read or at once. Events settled
+ * more than a day after their receipt are found by `aside`.
  */
 const eventsAppliedSince = (db: Executor, since: SQL) => {
   const columns = (appliedAt: SQLWrapper) => ({
@@ -181,8 +174,5 @@ const eventsAppliedSince = (db: Executor, since: SQL) => {
     );
 };
 
-/**
- * Whether a time is not before another. With only one bound the planner would expect a third of the
- * table.
- */
+/** Whether a time is not before another. One bound makes the planner expect a third of all rows. */
 const isSince = (time: SQLWrapper, since: SQL): SQL => sql`${time} between ${since} and 'infinity'`;

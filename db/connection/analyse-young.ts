@@ -3,16 +3,12 @@ import { type RecordResource, tableName, tableOf } from '../resources.ts';
 import { utility } from '../schema/utility.ts';
 import type { Warehouse } from './connect.ts';
 
-/**
- * Number of rows, a few pages of records, that this process adds to a table before it checks
- * whether Postgres has analysed the table.
- */
+/** Number of rows that this process adds before it checks whether a table was analysed. */
 const rowsMin = 1_000;
 
 /**
- * Analyses a table that was never analysed, once it has its first pages of records. Until then
- * Postgres plans for a table of a few rows, and autovacuum would analyse it only a minute or more
- * later. Each process decides this once per table.
+ * Analyses a new table once it has some pages of records. Until then Postgres plans for a few rows,
+ * and autovacuum needs a minute or more. Each process decides once per table.
  */
 export async function analyseYoung(
   { db, rowsAdded }: Pick<Warehouse, 'db' | 'rowsAdded'>,

@@ -46,9 +46,8 @@ export function unnested<Row>(
 export const oneRow: SQL = sql`(select) one`;
 
 /**
- * Writes the number of a `limit` or `offset` into the text of the statement, so that a plan for any
- * parameters can rely on it. Drizzle would leave out a plain `offset 0`, which makes Postgres plan
- * a subquery separately.
+ * Writes the number of a `limit` or `offset` into the statement, so that every plan can rely on it.
+ * Drizzle would leave out a plain `offset 0`, which makes Postgres plan a subquery separately.
  */
 export const literal = (count: number): number => sql.raw(String(count)) as unknown as number;
 
@@ -75,10 +74,7 @@ export const excluded = (columns: Readonly<Record<string, PgColumn>>): Record<st
 
 const plain = /^[\w.:+-]+$/;
 
-/**
- * Formats an array as Postgres does. Because it quotes only where that is needed, it takes a fifth
- * of the driver's time.
- */
+/** Formats an array in a fifth of the driver's time, because it quotes only where needed. */
 export function arrayLiteral(values: readonly (string | number | boolean | null)[]): string {
   return `{${values.map(element).join(',')}}`;
 }

@@ -22,9 +22,7 @@ export interface Warehouse {
   close(): Promise<void>;
 }
 
-/**
- * Keeps times, dates and numerics as text: a Date has only milliseconds, and a float is not exact.
- */
+/** Keeps times and numerics as text: a Date has only milliseconds, and a float is not exact. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text') => {
     const asText: number[] = [
@@ -37,16 +35,10 @@ const types: pg.CustomTypesConfig = {
   }) as pg.CustomTypesConfig['getTypeParser'],
 };
 
-/**
- * Where sessions look up names. `public` is not included, so that no function that somebody created
- * there replaces a function of Postgres.
- */
+/** Where names are looked up: not in `public`, where a function may hide a function of Postgres. */
 export const searchPath = ['pg_catalog', 'pg_temp'];
 
-/**
- * Opens a pool of sessions on the warehouse. The sessions read the service's timestamps, which have
- * no zone, in `timeZone` (service.md 2).
- */
+/** Opens a pool whose sessions read times without a zone in `timeZone` (service.md 2). */
 export function connectWarehouse(options: {
   url: string;
   timeZone: string;
@@ -81,8 +73,7 @@ export function connectWarehouse(options: {
     options: `${given} ${ours} ${options.session ?? ''}`.trim(),
   });
   pool.on('error', options.onError);
-  // A connection in use reports its loss by failing the statement; without a listener the process
-  // would end.
+  // A lost connection fails its statement; without a listener the process would end, too.
   pool.on('connect', (client) => client.on('error', () => {}));
   const db = drizzle(pool);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
@@ -118,10 +109,7 @@ export function transportOf(url: string): Transport {
   return { host: client.host, tls: verified ? 'verified' : 'unverified' };
 }
 
-/**
- * Separates server options from an address. Otherwise they would replace metersync's own options,
- * and times would be read in the server's zone.
- */
+/** Separates an address from its server options, which would replace metersync's own options. */
 function withoutOptions(url: string): { readonly address: string; readonly given: string } {
   const parsed = new URL(url);
   const given = parsed.searchParams.getAll('options').join(' ');
@@ -132,16 +120,14 @@ function withoutOptions(url: string): { readonly address: string; readonly given
 
 /**
  * SQLSTATEs after which a session is not used again. `0A000`: a migration changed the result of a
- * statement that the session had prepared. `25006`: its server accepts no writes, for example after
- * a failover; a new session may reach a server that does.
+ * prepared statement. `25006`: its server accepts no writes, for example after a failover.
  */
 const lastStates: readonly (string | undefined)[] = ['0A000', '25006'];
 
 /**
- * Runs work in a transaction. If `db` is a transaction, the work is a part of it, which can fail
- * without failing the whole. Drizzle's own function leaks the connection if `begin` fails, as it
- * does on each pooled connection after Postgres went down. It also hides the work's error behind
- * the error of the rollback.
+ * Runs work in a transaction; within a given transaction, as a part that can fail without failing
+ * the whole. Drizzle's own function leaks the connection if `begin` fails, as it does after
+ * Postgres went down, and hides the work's error behind the error of the rollback.
  */
 export async function withTransaction<T>(
   db: Database | Transaction,

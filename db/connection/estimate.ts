@@ -1,10 +1,7 @@
 import { type SQLWrapper, sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
 
-/**
- * Asks the planner how many rows a query has: it estimates from the current size of the tables and
- * their last statistics.
- */
+/** Asks the planner how many rows a query has, from table sizes and the last statistics. */
 export async function estimateRows(db: Executor, query: SQLWrapper): Promise<number> {
   const { rows } = await db.execute<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(
     sql`explain (format json) ${query}`,

@@ -5,28 +5,20 @@ import { Failure } from '../../contract/failures.ts';
 const refusedClasses = ['22', '23'];
 const refusedCodes = ['54000', '54001', '54011', '42846'];
 
-/**
- * An error with the fields that errors of pg or Node may have; then a walk through an error and the
- * errors that it wraps, outermost first.
- */
+/** An error with the fields that errors of pg or Node may have. */
 type ErrorWithDetails = Error & Record<'code' | 'constraint' | 'detail', unknown>;
 function* withCauses(error: unknown): Generator<ErrorWithDetails> {
   for (let at = error; at instanceof Error; at = at.cause) yield at as ErrorWithDetails;
 }
 
-/**
- * Returns the SQLSTATE of an error of pg, also when Drizzle wrapped it; undefined when Postgres was
- * not reached.
- */
+/** Returns the SQLSTATE of an error, wrapped or not; undefined if Postgres was not reached. */
 export function sqlState(error: unknown): string | undefined {
   for (const { code } of withCauses(error))
     if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) return code;
   return undefined;
 }
 
-/**
- * Whether a row had no partition to go to: Postgres reports a check violation without a constraint.
- */
+/** Whether a row had no partition: such a check violation does not name a constraint. */
 export function hasNoPartition(error: unknown): boolean {
   for (const { code, constraint } of withCauses(error))
     if (code === '23514') return constraint === undefined;
@@ -103,10 +95,7 @@ export function isRefusal(error: unknown): boolean {
   return refusedClasses.includes(state.slice(0, 2)) || refusedCodes.includes(state);
 }
 
-/**
- * Whether an error is our own mistake: a wrong statement, or a missing table. A missing permission
- * is not.
- */
+/** Whether an error is our own mistake: a wrong statement or a missing table, not a permission. */
 export const isMistake = (error: unknown): boolean =>
   isOfMistakes(error) && sqlState(error) !== notAllowed;
 

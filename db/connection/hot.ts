@@ -12,24 +12,20 @@ const notOurs: readonly unknown[] = ['26000', '42P05'];
 const dialect = new PgDialect();
 /** Pools behind a pooler that gives each transaction another session. */
 const pooled = new WeakSet<pg.Pool>();
-/**
- * How often each text was sent. A statement may have several texts, because parts of it may depend
- * on what it is asked for.
- */
+/** How often each text was sent; a statement may have several texts, depending on its input. */
 const known = new Map<string, { readonly name: string; sends: number }>();
 /**
- * How often a process sends a statement before its connections prepare it. A command sends each
- * statement less often, so it prepares nothing. Behind a pooler a prepared statement may fail, and
- * nobody retries a command.
+ * How often a process sends a statement before preparing it. A command sends less and prepares
+ * nothing: behind a pooler a prepared statement may fail, and nobody retries a command.
  */
 export const sendsMin = 20;
 
 /**
- * Sends a statement of `db/hot` as a named statement of `pg`. Each connection parses it once, and plans it once
- * in the sessions of workers, which halves the cost of small statements.
- * `test/db/cost` runs all statements with such plans. Names end in a hash of the text, so that behind a
- * pooler the session of another client has the same statement under the name, or none. After the first error
- * from such a pooler, its pool prepares nothing any more.
+ * Sends a statement of `db/hot` as a named statement, which each connection parses once and the
+ * sessions of workers plan once: this halves the cost of small statements. `test/db/cost` runs all
+ * statements with such plans. Names end in a hash of the text, so that another client's session
+ * behind a pooler has the same statement under the name, or none. After a pooler's first error its
+ * pool prepares nothing.
  */
 export const hot = (db: Executor, name: string) => ({
   async execute<Row extends pg.QueryResultRow>(

@@ -4,9 +4,8 @@ import { alerts, catchUps, companyChanges } from '../schema/metersync.ts';
 import type { Executor } from './connect.ts';
 
 /**
- * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock, but
- * only a login that may write to a table can take a lock on it that is stronger than the lock of a
- * reader.
+ * Tables whose locks keep sessions apart. Any login can take an advisory lock, but only a login
+ * that may write to a table can take a lock on it that is stronger than a reader's.
  */
 const tables = {
   /** The looks of the watch, one each minute. */

@@ -2,10 +2,7 @@ import { sql } from 'drizzle-orm';
 import { getTableConfig, type PgTable } from 'drizzle-orm/pg-core';
 import type { Executor } from './connect.ts';
 
-/**
- * Creates a temporary table with the declared columns and checks. Only this session sees it, until
- * the transaction ends.
- */
+/** Creates a declared table as a temporary table that exists until the transaction ends. */
 export async function createTempTable(tx: Executor, table: PgTable): Promise<void> {
   const { columns, checks } = getTableConfig(table);
   const parts = [

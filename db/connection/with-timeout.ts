@@ -1,10 +1,7 @@
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds } from '../../contract/times.ts';
 
-/**
- * Waits at most `ms` for what health asks of Postgres; the default is `serverWaits.healthInAllMs`.
- * If a server hangs, or is behind a dead network, statements would wait forever.
- */
+/** Waits at most `ms` for Postgres, because statements to a server that hangs wait forever. */
 export async function withTimeout<T>(
   asking: Promise<T>,
   ms: number = serverWaits.healthInAllMs,

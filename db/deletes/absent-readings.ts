@@ -25,10 +25,7 @@ export interface ProvedPass {
 /** The percentage of the cap always allows this many readings: the hours of a day. */
 const leastReadings = 24;
 
-/**
- * Maximum number of notes of one pass. An operator decides on them, and the next pass notes the
- * rest.
- */
+/** Maximum number of notes of one pass for operators to decide on; the next pass notes the rest. */
 const notesMax = 1_000;
 
 /** The temporary table of the readings that a pass lacks. It exists until the transaction ends. */
@@ -43,16 +40,14 @@ const absentReadings = pgTable('absent_readings', {
 const { startAt, granularitySeconds, usageUnits, ordinal, isExplained, isKept } = absentReadings;
 const isUnexplained = sql`not (${isExplained} or ${isKept})`;
 
-/** A reading of the warehouse. */
 const held = alias(intervals, 'held');
 
 /**
  * Removes the readings of a range that a proved pass lacks, except readings that a later read
- * wrote. An absence is explained if a listed reading of the same unit covers part of the same time,
- * because the service then replaced it. Other absences count towards the cap. If there are more of
- * them than the cap allows, or the pass lists nothing at all, these readings are held back as
- * ranges until somebody decides. Readings whose removal somebody rejected or undid stay until a
- * pass lists any reading of their range.
+ * wrote. An absence is explained if a listed reading of the same unit covers part of the same time:
+ * the service replaced it. Other absences count towards the cap. If they exceed the cap, or the
+ * pass lists nothing, they are held back as ranges until somebody decides. Readings whose removal
+ * somebody rejected or undid stay until a pass lists any reading of their range.
  * @param cap null removes all absent readings, unless the pass lists nothing
  */
 export async function removeAbsentReadings(
@@ -91,10 +86,9 @@ const showsAny = ({ pass }: ProvedPass): SQL => sql`exists (
 
 /**
  * Deletes the notes of readings of a range that were held back, because a proved pass has judged
- * these readings again. A note that reaches beyond the range is deleted, too, and the next backfill
- * notes the readings that are still absent. A decision to keep readings ends if the service shows
- * them again. By default this is assumed for all decisions within the range, because there the
- * service lists exactly what the warehouse has.
+ * them again; for a note that reaches beyond the range, the next backfill notes the rest. A
+ * decision to keep readings ends if the service shows them again. By default this is assumed for
+ * all decisions within the range: there the service lists exactly what the warehouse has.
  */
 export async function clearNotes(
   db: Executor,
@@ -190,9 +184,8 @@ async function countAbsent(tx: Executor, { pass }: ProvedPass) {
 }
 
 /**
- * Notes the absent readings that nothing explains, as ranges. A range has consecutive absent
- * readings of one unit without a listed reading of the unit between them, so no listed reading of
- * the unit shares time with it.
+ * Notes unexplained absent readings as ranges: consecutive absent readings of one unit, without a
+ * listed reading of the unit between them or at their time.
  */
 async function noteAbsent(
   tx: Executor,

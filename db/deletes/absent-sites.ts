@@ -6,12 +6,11 @@ import { untouchedSince } from './explained.ts';
 import { note, row } from './tombstone.ts';
 
 /**
- * Lists the companies whose sites a pass has to judge. These are companies that the pass read or
- * that are tombstoned as absent, if they have live sites that their record does not name and that
- * nothing has touched since the pass began, or notes about sites that are not applied. The list of
- * sites in the record of a company is complete, and a company whose record has no list is not
- * judged. A tombstoned company has no sites. `confirmed` says whether the record already had these
- * sites before the pass.
+ * Lists the companies whose sites a pass has to judge: companies that the pass read or that are
+ * tombstoned as absent, with live sites that their record does not name and that nothing touched
+ * since the pass began, or with notes about sites that are not applied. The list of sites in a
+ * company's record is complete; without a list, the company is not judged. A tombstoned company has
+ * no sites. `confirmed`: the record had these sites before the pass.
  */
 export async function sitesInDoubt(db: Executor, companyIds: readonly string[], beganAt: string) {
   const began = sql`${beganAt}::timestamptz`;

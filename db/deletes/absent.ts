@@ -10,9 +10,8 @@ import { isAbsent, isCapped, isListed, type Listing, type Seen } from './listing
 import { note, row, rowsOf, tombstone } from './tombstone.ts';
 
 /**
- * How many rows with an unexplained absence a run may tombstone: the smaller of `rows` and
- * `percent` of the live rows. The percentage allows at least 3 rows. If more rows are absent, they
- * are quarantined until an operator decides.
+ * How many rows a run may tombstone without explanation: the smaller of `rows` and `percent` of the
+ * live rows, which allows at least `leastShare`. More rows are quarantined.
  */
 export interface DeletesCap {
   readonly rows: number;
@@ -25,9 +24,7 @@ export const onlyExplained: DeletesCap = { rows: 0, percent: 0 };
 /** How many rows the percentage allows at least. */
 const leastShare = 3;
 
-/**
- * Whether this many rows are more than a run may tombstone. The percentage allows at least `least`.
- */
+/** Whether so many rows exceed the cap. The percentage allows at least `least` rows. */
 export const overCap = (
   { rows, percent }: DeletesCap,
   gone: number,
@@ -136,9 +133,8 @@ export const notedAgain = {
 };
 
 /**
- * Whether a note is about a row of a listing that a run tombstoned, in any of its attempts. For the
- * list of companies, all rows that the run tombstoned count: a run begins with this list, and the
- * sites and records of companies are tombstoned with them.
+ * Whether a note is about a row of a listing that a run tombstoned, in any attempt. For the list of
+ * companies, all rows count: the sites and records of companies are tombstoned with them.
  */
 export const isTombstonedBy = (runId: string, { resource, companyId }: Listing): SQL =>
   sql`${deletes.runId} = ${runId}::uuid
@@ -155,10 +151,7 @@ export const countTombstoned = async (
   listing: Listing,
 ): Promise<number> => await db.$count(deletes, isTombstonedBy(runId, listing));
 
-/**
- * Whether a note is about a row of a listing that an earlier pass quarantined. The state is a
- * literal, as in the condition of the index on these notes.
- */
+/** Whether a note holds back a row of a listing. Its index has the state as a literal, too. */
 export const isHeld = ({ resource, companyId }: Listing): SQL | undefined =>
   and(
     sql`${deletes.state} = 'quarantined'`,

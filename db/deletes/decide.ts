@@ -30,10 +30,7 @@ const subjectOfNote = sql`jsonb_build_object(
         'id', coalesce(${note.meterId}, ${note.recordId})
       )`;
 
-/**
- * Reads inferred deletions of all runs or of one run, the newest first. Without `all`, reads only
- * deletions that wait for a decision.
- */
+/** Reads inferred deletions, newest first; without `all`, only what waits for a decision. */
 export async function readDeletes(
   db: Executor,
   { all, run }: { readonly all: boolean; readonly run?: string },
@@ -98,10 +95,7 @@ export async function approveDeletes(
   return approved;
 }
 
-/**
- * Settles quarantined rows that no longer wait for a decision. Rows whose absence is explained now are
- * tombstoned, and the notes of rows that are no longer absent are deleted.
- */
+/** Tombstones held rows whose absence is explained now, and releases rows no longer absent. */
 export async function settleHeld(db: Database): Promise<void> {
   const holding = await db
     .selectDistinct({ runId: deletes.runId })
@@ -130,17 +124,13 @@ export async function settleHeld(db: Database): Promise<void> {
   }
 }
 
-/**
- * Tombstones the rows that a run quarantined and that meet a condition. Counts these rows, and all
- * rows that the run quarantined.
- */
+/** Tombstones a run's quarantined rows that meet a condition; counts these and all of them. */
 async function retireHeld(
   tx: Executor,
   runId: string,
   which: (resource: RecordResource) => SQL,
 ): Promise<{ tombstoned: number; held: number }> {
-  // Locks all notes first, because a run that judges a listing again locks its notes before its
-  // rows.
+  // Notes are locked before rows, as in a run that judges a listing again.
   const held = await lockNotes(tx, runId, 'quarantined');
   let tombstoned = 0;
   for (const resource of recordResources) {
@@ -153,18 +143,14 @@ async function retireHeld(
   return { tombstoned, held };
 }
 
-/**
- * Keeps the rows that a run quarantined, until the service lists them again or somebody undoes
- * this.
- */
+/** Keeps the rows that a run quarantined until the service lists them or somebody undoes this. */
 export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
   return { kept: await decide(db, runId, waits, 'rejected') };
 }
 
 /**
- * Restores the rows that a run tombstoned, unless something else has tombstoned them since, and
- * keeps them from then on. If the run has tombstoned nothing, the rows that it keeps wait for a
- * decision again.
+ * Restores and keeps the rows that a run tombstoned, unless something else tombstoned them since.
+ * If the run tombstoned nothing, the rows that it keeps wait for a decision again.
  */
 export async function undoDeletes(
   db: Database,
@@ -181,10 +167,7 @@ export async function undoDeletes(
   });
 }
 
-/**
- * Forgets decisions of other runs to keep rows that this run keeps, because they would still keep
- * the rows.
- */
+/** Forgets decisions of other runs on rows that this run keeps, which would still keep them. */
 async function forgetOtherDecisions(tx: Executor, runId: string): Promise<void> {
   const decided: State[] = ['rejected', 'undone'];
   const kept = tx

@@ -14,9 +14,8 @@ const earlier = alias(earlierDocuments, 'earlier');
 const bill = alias(documents, 'bill');
 
 /**
- * Whether no read and no event has touched a row since a moment. `offset 0` makes the planner look
- * up the events of each row; otherwise it reads the whole journal. A read of all usage of a
- * document also touches each usage row that it left live.
+ * Whether no read or event touched a row since a moment; a read of all usage of a document touches
+ * each row that it left live. `offset 0` keeps the planner from reading the whole journal.
  */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const isAbout =
@@ -73,10 +72,7 @@ export const isKeptOrHeld = (resource: RecordResource): SQL =>
     ? sql`(${isKept(resource)} or ${withDocument(sql`= 'quarantined'`)})`
     : isKept(resource);
 
-/**
- * Whether the live document of a usage row has a note in a state, and no read has found the
- * document since.
- */
+/** Whether a usage row's live document has a note in a state and no read found it since. */
 const withDocument = (state: SQL): SQL => sql`exists (
       select
       from ${documents} ${bill}
@@ -95,9 +91,8 @@ const withDocument = (state: SQL): SQL => sql`exists (
     )`;
 
 /**
- * Whether something that the warehouse knows explains why a listing lacks a row. Such a row is
- * tombstoned regardless of the cap. The records that a company lists go with the company. Usage
- * goes with its document, or with a new version of the document.
+ * Whether something explains why a listing lacks a row, which is then tombstoned regardless of the
+ * cap: records go with their company, usage with its document or a new version of it.
  */
 export const explained = (resource: RecordResource): SQL => {
   if (resource === 'companies') return sql`false`;
@@ -112,8 +107,8 @@ export const explained = (resource: RecordResource): SQL => {
 };
 
 /**
- * When a usage row was last known to be listed: at its own read, at a read of all usage of its document, or
- * at the last complete backfill of its listing.
+ * When a usage row was last known to be listed: at its own read, at a read of all usage of its
+ * document, or at the last complete backfill of its listing.
  */
 const lastListed = sql`greatest(
           ${row.syncedAt},
@@ -129,11 +124,10 @@ const lastListed = sql`greatest(
         )`;
 
 /**
- * Whether the document of a usage row explains that the row is absent. This is so if the document
- * is deleted, or has waiting events whose catch-up reads its usage again. It is also so if the
- * document has a version that was first read after the row was last listed and that does not list
- * the row. Two states are the same version if they have the same `updated` and the same usage:
- * other fields may differ at every read.
+ * Whether the document of a usage row explains its absence: it is deleted, or has waiting events
+ * whose catch-up reads its usage again, or has a version that was first read after the row was last
+ * listed and that does not list the row. States with the same `updated` and the same usage are one
+ * version: other fields may differ at every read.
  */
 const byDocument = sql`exists (
       select
@@ -180,10 +174,7 @@ export const stillAbsent = (resource: RecordResource): SQL => {
 export const needsNobody = (resource: RecordResource): SQL =>
   sql`${explained(resource)} and not ${isKeptOrHeld(resource)}`;
 
-/**
- * Whether a quarantined row no longer needs a decision, because it is not absent any more or its absence is
- * explained now.
- */
+/** Whether a quarantined row needs no decision: it is not absent, or its absence is explained. */
 const isSettled = (resource: RecordResource): SQL => sql`exists (
       select
       from ${tableOf(resource)} ${row}
@@ -202,7 +193,7 @@ const alive = recordResources.map(
     )`,
 );
 
-/** Whether a note is about a row that stays although the service no longer has it, because somebody decided so. */
+/** Whether somebody decided that the row of a note stays although the service no longer has it. */
 export const keeps = sql`${decidedToKeep}
   and case ${note.resource}
     ${sql.join(alive, sql` `)}

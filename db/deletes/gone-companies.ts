@@ -6,9 +6,8 @@ import { type CompanyListed, listedByCompanies, resources } from '../resources.t
 import { companies } from '../schema/utility.ts';
 
 /**
- * Lists companies that the service once listed and that are tombstoned because the list of
- * companies lacks them. Companies that this pass over the list contains are left out: they may
- * still be tombstoned because Postgres refused their records.
+ * Lists companies that are tombstoned because the list of companies lacks them. Companies in this
+ * pass are left out: they may stay tombstoned because Postgres refused their records.
  */
 export async function goneCompanies(db: Executor, listedIds: readonly string[]): Promise<string[]> {
   const listed = array(printedUuids(listedIds), 'text');

@@ -8,9 +8,7 @@ import { note, rowsOfNote, usage } from './tombstone.ts';
 /** A row that a run found missing, with what a person has to know to decide on it. */
 export type DeletedRow = Awaited<ReturnType<typeof listDeletedRows>>[number];
 
-/**
- * The number of rows of a resource in one state, and their cost in one currency if they have costs.
- */
+/** Number of rows of a resource in one state, and their cost in one currency if they have any. */
 export type SumOfDeleted = Awaited<ReturnType<typeof sumDeletedRows>>[number];
 
 /** The bill of a note about a document or its usage. */
@@ -36,15 +34,10 @@ const ofUsage = sql`
   where ${note.resource} = 'usageData'
     and ${usage.id} = metersync.uuid_of(${note.recordId})`;
 
-/**
- * The cost of a document. Usage has no cost here, because it would add the cost of its document
- * again.
- */
+/** The cost of a document. Usage has none here, or the cost of its document would count twice. */
 const costOf = (cost: SQLWrapper) => sql`case when ${note.resource} = 'documents' then ${cost} end`;
 
-/**
- * Whether a run found the row of a note missing. Quarantined rows that no longer wait are left out.
- */
+/** Whether a run found a note's row missing, unless it is quarantined and no longer waits. */
 const isFoundBy = (runId: string) =>
   and(eq(note.runId, runId), sql`(${note.state} <> 'quarantined' or ${waits})`);
 
@@ -64,7 +57,7 @@ export async function listDeletedRows(db: Executor, runId: string, limit: number
       /** The id of the record, or of the meter whose readings are missing. */
       id: sql<string>`coalesce(${meterId}, ${recordId})`,
       state: note.state,
-      /** Whether the service itself lists it as deleted; otherwise it is absent from its listing. */
+      /** Whether the service lists it as deleted; otherwise it is absent from its listing. */
       listedAsDeleted: sql<boolean>`${note.reason} = 'listed'`,
       companyId: note.companyId,
       name: bill.invoiceId,
@@ -91,10 +84,7 @@ export async function listDeletedRows(db: Executor, runId: string, limit: number
   );
   return rows.map((row) => ({
     ...row,
-    /**
-     * The invoice of a bill or of usage, the provider of a connection, the number of a meter, or a
-     * name.
-     */
+    /** The invoice of a bill or usage, a connection's provider, a meter's number, or a name. */
     name: row.name ?? nameOf(subjectOf(row)),
     company: companyOf(row).map(nameOf)[0] ?? null,
   }));

@@ -6,10 +6,7 @@ import { companies } from '../schema/utility.ts';
 import { explained, inNoOtherListing, isKept, untouchedSince } from './explained.ts';
 import { row } from './tombstone.ts';
 
-/**
- * A listing of a company. Without a company: the list of companies, the sites of all of them, or rows that no
- * company owns.
- */
+/** A company's listing, or without a company: the companies, all sites, or ownerless rows. */
 export interface Listing {
   readonly resource: RecordResource;
   readonly companyId: string | null;
@@ -24,9 +21,8 @@ export interface Seen {
 }
 
 /**
- * Whether the listing should contain a row. A company need not be in the list if the settings name
- * it, or if no list ever contained it but its records were read. A site need not be listed if the
- * record of its company has no list of sites.
+ * Whether the listing should contain a row: not a company that settings name, or that was read but
+ * never listed, and not a site if the record of its company has no list of sites.
  */
 export const isListed = ({ resource, companyId, configured = [] }: Listing): SQL => {
   const ofCompany =
@@ -56,10 +52,7 @@ export const hasListOfSites = sql`exists (
       offset 0
     )`;
 
-/**
- * Whether a row is absent: the pass did not list it, no other listing does, nothing has touched it since, and
- * nobody decided to keep it.
- */
+/** Whether a row is in no listing, nothing touched it since, and nobody decided to keep it. */
 export const isAbsent = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
   // An empty list of companies proves nothing about companies that were never listed.
@@ -73,8 +66,7 @@ export const isAbsent = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => 
 
 /**
  * Whether the cap counts an absent row, because nothing explains its absence. A row that was never
- * read has no data to lose, so it counts only if the listing is empty: an empty listing proves
- * nothing about it.
+ * read has no data to lose, and counts only if the listing is empty, which proves nothing.
  */
 export const isCapped = (resource: RecordResource, { ids }: Seen): SQL =>
   sql`(${ids.length === 0} or ${row.raw} is not null) and not ${explained(resource)}`;

@@ -6,10 +6,7 @@ import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts
 import { intervals, meters } from '../schema/utility.ts';
 import { changeOf } from './tombstone.ts';
 
-/**
- * Notes that readings of a meter are removed. Reads of the meter that are under way have to know
- * it, and the months of its company are computed again.
- */
+/** Tells reads under way that readings are removed, and has the company's months recomputed. */
 export async function noteRemoval(tx: Executor, meterId: string): Promise<void> {
   await noteRemoved(tx, meterId);
   const { companyId } = meters;
@@ -37,10 +34,7 @@ export async function removeReadings(tx: Executor, runId: string, which: SQL): P
 const isNoted = (runId: string, state: 'quarantined' | 'applied'): SQL | undefined =>
   and(eq(deletes.runId, runId), eq(deletes.resource, 'intervals'), eq(deletes.state, state));
 
-/**
- * Removes the readings that a run held back, except readings that were read since. The next read
- * judges such readings again.
- */
+/** Removes readings that a run held back, unless they were read since and will be judged again. */
 export async function approveReadings(
   tx: Executor,
   runId: string,

@@ -22,7 +22,6 @@ export const decidedToKeep = sql`${note.state} in ('rejected', 'undone')`;
 /** How many rows a note is about: one record, or the readings of a range. */
 export const rowsOfNote = sql<number>`coalesce(${note.readings}, 1)`;
 
-/** A row of usage data. */
 export const usage = alias(usageData, 'usage');
 
 const clock = sql`clock_timestamp()`;
@@ -35,9 +34,8 @@ export const changeOf = <Id extends PgColumn | SQL.Aliased>(companyId: Id) => ({
 });
 
 /**
- * Tombstones the rows whose note meets a condition, and returns their ids. The usage of a document
- * is tombstoned with it. A document also takes over the `updated` of its note if the service lists
- * it as deleted, so that no late event restores it.
+ * Tombstones the rows whose note meets a condition, and their usage; returns their ids. A document
+ * listed as deleted takes over its note's `updated`, so that no late event restores it.
  */
 export async function tombstone(
   tx: Executor,
@@ -59,9 +57,7 @@ export async function tombstone(
   return ids;
 }
 
-/**
- * Tombstones the usage of documents, except usage rows that have a note of their own in the run.
- */
+/** Tombstones the usage of documents, except rows with a note of their own in the run. */
 async function tombstoneUsage(
   tx: Executor,
   runId: string,
@@ -96,9 +92,8 @@ async function tombstoneUsage(
 const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;
 
 /**
- * Locks the rows whose note meets a condition, in the order of their keys. Writers also lock in
- * this order, documents before their usage. Notes that records of their companies change, because
- * no trigger does so for connections.
+ * Locks the rows whose note meets a condition, by key and documents before usage, as writers do.
+ * Notes that records of their companies change, because no trigger does so for connections.
  */
 async function lockRows(
   tx: Executor,

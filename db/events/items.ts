@@ -15,10 +15,7 @@ export const payloadOf = (id: SQLWrapper): SQL => sql`(
         offset 0
       )`;
 
-/**
- * An event that was just inserted into the journal. `occurredAt` and `recordedAt` are as the
- * warehouse printed them.
- */
+/** An event just inserted into the journal, with its times as the warehouse printed them. */
 export interface RecordedEvent {
   readonly id: string;
   readonly event: DecodedEvent;
@@ -28,10 +25,9 @@ export interface RecordedEvent {
 }
 
 /**
- * Events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)` of a
- * statement. `deleted_at` is when the event that deletes the record came, but no later than the
- * warehouse's clock says. That clock also dates reads, so a read that begins afterwards is later
- * and can restore what it finds.
+ * Events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)`.
+ * `deleted_at` is when the deleting event came, but not after the warehouse's clock, which also
+ * dates reads: a read that begins later can restore what it finds.
  */
 export const eventItems = (events: readonly RecordedEvent[]): SQL => sql`
   item as materialized (

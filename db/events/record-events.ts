@@ -32,10 +32,9 @@ export interface Recorded {
 }
 
 /**
- * Writes a group of verified events to the journal and applies them, in one transaction. This is
- * idempotent on event ids. If an event cannot be applied, the group is split to find it, and the
- * other events commit. All events that cannot be applied are then kept as `dead`, with their errors
- * and bytes.
+ * Writes a group of verified events to the journal and applies them, in one transaction, idempotent
+ * on event ids. If events cannot be applied, the group is split to find them: they are kept as
+ * `dead`, with their errors and bytes, and the other events commit.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
  */
 export async function recordEvents(
@@ -110,8 +109,7 @@ async function recordTogether(
   const refresh = deleted.length > 0 ? await noteDeleted(tx, deleted) : [];
   const wake = waiting.length > 0 ? await noteStale(tx, waiting) : [];
   if (refresh.length > 0) await refreshStale(tx, 'document', refresh);
-  // A replay counts waiting events a second time. This corrects the counts, and resets the
-  // attempts.
+  // A replay counts waiting events twice. This corrects the counts and resets the attempts.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
   if (existing.length > 0) wake.push(...(await maybeMissedWakeups(tx, existing)));
   return {
@@ -132,7 +130,7 @@ function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
   );
 }
 
-/** Reads a delivery for the journal. Unreadable deliveries are dead from the start, with their bytes. */
+/** Reads a delivery for the journal. Unreadable deliveries are dead, with their bytes. */
 function readDelivery(delivery: DeliveredEvent): JournalEntry {
   // The signature also covers the byte order mark, so the receiver left it in the body.
   const text = withoutByteOrderMark(
@@ -161,17 +159,13 @@ function readDelivery(delivery: DeliveredEvent): JournalEntry {
 }
 
 /**
- * Characters that jsonb cannot hold in a string, as JSON.stringify escapes them. They are by far
- * the most likely reason for a refusal. Finding them here saves the failing transactions by which
- * Postgres would find each such event.
+ * Escaped characters that jsonb cannot hold, by far the most likely reason for a refusal. Finding
+ * them here saves the failing transactions that would find each such event.
  */
 const unholdable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 const unholdableReason = 'Postgres holds neither NUL nor half of a surrogate pair';
 
-/**
- * Turns an event into a dead event, which has its bytes and only values that Postgres surely
- * accepts.
- */
+/** Turns an event into a dead event with its bytes and only values that Postgres surely accepts. */
 function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {
   const { type, recordId } = entry.event;
   const event = {

@@ -11,10 +11,9 @@ export interface PayloadsDropped {
 }
 
 /**
- * Examines the `limit` oldest events with payloads that were received after `after` and more than
- * `days` ago, and drops the payloads of settled events. Their rows stay, so that a late delivery
- * still finds its id. Pending, dead and missing events keep their bytes at any age, because no
- * other copy exists.
+ * Of the `limit` oldest events with payloads received after `after` and more than `days` ago, drops
+ * the payloads of settled events. Rows stay, so that a late delivery finds its id. Pending, dead
+ * and missing events keep their bytes at any age, because no other copy exists.
  */
 export async function dropPayloads(
   db: Database,
@@ -27,8 +26,7 @@ export async function dropPayloads(
     sql`${receivedAt} < clock_timestamp() - make_interval(days => ${days}::int)`,
   );
   return await withTransaction(db, async (tx) => {
-    // Otherwise the planner may sort all old events for each batch, because it knows neither how
-    // many there are nor how many still have a payload.
+    // Otherwise the planner may sort all old events for each batch, for lack of good estimates.
     await setLocal(tx, { enable_sort: 'off', enable_bitmapscan: 'off', enable_seqscan: 'off' });
     const [end] = await tx
       .select({ last: receivedAt })

@@ -1,9 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 
 /**
- * Locks events whose outcome a statement is going to change, and leaves out events that another session has
- * locked. Such an event is being recorded again: its recorder decides its outcome, and has yet to lock its
- * record. Waiting for it while holding the record's lock would be a deadlock.
+ * Locks events to change their outcome, and skips locked events: another session records them again
+ * and has yet to lock their records, so waiting for it could be a deadlock.
  */
 export const unlessRecordedAnew: SQL = sql.raw('for no key update skip locked');
 

@@ -15,9 +15,8 @@ export async function holdAwake(tx: Executor): Promise<void> {
 }
 
 /**
- * Returns the catch-ups to wake for a group that is recorded again and whose first wake-up may be
- * lost. These are the catch-ups of pending events, and the catch-ups that are marked as awake,
- * because the events for which they were marked may be settled by now.
+ * Returns the catch-ups whose wake-up for a group recorded again may be lost: catch-ups of pending
+ * events, and catch-ups marked as awake, whose events may be settled by now.
  */
 export async function maybeMissedWakeups(
   tx: Executor,
@@ -32,9 +31,8 @@ export async function maybeMissedWakeups(
 }
 
 /**
- * Puts a catch-up to sleep unless a record is due. `asleep` is true if no record waits at all.
- * `dueInMs` says in how many milliseconds the next record is due: 0 if it is due now, null if no
- * record waits.
+ * Puts a catch-up to sleep unless a record is due. `asleep`: no record waits at all. `dueInMs`:
+ * time until the next record is due; 0 if it is due now, null if no record waits.
  */
 export async function trySleep(
   tx: Executor,
@@ -53,8 +51,7 @@ export async function trySleep(
     .limit(1);
   const due = first?.inMs ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
-  // The catch-up is also marked as asleep while postponed records wait, so that new events wake it
-  // earlier.
+  // It is also marked as asleep while postponed records wait, so that new events wake it earlier.
   await tx.update(catchUps).set({ awake: false }).where(eq(catchUps.kind, kind));
   return { asleep: due === null, dueInMs: due === null ? null : Math.ceil(due) };
 }

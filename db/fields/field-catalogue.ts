@@ -10,10 +10,9 @@ import type { FieldKind } from './kinds.ts';
 /** Records the fields of every record that is written. */
 export interface FieldCatalogue {
   /**
-   * Notes the fields of records, which are given as JSON.parse returned them. New fields and new
-   * kinds of values are in the warehouse when it returns; counts and values follow. Call it before
-   * the cursor moves on. It never keeps records from being written: errors go to `onError`, and
-   * fields that could not be written are written with the next note.
+   * Notes the fields of parsed records. New fields and kinds of values are in the warehouse when it
+   * returns; counts and values follow. Call it before the cursor moves on. Errors go to `onError`,
+   * and fields that could not be written are written with the next note.
    */
   note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
   /** Writes everything that is not written yet. The catalogue stays in use. */
@@ -32,10 +31,7 @@ interface Kept {
   loaded: Promise<void> | undefined;
 }
 
-/**
- * Creates the catalogue of a process. It counts in memory and writes to
- * `metersync.field_catalogue`, where the counts of several processes add up.
- */
+/** Creates a process's catalogue: it counts in memory and adds to `metersync.field_catalogue`. */
 export function createFieldCatalogue(options: {
   readonly db: Executor;
   readonly onError: (error: unknown) => void;
@@ -54,10 +50,7 @@ export function createFieldCatalogue(options: {
     return made;
   };
 
-  /**
-   * Loads the catalogue into a tree. If one process has made a field a map, it is a map for all
-   * processes, and its separate fields are removed.
-   */
+  /** Loads the catalogue into a tree. What one process made a map is a map for all processes. */
   const takeOver = async (kept: Kept, which?: SQL): Promise<void> => {
     const catalogued = await readCatalogued(db, kept, which);
     const maps = catalogued.filter(({ path, collapsed }) => collapsed && path !== '');
@@ -211,9 +204,7 @@ async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): 
     });
 }
 
-/**
- * Removes the separate fields of maps. The fields of a map are only catalogued under its step `*`.
- */
+/** Removes the separate fields of maps, which are only catalogued under the step `*`. */
 async function removeCollapsed(db: Executor, kept: Kept, maps: readonly string[]): Promise<void> {
   const { path } = fieldCatalogue;
   const isWithinMap = sql`exists (

@@ -3,9 +3,7 @@ import { isObject } from '../../contract/json.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 
-/**
- * Maximum number of distinct texts in a field that is an enumeration, and maximum length of each.
- */
+/** Maximum number and length of the distinct texts of a field that is an enumeration. */
 const valuesMax = 20;
 const valueLengthMax = 40;
 const exampleLengthMax = 80;
@@ -13,10 +11,7 @@ const exampleLengthMax = 80;
 const depthMax = 8;
 /** If an object has more fields than this, its keys are data, such as ids. */
 export const fieldsMax = 300;
-/**
- * Maximum number of fields in all records of a resource. With the longest paths and values a tree
- * takes some 10 MB.
- */
+/** Maximum number of fields of a resource: with the longest paths, a tree takes some 10 MB. */
 const nodesMax = 5_000;
 /** Longest path in bytes. */
 const pathLengthMax = 500;
@@ -45,10 +40,7 @@ interface FieldNode {
   last: number;
   example: string | null;
   values: ReadonlySet<string> | null;
-  /**
-   * Created with the first field, because most nodes have none and an empty map takes more memory than
-   * everything else.
-   */
+  /** Created with the first field: most nodes have none, and an empty map takes much memory. */
   fields: Map<string, FieldNode> | undefined;
   any: FieldNode | undefined;
   collapsed: boolean;
@@ -77,9 +69,8 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
 
 /**
  * The fields of a resource's records, discovered from the records because the service does not
- * announce them: the path of each field, and its kinds of values. The memory of a tree is limited,
- * whatever the records contain. An object with too many fields, or with UUIDs as keys, becomes a
- * map, whose fields all count as one field.
+ * announce them. To limit a tree's memory, an object with too many fields, or with UUIDs as keys,
+ * becomes a map, whose fields all count as one field.
  */
 export class FieldTree {
   readonly #root = fieldNode('', 0, false);
@@ -87,10 +78,7 @@ export class FieldTree {
   #record = 0;
   #news = 0;
 
-  /**
-   * The number of new fields and new kinds of values so far. Counts of records and new values do
-   * not add to it.
-   */
+  /** The number of new fields and new kinds of values so far, not of records or new values. */
   get news(): number {
     return this.#news;
   }
@@ -102,10 +90,7 @@ export class FieldTree {
     this.#see(this.#root, record);
   }
 
-  /**
-   * Takes what was observed since the last `take`: all fields, or only fields where anything other
-   * than counts changed. `restore` puts it back.
-   */
+  /** Takes all fields observed since the last `take`, or only if more than their counts changed. */
   take(all: boolean): SeenField[] {
     const taken: SeenField[] = [];
     for (const node of this.#everyNode()) {
@@ -130,10 +115,7 @@ export class FieldTree {
     }
   }
 
-  /**
-   * Adds a field that is already catalogued, so that bounds apply to all processes together.
-   * Parents have to be added before their fields.
-   */
+  /** Adds a catalogued field after its parent, so that bounds apply to all processes together. */
   add({ path, kinds, collapsed }: Pick<SeenField, 'path' | 'kinds' | 'collapsed'>): void {
     let node: FieldNode | undefined = this.#root;
     for (const step of stepsOf(path)) {
@@ -168,8 +150,7 @@ export class FieldTree {
     if (values === null || kind !== 'text') return;
     const fits = values.size < valuesMax && text.length <= valueLengthMax;
     node.values = fits ? new Set([...values, copyOf(text)]) : null;
-    // A new value is no news, but is written with the counts: a young process meets a new value on
-    // almost every page.
+    // A new value only makes it fresh: a young process meets new values on almost every page.
     node.fresh = true;
   }
 
@@ -211,10 +192,7 @@ export class FieldTree {
     return node.any;
   }
 
-  /**
-   * Returns the field with a name, or the one field of a map. Undefined for a name that Postgres
-   * cannot hold, because it cannot hold the record either.
-   */
+  /** Returns a field by name, or a map's only field; undefined for a name Postgres cannot hold. */
   #fieldOf(node: FieldNode, name: string, fresh = true): FieldNode | undefined {
     const existing = node.fields?.get(name);
     if (existing !== undefined) return existing;
@@ -243,10 +221,7 @@ export class FieldTree {
     this.#news += 1;
   }
 
-  /**
-   * Makes a node a map: its fields become one field. A record itself keeps its existing fields, and
-   * only further fields become one.
-   */
+  /** Makes a node a map: its fields become one. A record itself keeps its existing fields. */
   #collapse(node: FieldNode): void {
     node.collapsed = true;
     this.#changed(node);
@@ -283,9 +258,6 @@ export class FieldTree {
   }
 }
 
-/**
- * Copies a text, because a slice would keep the whole larger text in memory. Removes what Postgres cannot hold:
- * NUL, and halves of surrogate pairs.
- */
+/** Copies a text, since a slice holds the larger text, and removes what Postgres cannot hold. */
 const copyOf = (text: string): string =>
   Buffer.from(text.replaceAll('\0', '').toWellFormed()).toString();

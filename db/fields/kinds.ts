@@ -26,10 +26,7 @@ export const kindsOf = (mask: number): FieldKind[] =>
 /** At most six digits of a second: Postgres has no more, and would round. */
 const timestamp =
   /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
-/**
- * With a decimal point and without leading zeros, because digits without a point may be an account number,
- * whose zeros matter.
- */
+/** With a point and without leading zeros: other digits may be an account number. */
 const decimal = /^-?(0|[1-9]\d{0,99})\.\d{1,99}$/;
 
 /** Returns the narrowest kind that keeps all of a text. */
@@ -45,8 +42,8 @@ export function kindOfText(text: string): FieldKind {
 export type ColumnType = 'boolean' | 'numeric' | 'timestamptz' | 'date' | 'uuid' | 'text' | 'jsonb';
 
 /**
- * Returns the narrowest type that holds every kind. More kinds only widen it, through text to jsonb. Null for
- * objects and nulls without other kinds, because their fields have columns of their own.
+ * Returns the narrowest type that holds every kind. More kinds only widen it, through text to
+ * jsonb. Null for objects and nulls without other kinds, because their fields have columns.
  */
 export function columnType(kinds: readonly FieldKind[]): ColumnType | null {
   const scalars = kinds.filter((kind) => kind !== 'object' && kind !== 'array');

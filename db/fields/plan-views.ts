@@ -13,10 +13,7 @@ export interface CataloguedField {
   readonly apiVersions: readonly string[];
 }
 
-/**
- * A column of a typed view: the value of the field at `path`. The path `/*` of a record stands for
- * every field without a column.
- */
+/** A column of a typed view. The path `/*` of a record stands for every field without a column. */
 export interface TypedColumn {
   readonly name: string;
   readonly path: string;
@@ -45,14 +42,10 @@ const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
 
 /**
  * Maximum number of columns of a view; further fields are in a column of their owner, or in
- * `other_fields`. The own fields of an object that is not a record may exceed it by up to
- * `fieldsMax`; Postgres has room for 1,600 columns.
+ * `other_fields`. An object's own fields may exceed it by up to `fieldsMax`: Postgres allows 1,600.
  */
 const columnsMax = 1_000;
-/**
- * Above this number of columns, fields of nested objects get no column, so that there is room for
- * the record's own fields.
- */
+/** Above this number of columns, nested fields get none, to leave room for a record's own. */
 const flattenedMax = columnsMax - fieldsMax;
 /** Maximum number of views of a resource; further objects are in columns of their owner. */
 const viewsMax = 200;
@@ -63,10 +56,7 @@ interface Place {
   readonly nth: number;
   kinds: readonly FieldKind[];
   collapsed: boolean;
-  /**
-   * Whether it is an object without a view of its own: its owner has one column for the whole
-   * object.
-   */
+  /** Whether it is an object without a view: its owner has one column for the whole object. */
   isWhole: boolean;
   /** In the order in which they were first seen. */
   readonly fields: Map<string, Place>;
@@ -74,9 +64,8 @@ interface Place {
 }
 
 /**
- * Plans the views of a catalogue. Its fields are in the order in which they were first seen, so
- * that a later field takes no name from an earlier field. `isTaken` says whether a relation that is
- * not a typed view has a name.
+ * Plans the views of a catalogue, whose fields come in the order in which they were first seen:
+ * names go to earlier fields. `isTaken`: a relation that is not a typed view has the name.
  */
 export function planViews(
   fields: readonly CataloguedField[],
@@ -209,9 +198,7 @@ function placesOf(fields: readonly CataloguedField[]): Place {
   return root;
 }
 
-/**
- * Turns objects into maps if they have too many fields in all processes and API versions together.
- */
+/** Turns objects into maps if all processes and API versions saw too many fields together. */
 function collapseMaps(at: Place): void {
   at.collapsed ||= at.fields.size > fieldsMax;
   for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])])
@@ -222,10 +209,7 @@ function collapseMaps(at: Place): void {
 const typeOf = ({ kinds, collapsed, isWhole }: Place): ColumnType | null =>
   collapsed || isWhole ? 'jsonb' : columnType(kinds);
 
-/**
- * A field that may get a column. A field of a nested object can do without it, because that object
- * also has a view.
- */
+/** A field that may get a column; nested fields can do without: their object has a view. */
 interface Wanted {
   readonly place: Place;
   readonly name: string;

@@ -43,10 +43,7 @@ export interface AppliedTypedViews {
   readonly blocked: readonly BlockedView[];
 }
 
-/**
- * Whether the relation `c` is a typed view, according to its comment, which only its owner can
- * write.
- */
+/** Whether a relation `c` is a typed view, by its comment, which only its owner can write. */
 export const isTypedView = sql.raw(
   `(c.relkind = 'v' and coalesce(obj_description(c.oid, 'pg_class'), '') like '%${madeFrom} %')`,
 );
@@ -67,9 +64,8 @@ export async function applyTypedViews(db: Database): Promise<AppliedTypedViews> 
 }
 
 /**
- * Applies the typed views within a transaction that changes the schema. A view on which something
- * was built can get further columns. If its existing columns would have to change, it stays as it
- * is and is reported.
+ * Applies the typed views within a transaction that changes the schema. A view with dependents can
+ * get further columns; if its columns would have to change, it stays and is reported.
  */
 export async function applyTypedViewsIn(tx: Transaction): Promise<AppliedTypedViews> {
   await lock(tx, 'migrations', 'inTurn');
@@ -107,10 +103,7 @@ interface Relation extends Record<string, unknown> {
   readonly grants: readonly string[];
 }
 
-/**
- * Returns the views that the catalogue requires, with the catalogue's fields and the existing
- * relations of the schema.
- */
+/** Returns the required views, the catalogue's fields and the schema's existing relations. */
 export async function plannedViews(db: Executor) {
   const fields = await readFields(db);
   const existing = await readRelations(db);
@@ -177,10 +170,7 @@ function changeOf(
   };
 }
 
-/**
- * Selects the grants that a view with these columns can have. It leaves out grants on a removed
- * column.
- */
+/** Selects the grants that a view with these columns can have, not grants on removed columns. */
 function grantsFor(
   columns: readonly { readonly name: string }[],
   grants: readonly string[],
@@ -193,10 +183,7 @@ function grantsFor(
   });
 }
 
-/**
- * Keeps columns at their places in the existing view, so that the view can be replaced although
- * something was built on it.
- */
+/** Keeps columns at their places, so that a view with dependents can be replaced. */
 function inPlace(columns: TypedView['columns'], actual: Relation['columns']): TypedView['columns'] {
   const place = new Map(actual.map(({ name }, nth) => [name, nth]));
   const placeOf = (name: string): number => place.get(name) ?? Number.MAX_SAFE_INTEGER;
@@ -236,9 +223,7 @@ async function readRelations(db: Executor): Promise<Relation[]> {
   return rows;
 }
 
-/**
- * Reads the time zone for the service's times without a zone, and the roles that read all views.
- */
+/** Reads the time zone for the service's times, and the roles that read all views. */
 async function readSession(db: Executor): Promise<{ zone: string; readers: readonly string[] }> {
   const { rows } = await db.execute<{ zone: string; readers: string[] }>(sql`
     select

@@ -16,10 +16,9 @@ interface Counted extends Record<string, unknown> {
 
 /**
  * Counts the live rows of a listing, and the rows that meet `among` and are absent from a pass.
- * Also deletes decisions to keep rows that the pass listed, because the service shows these rows
- * again. It runs for each pass over a listing of a company: a warehouse of 1,000 companies has
- * 4,000 such passes in each backfill. Measured: 0.15 ms and 29 blocks for a listing of 300 records,
- * 0.47 ms and 60 blocks when they are unchanged.
+ * Also deletes decisions to keep rows that the pass listed, because the service shows them again.
+ * It runs for each pass over a company's listing, 4,000 times in a backfill of 1,000 companies.
+ * Measured: 0.15 ms and 29 blocks for a listing of 300 records, 0.47 ms and 60 blocks if unchanged.
  */
 export async function countAbsent(
   db: Executor,

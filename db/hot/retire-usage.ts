@@ -5,12 +5,11 @@ import { hot } from '../connection/hot.ts';
 import { retiringUsage } from '../records/usage-data.ts';
 
 /**
- * Tombstones usage rows that their document's listing no longer contains, because the usage of a
- * document is one set. `seenIds` has all ids that the listings of these documents contained when
- * they were read, from `readAt` on. A document whose usage was read later is not changed. Run it in
- * a transaction that has locked the documents, because the statement must see all rows that others
- * wrote. It runs for each read of documents that events named. Measured: 0.25 ms and 23 blocks for
- * one document; 1.7 ms and 294 blocks for a page of nine.
+ * Tombstones usage rows that their documents' listings no longer contain. `seenIds` has all ids
+ * that the listings contained when they were read, from `readAt` on. A document whose usage was
+ * read later does not change. The transaction must have locked the documents, so that the statement
+ * sees all rows that others wrote. It runs for each read of documents that events named. Measured:
+ * 0.25 ms and 23 blocks for one document; 1.7 ms and 294 blocks for a page of nine.
  */
 export async function retireUsage(
   tx: Executor,

@@ -12,10 +12,7 @@ import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 /** How a read settled the events of a stale record. */
 export interface Judged extends Record<string, unknown> {
   readonly record_id: string;
-  /**
-   * The number of events that the read settled, and of events recorded before it that it does not
-   * cover.
-   */
+  /** Numbers of events that the read settled, and of earlier events that it does not cover. */
   readonly settled: number;
   readonly waiting: number;
   /** Whether no event waits any more, so that the record is no longer stale. */
@@ -137,10 +134,7 @@ const outcomeOf = sql.raw(`case
             else 'applied'
           end`);
 
-/**
- * The newest state that a row covers. A record without `updated` covers every event that came
- * before its read.
- */
+/** The newest state that a row covers: without `updated`, all events before its read. */
 const coveredBy = (readAt: SQL): SQL => sql`case
             when deleted_reason in ('not_found', 'absent', 'listed') then 'infinity'
             when deleted_reason = 'event' then greatest(updated, raw_updated)

@@ -7,10 +7,7 @@ import { companies, meters, sites, usageData } from '../schema/utility.ts';
 
 /** What is known around the records of a company that were just read. */
 export interface Surroundings {
-  /**
-   * Whether the company has a row and was listed or read in a run, and each site that events of the
-   * records name has a row.
-   */
+  /** Whether the company was listed or read in a run, and all sites that events name have rows. */
   readonly admitted: boolean;
   /** Whether the record of the company, or of one of its live sites, was never read. */
   readonly companies: boolean;

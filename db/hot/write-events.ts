@@ -7,10 +7,7 @@ import { upsertEvents } from '../records/upsert.ts';
 import { indexable, resources } from '../resources.ts';
 import { connectionStatusChanges } from '../schema/utility.ts';
 
-/**
- * A step that stores each change of status that an event reports as a row of history. Several
- * events about the same change share a row.
- */
+/** A step that stores the changes of status that events report, one row for each change. */
 const changesOfStatus: SQL = sql`changed as (
     insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
     select distinct on (connection_id, at, status)

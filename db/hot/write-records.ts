@@ -30,10 +30,7 @@ export interface WrittenDocument extends WrittenRow {
   readonly listed: string | null;
 }
 
-/**
- * The end of the statement for documents. All parts of the statement have one snapshot, so it sees
- * the rows as they were before the write.
- */
+/** The end of the statement for documents, which still sees the rows from before the write. */
 function documentsWritten(page: RecordPage): SQL {
   const isToBeWritten = {
     none: sql`false`,

@@ -86,10 +86,7 @@ const idsOf = (documents: readonly Listing[]): SQL =>
     'uuid',
   );
 
-/**
- * The usage rows that records list, as a step `reported`: rows of new documents and of `accepted`
- * documents. They are already JSON and need no quoting.
- */
+/** Usage rows of new and `accepted` documents, as a step `reported`; they are JSON already. */
 function usageOfRecords(documents: readonly Listing[], { companyId }: RecordPage): SQL {
   const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
   const isNew = array(
@@ -116,10 +113,9 @@ function usageOfRecords(documents: readonly Listing[], { companyId }: RecordPage
 }
 
 /**
- * A query for existing documents whose record decides their usage. A record may list other rows
- * than the usage endpoint. It is accepted if the rows that it listed before are the rows of the
- * warehouse, including rows that were tombstoned with the document, or if the warehouse never had
- * usage of the document.
+ * A query for existing documents whose record decides their usage, although it may list other rows
+ * than the usage endpoint: the rows that it listed before are the rows of the warehouse, also if
+ * tombstoned with the document, or the warehouse never had usage of the document.
  */
 function acceptedUsage(existing: readonly Listing[]): SQL {
   const asked = existing.map(({ id, before }) => ({ id, before }));

@@ -21,10 +21,10 @@ export interface AppliedViews {
 }
 
 /**
- * Applies the views and functions of analytics/, unless this version is applied already. `create or replace`
- * keeps what users built on them. If a view changes its columns, all views and functions without dependents
- * are dropped first, including typed views if they depend on a function. Views and functions that only
- * earlier versions had are dropped last, when no view of metersync reads them.
+ * Applies the views and functions of analytics/, unless this version is applied already. `create or
+ * replace` keeps what users built on them. If a view changes its columns, all views and functions
+ * without dependents are dropped first, and typed views if they depend on a function. Views and
+ * functions of earlier versions are dropped last, when no view of metersync reads them.
  * @throws Error naming the user's view that blocks the change
  */
 export async function applyViews(tx: Transaction): Promise<AppliedViews> {
@@ -56,10 +56,7 @@ export async function applyViews(tx: Transaction): Promise<AppliedViews> {
 const versionOf = (texts: readonly string[]): string =>
   createHash('sha256').update(texts.join('\0')).digest('hex');
 
-/**
- * Creates all views and functions, or none if an existing view has other columns. In that case it
- * returns Postgres's error.
- */
+/** Creates all views and functions, or none and returns the error if a view's columns differ. */
 async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
   const [schema = '', ...others] = texts;
   const views = texts
@@ -109,9 +106,7 @@ async function dropAll(
   return { dependents, grants };
 }
 
-/**
- * Lists the typed views, which call our functions. They are created again after all other views.
- */
+/** Lists the typed views, which call our functions and are created again after other views. */
 async function typedViews(tx: Transaction): Promise<Created[]> {
   const { rows } = await tx.execute<{ name: string }>(sql`
     select c.oid::regclass::text as name
@@ -159,8 +154,7 @@ function inTheWay(
 ): Error | undefined {
   if (dependents.length === 0) return undefined;
   const why = `${refusal}${[...new Set(dependents)].join('; ')}`;
-  // The error has no cause, because the message of a cause would be printed instead of this
-  // message.
+  // It has no cause, because the cause's message would be printed instead of this message.
   return new Error(
     `views of yours were built on views that ${change}: drop them, run metersync migrate, and make them again. ${why}`,
   );
@@ -185,10 +179,7 @@ export async function grantAgain(tx: Transaction, grants: readonly string[]): Pr
   }
 }
 
-/**
- * Returns the signatures of a function. A function is dropped by its signature, and several
- * functions may have the same name.
- */
+/** Returns the signatures, which a drop needs, of all functions with a name. */
 async function signatures(tx: Transaction, name: string): Promise<string[]> {
   const { rows } = await tx.execute<{ signature: string }>(sql`
     select oid::regprocedure::text as signature

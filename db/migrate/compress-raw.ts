@@ -5,9 +5,8 @@ import { history, utility } from '../schema/utility.ts';
 type Method = 'lz4' | 'pglz';
 
 /**
- * Sets the compression method of records, if Postgres was built with it; returns the changed
- * columns. lz4 takes a fraction of the time of Postgres's own method. Values that are already
- * stored do not change.
+ * Sets the compression method of records if Postgres was built with it; returns the changed
+ * columns. lz4 takes a fraction of the time of pglz. Stored values do not change.
  */
 export async function compressRecords(tx: Executor, method: Method = 'lz4'): Promise<string[]> {
   const { rows } = await tx.execute<{ relation: string }>(sql`

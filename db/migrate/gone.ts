@@ -1,7 +1,4 @@
-/**
- * What earlier versions had and this version does not have, in the words of a `drop` statement.
- * Dependents come first.
- */
+/** What only earlier versions had, in the words of a `drop` statement, dependents first. */
 export const gone: readonly string[] = [
   'view analytics.monthly_usage_by_site',
   'view analytics.monthly_usage_by_company',

@@ -20,9 +20,8 @@ import { floors, migrations, migrationsSchema, migrationsTable } from './migrati
 import { ensureRoles, type Ungranted } from './roles.ts';
 
 /**
- * How long, and how many times, a migration waits for tables that other sessions use. A wait also
- * delays new users of these tables. Each wait is twice as long as the wait before, because most
- * locks last milliseconds.
+ * How long and how often a migration waits for tables in use, which also delays their new users.
+ * Each wait is twice as long as the wait before, because most locks last milliseconds.
  */
 export interface Patience {
   readonly lockTimeoutFirstMs: number;
@@ -39,8 +38,7 @@ export interface Migrated extends Pick<AppliedTypedViews, 'blocked'>, Ungranted 
 
 /**
  * Brings schema, views and grants up to date. Several processes may call it at the same time.
- * @throws Error if the warehouse is newer than the code, which would replace newer views; and an error that
- *   names the sessions that keep using what has to be changed
+ * @throws Error if the warehouse is newer than the code, or sessions keep using what has to change
  */
 export async function migrateWarehouse(
   db: Database,
@@ -126,8 +124,7 @@ async function waitingShortly<T>(
       });
     } catch (error) {
       if (!waitedTooLong.includes(sqlState(error))) throw error;
-      // The error has no cause, because the message of a cause would be printed instead of this
-      // message.
+      // It has no cause, because the cause's message would be printed instead of this message.
       if (attempt === tries) throw new Error(inUse(await sessionsAtWork(db), attempt));
     }
     await delay(pauseMs);
@@ -142,10 +139,7 @@ function inUse(sessions: Parameters<typeof describeSessions>[0], attempts: numbe
   return `other sessions use what has to be changed, and did so at each of ${attempts} tries. ${who}`;
 }
 
-/**
- * Notes the oldest code that may write. The same transaction applies the migrations that require
- * this.
- */
+/** Notes the oldest code that may write, in the transaction of the migrations that require it. */
 async function writeFloor(tx: Executor, floor: number): Promise<void> {
   await tx.execute(sql`create table if not exists ${floors} (floor integer not null)`);
   await tx.execute(sql`delete from ${floors}`);
@@ -177,8 +171,7 @@ const unreleasedSchema =
 
 /**
  * Reads the schema versions of a warehouse that is to be migrated.
- * @throws Error when the warehouse is newer than the code, and when its last migration is in no
- *   release
+ * @throws Error if the warehouse is newer than the code, or its last migration is in no release
  */
 export async function readMigratable(db: Executor, folder: string): Promise<SchemaVersions> {
   const versions = await readSchemaVersions(db, folder);

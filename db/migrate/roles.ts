@@ -6,10 +6,7 @@ import { ops } from '../schema/ops.ts';
 import { history, utility } from '../schema/utility.ts';
 import { migrationsSchema } from './migrations-table.ts';
 
-/**
- * Roles of the warehouse, without a login: users grant them to logins of their own. The migrator is
- * the login that runs `metersync migrate`: it owns everything.
- */
+/** Roles without a login, which users grant to their logins. The login that migrates owns all. */
 export const roles = {
   /** For the worker and the command: to write rows, and change no table. */
   writer: 'metersync_writer',
@@ -29,10 +26,7 @@ const all = [...written, ...views];
 export interface Ungranted {
   /** Roles that do not exist. */
   readonly rolesMissing: readonly string[];
-  /**
-   * Relations in the schemas of analysts that analysts cannot read, because other users own the
-   * relations.
-   */
+  /** Relations in analysts' schemas that analysts cannot read, because other users own them. */
   readonly unreadable: readonly string[];
 }
 
@@ -62,8 +56,7 @@ export async function ensureRoles(db: Executor): Promise<Ungranted> {
   await grant(writer, 'execute', those('function', all));
   await grant(analyst, 'usage', `schema ${read.join(', ')}`);
   await grant(analyst, 'select', those('table', read));
-  // A view calls functions with the privileges of its reader, and default privileges may deny new
-  // functions to everybody.
+  // A view calls functions as its reader, and default privileges may deny them to everybody.
   const reading = owned.filter(({ isVolatile }) => !isVolatile);
   await grant(analyst, 'execute', those('function', all, reading));
   const unreadable = rolesMissing.includes(analyst) ? [] : await readUnreadable(db);
@@ -77,10 +70,7 @@ interface Owned extends Record<string, unknown> {
   readonly isVolatile: boolean;
 }
 
-/**
- * Lists what this user owns in metersync's schemas. A grant on a whole schema fails for objects of
- * other owners.
- */
+/** Lists what this user owns, because a grant on a whole schema fails for others' objects. */
 async function readOwned(db: Executor): Promise<Owned[]> {
   const { rows } = await db.execute<Owned>(sql`
     select
@@ -120,7 +110,7 @@ async function readUnreadable(db: Executor): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Creates a role if the user may; returns whether it exists. Two migrations may create it at the same time. */
+/** Creates a role if the user may; returns whether it exists, whoever created it. */
 async function ensureRole(db: Executor, role: string): Promise<boolean> {
   const result = await db.execute<{ there: boolean; may: boolean }>(sql`
     select

@@ -11,10 +11,7 @@ import { consoleBounds } from './bounds.ts';
 /** Outcomes and delays of the events that were received in one hour. */
 export type HourOfEvents = Awaited<ReturnType<typeof readArrivals>>[number];
 
-/**
- * Groups the newest events of the last day by the hour of their receipt, oldest hour first. It
- * reads at most `consoleBounds.arrivalsMax` events.
- */
+/** Groups the newest events of the last day by the hour of their receipt, oldest hour first. */
 export async function readArrivals(db: Executor) {
   const { outcome, receivedAt, recordedAt, settledAt } = journal;
   const newest = db.$with('newest').as(
@@ -31,9 +28,8 @@ export async function readArrivals(db: Executor) {
         ),
       })
       .from(journal)
-      // Not clock_timestamp(): an index cannot serve a condition whose value changes during the
-      // statement. With both bounds, and a limit that is not a parameter, the planner expects few
-      // rows even without statistics.
+      // Not clock_timestamp(), which changes during the statement, so that no index serves it. With
+      // both bounds and a literal limit, the planner expects few rows even without statistics.
       .where(between(receivedAt, sql`now() - interval '1 day'`, sql`'infinity'`))
       .orderBy(desc(receivedAt))
       .limit(literal(consoleBounds.arrivalsMax)),
@@ -58,18 +54,12 @@ export async function readArrivals(db: Executor) {
       outcomes: sql<
         Partial<Record<EventOutcome, number>>
       >`jsonb_strip_nulls(jsonb_build_object(${sql.join(counts, sql`, `)}))`,
-      /**
-       * Events of this hour and of the hours before it that were still pending at the end of this
-       * hour.
-       */
+      /** Events of this and earlier hours that were still pending at the end of this hour. */
       waiting: sql<number>`(
         sum(count(*)) over (order by hour)
         - (select coalesce(sum(endings), 0) from ended where ended_at <= hour)
       )::int`,
-      /**
-       * Seconds from the receipt of an event to its row in the journal, and to the read of its
-       * record; null if there are no such events.
-       */
+      /** Seconds from receipt to the row in the journal, and to the read; null without events. */
       rowP50: percentile(0.5, 'row_after'),
       rowP99: percentile(0.99, 'row_after'),
       recordP50: percentile(0.5, 'record_after'),

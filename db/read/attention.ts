@@ -5,10 +5,7 @@ import { connections } from '../schema/utility.ts';
 import { consoleBounds } from './bounds.ts';
 import { connectionsNeedingAttention as needingAttention, unwellConnections } from './views.ts';
 
-/**
- * Lists the statuses of live connections that need attention. Each statement looks up the next
- * status in an index, so that the connections themselves are not read.
- */
+/** Lists statuses that need attention. Look-ups in an index avoid reading all connections. */
 async function unwellStatuses(db: Executor) {
   const { status } = connections;
   const statuses: { status: string; needs: boolean; customer: boolean }[] = [];
@@ -30,9 +27,8 @@ async function unwellStatuses(db: Executor) {
 }
 
 /**
- * Lists connections that need attention: first the connections on which a customer must act, and
- * within both groups the oldest status first. It finds connections by their status, and works out
- * how far bills reach only for the connections that it lists. `looked` is the number of connections
+ * Lists connections that need attention, by whether a customer must act and by age of status. How
+ * far bills reach is worked out only for listed connections. `looked` is the number of connections
  * that it examined.
  */
 export async function connectionsNeedingAttention(

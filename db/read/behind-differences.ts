@@ -28,10 +28,7 @@ async function readBehind(db: Executor, recordIds: readonly string[]) {
     .orderBy(desc(behind.recordedAt));
 }
 
-/**
- * Reads the latest events about each record. For readings the caller passes the id of their meter,
- * because events of readings name only the meter.
- */
+/** Reads the latest events about each record; events of readings are found by their meter. */
 export async function eventsBehind(
   db: Executor,
   recordIds: readonly string[],

@@ -28,10 +28,9 @@ const stateOf = sql<Readonly<Record<string, string>> | null>`(
 )`;
 
 /**
- * Reads the changes of a record, oldest first: it compares each earlier state with the next state.
- * The first read is not a change. The cause of a change is an event or a run. It is null if it is
- * unknown, for example if a catch-up read the record again. Values of fields are JSON as text, and
- * null if the field is absent.
+ * Reads the changes of a record, oldest first: the differences between successive states. The first
+ * read is not a change. The cause is an event or a run, or null if it is unknown, for example after
+ * a read of a catch-up. Values are JSON as text, null for an absent field.
  */
 export async function readChanges(db: Executor, kind: TracedKind, id: string) {
   const { now, earlier } = tables[kind];

@@ -77,23 +77,19 @@ async function read(db: Executor, which: SQL | undefined, limit: number) {
       name: page.name,
       externalId: page.externalId,
       deletedAt: page.deletedAt,
-      /** Events whose document or connection waits to be read, and since when the first of them waits. */
+      /** Events whose document or connection waits to be read, and since when the first waits. */
       waiting: waits.events,
       waitingSince: waits.since,
       /** Number of resources whose last read did not end as complete. */
       unwell: reads.unwell,
-      /**
-       * The time until which all its resources were read: the end of the oldest last read. Null if
-       * a resource was never read.
-       */
+      /** The end of the oldest last read of its resources; null if one was never read. */
       readUntil: reads.until,
       /** Open issues of its data that nobody acknowledged. */
       issues: db.$count(
         dataIssues,
         and(
           eq(dataIssues.companyId, page.id),
-          // Not closed_at, although it is null in the same rows: for that condition Postgres might
-          // read the index of all open issues.
+          // Not closed_at: for it, Postgres might read the index of all open issues.
           isNull(dataIssues.closedReason),
           isNull(dataIssues.acknowledgedAt),
         ),

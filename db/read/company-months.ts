@@ -10,10 +10,7 @@ const monthBefore = (month: string): string => {
   return monthOf(new Date(first.setUTCMonth(first.getUTCMonth() - 1)).toISOString());
 };
 
-/**
- * Returns the latest months with data, oldest first, without gaps. Future months, which come from mistyped
- * dates, are ignored, because they must not replace past months.
- */
+/** Returns the latest months with data, oldest first, without gaps or (mistyped) future months. */
 export function monthsOf(
   rows: readonly { readonly month: string }[],
   now: string,
@@ -29,10 +26,7 @@ export function monthsOf(
   return months;
 }
 
-/**
- * Sums of a company by month, as the worker last stored them. Amounts are text, as Postgres prints
- * them.
- */
+/** Sums of a company by month, as last stored. Amounts are text, as Postgres prints them. */
 export type CompanyMonths = Awaited<ReturnType<typeof readCompanyMonths>>;
 
 const ofMonths = (of: typeof monthlyCost | typeof monthlyUsage, companyId: string | undefined) =>
@@ -66,10 +60,7 @@ export async function usageByMonth(db: Executor, companyId: string | undefined) 
     .orderBy(month, commodity, units);
 }
 
-/**
- * For each site of a company and each month, counts the days of all meters of the site, and how
- * many of these days are billed.
- */
+/** Counts the days of all meters, and their billed days, by site and month of a company. */
 async function billedDays(db: Executor, companyId: string) {
   const { month, siteId, site, daysInMonth, daysCovered } = monthlyUsage;
   return await db
@@ -86,10 +77,7 @@ async function billedDays(db: Executor, companyId: string) {
     .orderBy(site, siteId, month);
 }
 
-/**
- * Finds the months of sites in which bills were corrected, or in which meters lack an expected
- * bill.
- */
+/** Finds months of sites in which bills were corrected or meters lack an expected bill. */
 async function unusualMonths(db: Executor, companyId: string) {
   const { month, siteId, superseded, corrected, metersExpected, metersBilled } =
     statementAvailability;
@@ -117,9 +105,8 @@ const demandUnits = ['kW', 'kVA', 'kVAR'];
 export type MonthMark = 'billed' | 'part' | 'missing' | 'late' | 'corrected';
 
 /**
- * Marks each month of each site. A month that lacks bills is late if it comes after the last month
- * with a billed day. A month with billed days is corrected if one of its bills was corrected. All
- * other months are marked by the number of their billed days.
+ * Marks each month of each site. A month that lacks bills is late after the last month with a
+ * billed day. A billed month is corrected if a bill was. Others are marked by their billed days.
  */
 function markMonths(
   billed: Awaited<ReturnType<typeof billedDays>>,
@@ -169,7 +156,7 @@ export async function readCompanyMonths(
   const shown = <Row extends { month: string }>(rows: Row[]) =>
     rows.filter(({ month }) => months.includes(month));
   return {
-    /** First days (YYYY-MM-DD) of the latest months that have bills, without gaps, the oldest first. */
+    /** First days (YYYY-MM-DD) of the latest months with bills, without gaps, oldest first. */
     months,
     cost: shown(cost),
     usage: shown(usage).filter(({ units }) => units === null || !demandUnits.includes(units)),

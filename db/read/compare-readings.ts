@@ -9,10 +9,7 @@ import type { Difference } from './compare-records.ts';
 
 const fields = ['usage', 'quality'] as const;
 
-/**
- * Compares the readings that a pass listed for a range of a meter with the warehouse. Usage is
- * compared as a number, as it is when readings are written: 1.5 and 1.50 are equal.
- */
+/** Compares the readings that a pass listed with the warehouse, usage as numbers: 1.5 is 1.50. */
 export async function compareListed(
   tx: Executor,
   { meterId, range, pass }: ListedRange,

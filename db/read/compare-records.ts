@@ -14,24 +14,16 @@ import { idOfRecord } from '../records/upsert.ts';
 import { isVersioned, type RecordResource, resources } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
 
-/**
- * A record that the warehouse lacks, has in excess, or holds with other values than the service.
- */
+/** A record that is missing, in excess or different in the warehouse. */
 export interface Difference {
   /**
    * The id of the record. A record without an id has the id of its refusal, see `refusedAs`. Sites
    * that Postgres refuses with their company have the company's id.
    */
   readonly id: string;
-  /**
-   * `kept`: somebody decided to keep a record that the service no longer has, so it is not a
-   * difference.
-   */
+  /** `kept`: somebody decided to keep a record that the service lacks: it is not a difference. */
   readonly state: 'missing' | 'extra' | 'different' | 'kept';
-  /**
-   * The fields that differ, if both sides have the record. Values are JSON as text, and null if a
-   * side lacks the field.
-   */
+  /** Fields that differ if both sides have the record, as JSON text; null if a side lacks one. */
   readonly fields?: readonly DifferentField[];
 }
 
@@ -44,9 +36,8 @@ export interface DifferentField {
 const { siteId, accountIds, datasourceTypes } = connectionSites;
 
 /**
- * The sites of a connection as one value, on both sides: the sites that its record lists, and the
- * sites in the warehouse. If the record does not list its sites, the sites in the warehouse count
- * as listed.
+ * The sites of a connection as one value: the sites that its record lists, and the sites in the
+ * warehouse, which count as listed if the record does not list its sites.
  */
 const oneValue = sql`jsonb_agg(
         jsonb_build_array(${columnNames([siteId, accountIds, datasourceTypes])})
@@ -70,10 +61,7 @@ const listedSites = sql`case
       else ${heldSites}
     end`;
 
-/**
- * The value of each column according to the record, and its value in the row. The two may differ
- * although the record is the same, because events also write some columns.
- */
+/** Each column's value in the record and in the row; events may have changed the row's value. */
 function columnsOf(resource: RecordResource): { name: string; reported: SQL; held: SQL }[] {
   const columns = resources[resource].columns.map(({ column, of, kept, isOwner }) => {
     const held = sql`${row}.${sql.identifier(column.name)}`;
@@ -101,9 +89,8 @@ export interface PageCompared {
 }
 
 /**
- * Compares a page of the service's records with the warehouse. Returns only differences of records
- * that the page has. A record that Postgres cannot hold is missing. `ids` are the ids that
- * `writePage` takes.
+ * Compares a page of records with the warehouse; returns differences of records in the page. A
+ * record that Postgres cannot hold is missing. `ids` are as in `writePage`.
  */
 export async function comparePage(
   db: Executor,
@@ -147,8 +134,7 @@ async function compareRecords(
   const differs = sql<boolean>`(${or(isMissing, sql`${row.raw} is distinct from r`, ...differing)})`;
   const record = recordsOf(db, resource, companyId, records);
   const { table } = resources[resource];
-  // Because of `offset 0` each row is looked up by its id. Otherwise Postgres would read the whole
-  // table for a few rows.
+  // `offset 0` has each row looked up by its id; otherwise Postgres might read the whole table.
   const held = db
     .select()
     .from(table)

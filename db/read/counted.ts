@@ -4,9 +4,7 @@ import { limits } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { estimateRows } from '../connection/estimate.ts';
 
-/**
- * Maximum number of rows that a count reads: one more than the highest number that reports show.
- */
+/** Maximum number of rows that a count reads: one more than reports show. */
 export const mostCounted = limits.countMax + 1;
 
 /** The maximum for exact counts: no counted table has so many rows. */
@@ -24,10 +22,7 @@ const rowsOf = (db: Executor, table: PgTable, where?: SQL): PgSelect =>
     .where(where)
     .$dynamic();
 
-/**
- * Counts the rows of a table up to `most`. An order for which there is an index keeps the planner
- * on this index, although a count needs no order.
- */
+/** Counts rows up to `most`. With an order, the planner stays on the index that has the order. */
 export const countUpTo = async (
   db: Executor,
   table: PgTable,
@@ -43,10 +38,7 @@ export const countUpTo = async (
 export const secondsSince = (time: SQLWrapper): SQL<number> =>
   sql<number>`extract(epoch from clock_timestamp() - ${time})::float8`;
 
-/**
- * Counts the rows of a table if there are fewer than `most`. Otherwise the planner estimates how
- * many there are.
- */
+/** Counts the rows of a table if there are fewer than `most`; otherwise the planner estimates. */
 export async function aboutCount(
   db: Executor,
   table: PgTable,

@@ -2,10 +2,7 @@ import { and, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { EventOutcome } from '../../contract/names.ts';
 import { isAmong } from '../connection/arrays.ts';
 
-/**
- * Selects events of the journal. An absent bound does not restrict. Times are ISO 8601, by the
- * receiver's clock.
- */
+/** Selects events; an absent bound selects all. Times are ISO 8601, by the receiver's clock. */
 export interface EventFilter {
   readonly ids?: readonly string[] | undefined;
   readonly type?: string | undefined;
@@ -13,10 +10,7 @@ export interface EventFilter {
   readonly recordId?: string | undefined;
   /** Company that the event names. */
   readonly companyId?: string | undefined;
-  /**
-   * Company whose connections and documents wait to be read. Selects only the pending events of
-   * these records.
-   */
+  /** Only pending events of the company's connections and documents that wait to be read. */
   readonly queueOf?: string | undefined;
   readonly code?: string | undefined;
   readonly since?: string | undefined;

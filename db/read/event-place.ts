@@ -1,7 +1,4 @@
-/**
- * A place in the order of a list of events: after the event `id`, which was found by the candidate
- * with `at` and `key`.
- */
+/** A place in a list of events: after event `id`, found by the candidate with `at` and `key`. */
 export interface Place {
   /** A time as Postgres prints it, with microseconds. */
   readonly at: string;

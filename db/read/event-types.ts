@@ -7,10 +7,7 @@ import { connections, documents, intervals } from '../schema/utility.ts';
 /** Number of the newest events in which `typesSeen` looks for types. */
 export const typesAmong = 10_000;
 
-/**
- * Counts the events that were received last by type. Probes are left out, because they are not
- * events of the service.
- */
+/** Counts the latest events by type, without probes, which are not events of the service. */
 export async function typesSeen(db: Executor): Promise<ReadonlyMap<string, number>> {
   const newest = db
     .select({ type: journal.type })

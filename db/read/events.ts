@@ -33,11 +33,9 @@ export interface EventPage {
 }
 
 /**
- * Lists a page of events. The events that were received last come first. Pending events are ordered
- * by when they are due, and dead, missing, superseded and ignored events by when they became so, in
- * both cases the last first. The number of candidates that it examines is limited by
- * `consoleBounds.searchedMax`. Therefore a page may have fewer events than `limit`, or none,
- * although there is a next page.
+ * Lists a page of events, last first: by receipt; pending events by when they are due; dead,
+ * missing, superseded and ignored events by when they became so. It examines at most `searchedMax`
+ * candidates, so a page may have fewer than `limit` events although there is a next page.
  */
 export async function listEvents(
   db: Executor,
@@ -46,8 +44,7 @@ export async function listEvents(
 ): Promise<EventPage> {
   const page: JournalledEvent[] = [];
   let place = after;
-  // Most pages are full after a few candidates. The others examine more candidates, in larger
-  // portions.
+  // Most pages are full after a few candidates; the others examine larger portions.
   for (const candidates of [2 * limit, ...portions]) {
     const part = await findEvents(db, filter, {
       candidates,
@@ -65,10 +62,7 @@ export async function listEvents(
 /** Numbers of candidates in the second and the third portion. */
 const portions = [consoleBounds.searchedMax / 10, consoleBounds.searchedMax];
 
-/**
- * The payload with indentation, unless that could take more than a few megabytes: each line is
- * indented by its depth, so the size grows with the nesting.
- */
+/** The payload with indentation, unless nesting would make it larger than a few megabytes. */
 const laidOut = sql<string | null>`(
         select case
             when octet_length(text) <= 100000

@@ -23,9 +23,8 @@ const id = sql<string>`${sql`${row.id}`}::text`;
 export type UnlistedRow = Awaited<ReturnType<typeof unlistedRows>>[number];
 
 /**
- * Whether somebody decided to keep a `row`, or the company that it belongs to. `row.company_id` is
- * written out because Drizzle leaves out the names of tables, and notes have a column of the same
- * name.
+ * Whether somebody decided to keep a `row` or its company. `row.company_id` is written out: Drizzle
+ * leaves out names of tables, and notes have a column of that name, too.
  */
 const keptRow = (resource: RecordResource) =>
   resource === 'companies'
@@ -39,10 +38,7 @@ const keptRow = (resource: RecordResource) =>
         offset 0
       ))`;
 
-/**
- * The companies whose listings should contain a `row`: its owner, and other companies that also
- * list it.
- */
+/** Companies whose listings should contain a `row`: its owner, and companies that also list it. */
 const listingCompanies = (resource: RecordResource) =>
   resource === 'companies'
     ? sql<string[]>`array[]::text[]`
@@ -54,10 +50,9 @@ const listingCompanies = (resource: RecordResource) =>
       )`;
 
 /**
- * Reads live rows of the warehouse that the service did not list: rows of all companies (null), or
- * of one company, including rows of other companies that this company is noted as listing. Sites
- * are left out if the record of their company has no list of sites, because then no list could
- * contain them.
+ * Reads live rows that the service did not list, of all companies (null) or of one company,
+ * including rows of other companies that it is noted as listing. Sites that no list could contain,
+ * because their company's record has no list of sites, are left out.
  */
 export async function unlistedRows(
   db: Executor,
@@ -136,10 +131,7 @@ export const hasReadings = sql`${row.deletedAt} is null
         offset 0
       )`;
 
-/**
- * Lists the live meters of a company that have readings and that the service did not list,
- * including meters of other companies that this company is noted as listing.
- */
+/** Lists a company's live meters with readings that the service did not list (`unlistedRows`). */
 export const unlistedMeters = async (
   db: Executor,
   companyId: string,
@@ -153,17 +145,13 @@ export type StrayRow = Awaited<ReturnType<typeof strayRows>>[number];
 /** Readings are represented by the rows of their meters. */
 const rowsOf = (resource: CompanyResource) => (resource === 'intervals' ? 'meters' : resource);
 
-/**
- * Whether a row is live. A row that only events wrote does not count: the catch-up finds out
- * whether its record exists.
- */
+/** Whether a row is live. Rows that only events wrote do not count: the catch-up checks them. */
 const lives = (resource: CompanyResource): SQL | undefined =>
   resource === 'intervals' ? hasReadings : and(isNotNull(row.raw), isNull(row.deletedAt));
 
 /**
- * Reads live rows of companies that are not audited, unless an audited company also lists them. For
- * readings, it reads the meters that have readings. The owners are read from the index, because
- * most owners have many rows.
+ * Reads live rows of companies that are not audited, unless an audited company lists them, too. The
+ * owners are read from the index, because most owners have many rows.
  */
 export async function strayRows(
   db: Executor,
@@ -201,9 +189,7 @@ export async function strayRows(
     .orderBy(theirs.id);
 }
 
-/**
- * Reads the ids of live rows without a company; for readings, the ids of meters that have readings.
- */
+/** Reads the ids of live rows without a company; for readings, of meters with readings. */
 export async function ownerlessRows(db: Executor, resource: CompanyResource): Promise<string[]> {
   const rows = await db
     .select({ id })

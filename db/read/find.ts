@@ -57,9 +57,8 @@ const foundMax = 20;
 
 /**
  * Finds bills by the number of their invoice or account, meters by one of their numbers, and
- * companies, sites and connections by a part of their names. Only bills are found with an index.
- * The other tables are read as a whole, which is acceptable for the search of a person, with a
- * statement time-out.
+ * companies, sites and connections by a part of their names. Only bills have an index: other tables
+ * are read as a whole, within the statement time-out of a person's search.
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;

@@ -17,10 +17,7 @@ import { events, journal, staleRecords } from '../schema/metersync.ts';
 import { type EventFilter, matching } from './event-filter.ts';
 import type { Place } from './event-place.ts';
 
-/**
- * How many candidates are examined, starting at a place, and how many events are taken; null for
- * all.
- */
+/** How many candidates to examine from a place on, and how many events to take; null for all. */
 interface Portion {
   readonly candidates: number;
   readonly limit: number | null;
@@ -28,10 +25,9 @@ interface Portion {
 }
 
 /**
- * Rows that lead to the events that a filter may select: the events themselves, or records that
- * wait. An index has these rows in order, so that a statement reads only as many rows as it asks
- * for, whatever the planner estimates. `waits` is the kind of a record that waits, and null for an
- * event.
+ * Rows that lead to events that a filter may select: the events, or records that wait. An index has
+ * them in order, so that a statement reads only as many as it asks for. `waits` is the kind of a
+ * record that waits, and null for an event.
  */
 interface Source {
   readonly table: SQLWrapper;
@@ -78,10 +74,8 @@ const waiting = (which: SQL): Source => ({
 });
 
 /**
- * Chooses the sources that lead to the selected events, in the order in which the events are
- * listed: pending events by when their record is due, other events that were not applied by when
- * they got their outcome, and all other events by receipt. A source uses only a part of the filter;
- * `placesOf` applies all of it.
+ * Chooses the sources that lead to the selected events, in the order of `listEvents`. A source uses
+ * only a part of the filter; `placesOf` applies all of it.
  */
 function sourcesOf(db: Executor, filter: EventFilter): readonly Source[] {
   const { ids, recordId, queueOf, companyId, outcome, code, since, until } = filter;

@@ -120,10 +120,7 @@ async function countKept(db: Executor, most: number): Promise<number> {
   return kept?.rows ?? 0;
 }
 
-/**
- * Counts the readings that events reported and that reads did not find. At most `most` events are
- * counted.
- */
+/** Counts the readings that at most `most` events reported and that reads did not find. */
 async function readShortfall(db: Executor, most: number) {
   const short = db
     .select({ lacking: journal.lacking })

@@ -42,10 +42,7 @@ const isOpen = ({ id, closedAt }: Readonly<Record<'id' | 'closedAt', SQLWrapper>
 
 type OrderColumns = 'id' | 'severity' | 'mayCost' | 'openedAt' | 'acknowledgedAt';
 
-/**
- * The order of a list of issues: each value descending. Closed issues are ordered by severity
- * instead of priority.
- */
+/** The order of a list of issues, descending; closed issues by severity instead of priority. */
 const orderOf = (
   of: Readonly<Record<OrderColumns, SQLWrapper>>,
   { closed }: Pick<IssueFilter, 'closed'>,
@@ -56,10 +53,7 @@ const orderOf = (
   id: sql<number>`${of.id}`,
 });
 
-/**
- * Whether an issue has the severity that is asked for and, if that is asked for, nobody
- * acknowledged it. For open issues both are conditions on the priority, which the indexes have.
- */
+/** Whether an issue matches severity and acknowledgement: for open issues, by indexed priority. */
 function isAsked(
   of: Readonly<Record<OrderColumns, SQLWrapper>>,
   { severity, unacknowledged, closed }: IssueFilter,
@@ -75,9 +69,8 @@ function isAsked(
 }
 
 /**
- * Lists issues, the gravest first. Issues of equal gravity are ordered by what they may cost, most
- * first, and then by when they were opened, latest first. Acknowledged open issues come after all
- * others. An index has this order. `after` is the id of the last issue of the previous page.
+ * Lists issues in the order of an index: unacknowledged first, then the gravest, the most costly,
+ * the latest. `after` is the id of the last issue of the previous page.
  */
 export async function listDataIssues(
   db: Executor,
@@ -148,10 +141,7 @@ function sourceOf(db: Executor, { id, companyId, closed }: IssueFilter) {
   return closed ? those(isNotNull(dataIssues.closedAt)) : undefined;
 }
 
-/**
- * Counts the open issues of each check that nobody acknowledged, up to `most` per check, and all
- * acknowledged open issues, up to `most`.
- */
+/** Counts open issues up to `most`: unacknowledged issues by check, and acknowledged issues. */
 export async function countIssuesByCheck(
   db: Executor,
   most: number,

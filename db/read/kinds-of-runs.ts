@@ -72,10 +72,7 @@ const hasChosen = (company: SQL | undefined): SQL => sql`exists (
     )`;
 
 const isOfChosen = hasChosen(undefined);
-/**
- * The first backfill of a company has the company's id as its run id. The company's first event
- * starts it.
- */
+/** The first event of a company starts its first backfill, whose run id is the company's id. */
 const isFirstBackfill = hasChosen(eq(runCompanies.companyId, runs.runId));
 
 async function readUnderWay(db: Executor, kind: RunKind) {

@@ -19,11 +19,7 @@ const names: Readonly<Record<Exclude<RecordResource, 'usageData'>, SQL>> = {
   documents: sql`${documents.raw} ->> 'invoiceId'`,
 };
 
-/**
- * Reads what people call records: the name of a company or site, the provider of a connection, the
- * identifier of a meter, the invoice of a document. Returns a function that finds the name of a
- * record; null if it has none.
- */
+/** Reads what people call records; returns a function from a record to its name or null. */
 export async function namesOfRecords(
   db: Executor,
   records: readonly RecordKey[],
@@ -34,8 +30,7 @@ export async function namesOfRecords(
     const ids = records.flatMap((record) => (record.resource === resource ? record.id : []));
     if (ids.length === 0) continue;
     const { table } = resources[resource];
-    // Names are looked up one by one. If all ids were given together, Postgres before 17 would read
-    // the whole of a small table instead.
+    // One by one: for all ids together, Postgres before 17 would read a small table as a whole.
     const named = db
       .select({
         id: sql<string>`${sql`${table.id}`}::text`.as('record_id'),

@@ -21,9 +21,8 @@ import type { Executor } from '../connection/connect.ts';
 import { parked, runs } from '../schema/metersync.ts';
 
 /**
- * Reads parked work by failure, longest parked first. It consists of waiting events with a parking
- * failure, the parked state of the whole service, and parts of backfills among the latest `most`
- * failed parts.
+ * Reads parked work by failure, longest parked first: waiting events with a parking failure, the
+ * parked service, and parts of backfills among the latest `most` failed parts.
  */
 export async function readParked(
   db: Executor,
@@ -62,9 +61,8 @@ const together = (a: ParkedWork, b: ParkedWork): ParkedWork => ({
 });
 
 /**
- * Counts the parts of backfills that ended with a parking failure, among the latest `most` failed
- * parts. Parts that a later run has ended, with whatever state, are left out. So are parts of a
- * tombstoned company, because they need no retry.
+ * Counts parts of backfills that ended with a parking failure, among the latest `most` failed
+ * parts, except parts that a later run has ended and parts of tombstoned companies.
  */
 async function parkedParts(db: Executor, most: number) {
   const failed = db

@@ -10,10 +10,7 @@ import { countUpTo, cut, secondsSince } from './counted.ts';
 /** Number of due records that are read if there are too many to count all of their events. */
 const dueRead = 1_000;
 
-/**
- * A limit that the planner does not see. If it saw the limit and had no statistics, it would expect
- * fewer rows than the limit, and sort all rows.
- */
+/** A limit that the planner does not see: without statistics, it would rather sort all rows. */
 const unseen = (limit: number): number => sql`(select ${limit}::bigint)` as unknown as number;
 
 /**

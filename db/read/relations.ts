@@ -7,9 +7,7 @@ export const readSchemas = ['analytics', 'fields', 'utility', 'ops', 'history'] 
 
 export interface RelationColumn {
   readonly name: string;
-  /**
-   * Postgres's name of the type, without length or precision: `timestamp with time zone`, `uuid[]`.
-   */
+  /** Postgres's name of the type without length or precision, such as `uuid[]`. */
   readonly type: string;
 }
 
@@ -20,10 +18,7 @@ export interface Relation {
   readonly columns: readonly RelationColumn[];
 }
 
-/**
- * Lists the tables and views of `readSchemas`, by schema. Partitions are left out, because they
- * belong to their table.
- */
+/** Lists the tables and views of `readSchemas` by schema, without partitions. */
 export async function listRelations(db: Executor): Promise<Omit<Relation, 'columns'>[]> {
   const schemas = array(readSchemas, 'text');
   return await db

@@ -8,10 +8,7 @@ import { billCorrections, freshness } from './views.ts';
 export const monthsMax = 24;
 const listedMax = 25;
 
-/**
- * The condition that a row belongs to the company of the report; undefined for a report of all
- * companies.
- */
+/** Whether a row belongs to the report's company; undefined for a report of all companies. */
 export const isOf = (column: PgColumn, companyId: string | undefined): SQL | undefined =>
   companyId === undefined ? undefined : eq(column, companyId);
 

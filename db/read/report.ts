@@ -63,10 +63,7 @@ async function readWithin(
     counts: await readCounts(tx, companyId),
     cost: await part('cost by month', () => costByMonth(tx, companyId)),
     usage: await part('usage by month', () => usageByMonth(tx, companyId)),
-    /**
-     * Cost and usage that belong to no month because they have no dates: by currency, and by
-     * commodity and unit.
-     */
+    /** Cost by currency, and usage by commodity and unit, that have no dates and thus no month. */
     undated: await part('bills without dates', () => readUndated(tx, companyId)),
     coverage: await part('coverage of bills and readings', () => readCoverage(tx, companyId)),
     timeZones: await readTimeZones(tx, companyId),
@@ -83,10 +80,7 @@ async function readWithin(
     all.filter(({ month }) => months.includes(month));
   return {
     ...parts,
-    /**
-     * Every month of the charts, including months without data. None is later than the month of
-     * `madeAt`.
-     */
+    /** Every month of the charts up to the month of `madeAt`, including months without data. */
     months,
     cost: inMonths(parts.cost),
     usage: inMonths(parts.usage),
@@ -143,9 +137,8 @@ async function readUndated(tx: Executor, companyId: string | undefined) {
 }
 
 /**
- * Reads by month which part of all days of all meters is covered by bills, and which part by
- * readings, rounded down: 1 is all. A month without readings also counts if the meter has readings
- * before and after it.
+ * Reads by month which part of all meters' days bills and readings cover, rounded down: 1 is all. A
+ * month without readings counts if its meter has readings before and after it.
  */
 async function readCoverage(tx: Executor, companyId: string | undefined) {
   const { month, daysCovered, daysInMonth } = monthlyUsage;
@@ -206,10 +199,9 @@ async function readCoverage(tx: Executor, companyId: string | undefined) {
 }
 
 /**
- * Reads the mean kW of the meters together by hour and weekday, the number of meters in this sum,
- * and the number of meters with readings of power. A meter with few readings would raise only the
- * hours for which it has readings. Therefore a meter counts only if the hours of the week for which
- * it has readings are at least 95 % as many as the hours of the meter that has most.
+ * Reads the mean kW of all meters by hour and weekday, the number of meters in this sum, and of
+ * meters with readings of power. A meter with few readings would raise only some hours, so it
+ * counts only if it covers at least 95 % as many hours of the week as the meter with the most.
  */
 async function readLoad(tx: Executor, companyId: string | undefined) {
   const { meterId, weekday, hour, averageKw, hoursWithPower, netMeteringType } = loadProfile;
@@ -260,10 +252,7 @@ async function readLoad(tx: Executor, companyId: string | undefined) {
   };
 }
 
-/**
- * Counts sites by the time zone of their days and hours; `default` is UTC, for sites without a
- * known zone.
- */
+/** Counts sites by time zone; `default` is UTC, for sites without a known zone. */
 async function readTimeZones(tx: Executor, companyId: string | undefined) {
   const { timeZone, source } = siteTimeZones;
   return await tx

@@ -83,10 +83,7 @@ async function readSummary(db: Executor, runId: string) {
       workflowId: sql<string | null>`${run.workflowId}`,
       /** Seconds from its start to its end, or to now. */
       seconds: sql<number>`coalesce(${run.seconds}, 0)`,
-      /**
-       * Number of companies that it reads: the chosen companies that the service has, or all live
-       * companies if none were chosen.
-       */
+      /** Number of companies: chosen companies that the service has, or all live companies. */
       companies: sql<number>`(
         case when ${chosen.companies} > 0 then ${chosen.taken} else ${live} end
       )::int`,
@@ -161,10 +158,7 @@ async function readRunning(db: Executor, runId: string) {
       name: sql<string>`coalesce(${companies.name}, ${companyId}::text)`,
       resource: sql<CompanyResource>`${resource}`,
       unit: sql<'records' | 'meters'>`case when ${isOfIntervals} then 'meters' else 'records' end`,
-      /**
-       * How many of `unit` are read. The meter that is being read counts as a fraction: the part of
-       * its readings that is written.
-       */
+      /** How many of `unit` are read; a meter under way counts as the fraction that is written. */
       done: sql<number>`coalesce(
         case when ${isOfIntervals} then least(${read.done} + ${ofMeter}, ${read.total}) else ${listed.done} end,
         0

@@ -23,9 +23,8 @@ export async function readSetting(
 }
 
 /**
- * Reads whether Postgres accepts no writes, because it is a standby or because it was set to read
- * only. Managed servers do that when their disk is full. A read-only mode that this session asked
- * for does not count.
+ * Reads whether Postgres accepts no writes, as a standby or because it was set to read only, as
+ * managed servers do when their disk is full. A session's own read-only mode does not count.
  */
 export async function readsOnly(db: Executor): Promise<boolean> {
   const [row] = await db

@@ -32,10 +32,7 @@ export async function readSilence(db: Executor, most: number = mostCounted): Pro
   };
 }
 
-/**
- * Counts changes that runs found since the last event, or in the last day if the last event is more
- * recent.
- */
+/** Counts changes that runs found since the last event, or in the last day if that is longer. */
 async function readMissed(db: Executor, lastEventAt: string | null, most: number) {
   const { rowsMissed, companyId, finishedAt } = runs;
   const since = sql`least(now() - interval '1 day', ${lastEventAt ?? '-infinity'}::timestamptz)`;

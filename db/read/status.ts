@@ -27,10 +27,7 @@ export async function readStatus(db: Database): Promise<WarehouseStatus> {
   );
 }
 
-/**
- * Adds to the health of a warehouse the other values that `metersync status` shows. Numbers above
- * 10,000 are approximate.
- */
+/** Adds to a health what else `metersync status` shows; numbers above 10,000 are approximate. */
 export async function readStatusAbout(
   db: Database,
   health: WarehouseHealth,
@@ -52,16 +49,13 @@ async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
     reconciles: statusOfRuns(health.runs.reconcile),
     /** Why events wait for their next attempt, by failure, most events first. */
     waiting: health.waiting.map(({ since: _, ...row }) => row),
-    /**
-     * Parked work by failure, with what the operator has to do, and the parts of backfills that no
-     * later run read.
-     */
+    /** Parked work by failure, with what to do, and parts of backfills not read since. */
     parked: health.parked.map(({ parts, ...row }) => ({
       ...row,
       operator: failureTypes[row.code].operator,
       backfillParts: parts,
     })),
-    /** Interval events whose ranges have fewer readings than they reported, and how many are lacking. */
+    /** Interval events with fewer readings than they reported, and how many are lacking. */
     intervalShortfall: health.intervalShortfall,
     rejectedRecords: health.rejectedRecords,
     /** Values of live records that no column holds. */
@@ -77,9 +71,7 @@ async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
   };
 }
 
-/**
- * Describes the runs of a kind. `error` says why the last run is not complete, or what it left out.
- */
+/** Describes runs of a kind. `error` says why the last run is incomplete, or what it left out. */
 function statusOfRuns({ running, last }: KindOfRuns) {
   if (last === null) return { running, last };
   const { runId, state, finishedAt, error } = last;
@@ -111,9 +103,8 @@ export async function countOutcomes(db: Executor) {
 }
 
 /**
- * Counts events by outcome. The counts are exact if the journal has fewer than `most` events.
- * Otherwise the number of applied events is an estimate: the estimated length of the journal
- * without all other events.
+ * Counts events by outcome. With `most` or more events in the journal, the number of applied events
+ * is an estimate: the estimated length of the journal without all other events.
  */
 async function aboutOutcomes(db: Executor, pending: WarehouseHealth['pending'], most: number) {
   const all = await aboutCount(db, journal, most);

@@ -35,10 +35,7 @@ const tables = {
 
 const runsMax = 20;
 
-/**
- * Reads the history of a record from the journal, the runs and its row. An id of another kind gives
- * an empty history.
- */
+/** Reads a record's history from journal, runs and row; empty for an id of another kind. */
 export async function traceRecord(db: Executor, kind: TracedKind, givenId: string) {
   const { resources } = tables[kind];
   // Postgres prints UUIDs in lower case; a meter's id is any text.
@@ -102,10 +99,7 @@ async function deletesOf(db: Executor, id: string, resources: readonly string[])
     .orderBy(asc(notedAt));
 }
 
-/**
- * Reads the versions and times of a row. `updated` is the time of the newest reported state,
- * `rawUpdated` the time of the state in `raw`.
- */
+/** Reads a row's versions: `updated` of the newest reported state, and `rawUpdated` of `raw`. */
 async function readRecord(db: Executor, kind: TracedKind, id: string) {
   if (kind !== 'meter' && !uuid.test(id)) return null;
   const { table, times } = tables[kind];

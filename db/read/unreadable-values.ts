@@ -4,9 +4,7 @@ import type { Executor } from '../connection/connect.ts';
 import { type RecordResource, recordResources, resources } from '../resources.ts';
 import { dataIssues } from '../schema/ops.ts';
 
-/**
- * The number of values of live records that no column can hold, in one company or in all (null).
- */
+/** Number of values of live records that no column can hold, in one company or all (null). */
 export const unreadableIn = (
   resource: RecordResource,
   companyId: string | null,
@@ -29,10 +27,7 @@ export const unreadableIn = (
       )`;
 };
 
-/**
- * The number of readings with such values, according to the open issues of the checks. The table of
- * readings has no index to count them.
- */
+/** Number of readings with such values by the open issues, because readings have no such index. */
 const unreadableReadings = sql`(
         select coalesce(sum((${dataIssues.evidence} ->> 'readings')::bigint), 0)
         from ${dataIssues}

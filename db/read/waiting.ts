@@ -10,9 +10,8 @@ import { journal, staleRecords } from '../schema/metersync.ts';
 import { cut, secondsSince } from './counted.ts';
 
 /**
- * Adds up pending events that failed, by failure, most events first. It reads at most `most`
- * records of each failure. Events are added up by owner first, because Postgres can hash that,
- * while a count of distinct owners would sort all records.
+ * Adds up pending events that failed, by failure, most events first, of at most `most` records
+ * each. It groups by owner first, which Postgres can hash; distinct owners would be sorted.
  */
 export async function readWaiting(db: Executor, most: number): Promise<WaitingEvents[]> {
   const { error, errorCode, events, owner, since, dueAt } = staleRecords;
@@ -49,10 +48,9 @@ export async function readWaiting(db: Executor, most: number): Promise<WaitingEv
 }
 
 /**
- * Reads whether reads still settle events, and why most of the pending events wait. A recently
- * settled event is searched in three places: among the events that were received last, among the
- * events that were received before the longest due record of each kind, because catch-ups work
- * there, and among events that had waited for more than a day.
+ * Reads whether reads still settle events, and why most pending events wait. It looks for settled
+ * events among the latest, among events before the longest due record of each kind, where catch-ups
+ * work, and among events that had waited for more than a day.
  */
 export async function readLateWork(
   db: Executor,

@@ -5,10 +5,7 @@ import { alerts, heartbeat } from '../schema/metersync.ts';
 import { isToSend } from '../watch/sent.ts';
 import { secondsSince } from './counted.ts';
 
-/**
- * Reads when the watch last ran, which alarms are open or acknowledged, and whether an alarm could
- * not be sent.
- */
+/** Reads when the watch last ran, its alarms, and whether an alarm could not be sent. */
 export async function readWatch(db: Executor): Promise<WatchHealth> {
   const look = await readLastLook(db);
   const open = await db

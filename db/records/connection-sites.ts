@@ -1,16 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { connectionSites } from '../schema/utility.ts';
 
-/**
- * Whether the record of a connection, or an event about it, lists its sites. Both may leave them
- * out.
- */
+/** Whether the record of a connection, or an event about it, lists its sites: it need not. */
 export const listsSites = (record: SQL): SQL =>
   sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
 
-/**
- * A step `relation` with the sites of connections in a step `listing (connection_id, relations)`.
- */
+/** A step `relation`: sites of connections in a step `listing (connection_id, relations)`. */
 export const relatedSites = sql`relation as (
       select distinct on (connection_id, site_id)
         connection_id,

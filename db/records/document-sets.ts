@@ -25,9 +25,8 @@ export interface DocumentSets {
 }
 
 /**
- * Writes documents and their usage in one transaction, so that no reader sees a bill without its
- * usage. If the usage of a document was read completely, its usage rows that are no longer listed
- * are tombstoned. Records that Postgres refuses are stored separately and do not affect the others.
+ * Writes documents with their usage, so that no reader sees a bill without usage. Usage rows no
+ * longer listed are tombstoned if usage was read completely. Refused records are stored separately.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeDocumentSets(db: Database, sets: DocumentSets): Promise<void> {

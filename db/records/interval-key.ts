@@ -1,16 +1,13 @@
 import { getTableColumns, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { intervals } from '../schema/utility.ts';
 
-/** The first and the last start of readings, in UTC with microseconds, so that they sort as texts. */
+/** The first and last start of readings, in UTC with microseconds, so that they sort as texts. */
 export interface Span {
   readonly first: string;
   readonly last: string;
 }
 
-/**
- * A range of a meter's readings as it is requested, in ISO times. A side without a time has no
- * bound.
- */
+/** A requested range of a meter's readings, in ISO times; a side without a time has no bound. */
 export interface ReadRange {
   readonly start?: string | undefined;
   readonly end?: string | undefined;
@@ -18,17 +15,12 @@ export interface ReadRange {
 
 /** The columns of a reading. */
 export const columnsOfReading = Object.values(getTableColumns(intervals));
-/**
- * The columns to copy if no two readings have the same key and all values could be read. The other
- * columns then have their defaults.
- */
+/** The columns to copy if keys are distinct and values readable; others have their defaults. */
 export const columnsCopied = columnsOfReading.filter(
   (column) => column !== intervals.ordinal && column !== intervals.unreadable,
 );
 
-/**
- * `readingKey` distinguishes all readings of a meter. Several readings may have the same `timeKey`.
- */
+/** `readingKey` is unique within a meter; several readings may have the same `timeKey`. */
 export const timeKey = sql.raw('start_at, granularity_seconds, usage_units');
 export const readingKey = sql.raw('start_at, granularity_seconds, usage_units, ordinal');
 
@@ -50,10 +42,7 @@ export const endOf = (table: SQLWrapper): SQL =>
 export const startsWithin = (range: ReadRange, table: SQLWrapper): SQL =>
   sql`${table}.start_at >= ${startOf(range)} and ${table}.start_at < ${endOfRange(range)}`;
 
-/**
- * Whether a reading of a table lies within a range, so that a listing of the range has to show it.
- * The service may leave out a reading that crosses the bounds of a request.
- */
+/** Whether a reading lies within a range: a listing need not show readings across its bounds. */
 export const liesWithin = (range: ReadRange, table: SQLWrapper): SQL =>
   sql`${startsWithin(range, table)} and ${endOf(table)} <= ${endOfRange(range)}`;
 
@@ -62,10 +51,7 @@ const startOf = ({ start }: ReadRange): SQL =>
 const endOfRange = ({ end }: ReadRange): SQL =>
   sql`coalesce(${end ?? null}::timestamptz, 'infinity')`;
 
-/**
- * Numbers readings of a table that have the same time. Their values decide the order, so that the
- * same readings always get the same ordinals.
- */
+/** Numbers readings of the same time in the order of their values, so that ordinals are stable. */
 export const ordinalOf = (id: SQL): SQL => sql`(row_number() over (
         partition by ${timeKey}
         order by usage, quality, updated, unreadable, ${id}

@@ -3,10 +3,7 @@ import { array } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import type { IntervalColumns } from './interval-text.ts';
 
-/**
- * Creates the partitions of the months in which readings start. The text of a plain time begins
- * with its month, so months with a known partition are skipped.
- */
+/** Creates missing partitions for readings; plain times in known months need no statement. */
 export async function ensureMonths(
   { db, intervalMonths }: Warehouse,
   columns: IntervalColumns,

@@ -9,9 +9,7 @@ import type { IntervalColumns, PlainReadings } from './interval-text.ts';
  * between them and the earlier readings of the walk.
  */
 export interface Region extends Span {
-  /**
-   * The start at the edge of the region that is not part of it, because earlier readings have it.
-   */
+  /** The start at the region's edge that is not part of it: earlier readings have it. */
   readonly edge: string | null;
   /** Whether the readings overlap the span of the earlier readings. */
   readonly overlaps: boolean;

@@ -1,9 +1,6 @@
 import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
 
-/**
- * Interval readings as columns, in the text that the service sent. Each column has one element per
- * reading.
- */
+/** Readings as columns, in the text that the service sent, with one element per reading. */
 export interface IntervalColumns {
   readonly startAt: readonly string[];
   readonly endAt: readonly (string | null)[];
@@ -45,26 +42,19 @@ function ofEach(
   };
 }
 
-/**
- * What is known about readings whose times Postgres can cast directly: their lengths in seconds,
- * and their first and last start.
- */
+/** Lengths, first and last start of readings whose times Postgres can cast directly. */
 export interface PlainReadings {
   readonly seconds: readonly number[];
   readonly from: string;
   readonly to: string;
-  /**
-   * Whether each reading starts after the previous reading and all have the same length and unit.
-   * Then no two readings have the same key.
-   */
+  /** Whether starts ascend and length and unit are the same, so that no key occurs twice. */
   readonly distinct: boolean;
 }
 
 /**
  * Checks that all times are plain ISO times of one shape, which compare as text and which Postgres
- * casts directly. Returns undefined if they are not. The times stay text. Only the seconds from
- * start to end are computed here, which requires that the times end in Z or that times without a
- * zone are in UTC (`zoneIsUtc`). Postgres decides whether a time exists.
+ * casts directly; undefined if not. The seconds from start to end are computed here: times must end
+ * in Z, or be in UTC without a zone (`zoneIsUtc`). Postgres decides whether a time exists.
  */
 export function plainReadings(
   columns: IntervalColumns,
@@ -98,11 +88,10 @@ export function plainReadings(
 }
 
 /**
- * Finds the values of readings that cannot be read. It checks every reading, because all readings
- * of a meter may be wrong. Whether a plain time exists is checked only with `strictly`, because
- * nearly all of them do. In `columns`, values that could not be read are null. `wrong` has the
- * readings that no row can hold, because they have no usable start or length: the reason by the
- * place of the reading. `right` has the places of the other readings.
+ * Finds the values of readings that cannot be read, and makes them null in `columns`. Whether a
+ * plain time exists is checked only with `strictly`, because nearly all do. `wrong` has the
+ * reasons, by place, why no row can hold a reading: it has no usable start or length. `right` has
+ * the places of the other readings.
  */
 export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictly = false) {
   const supposed = plainReadings(given, zoneIsUtc);
@@ -129,10 +118,7 @@ export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictl
 /** Maximum length of the text that is kept of an unreadable value, in characters. */
 const keptMax = 200;
 
-/**
- * Replaces values that cannot be read by null, and adds `unreadable` with their texts. Returns the
- * same object if all values can be read.
- */
+/** Replaces unreadable values by null, and adds `unreadable` with their texts, if there are any. */
 function readableColumns(columns: IntervalColumns): IntervalColumns {
   const isTime = rememberingTime();
   const isOdd = (at: number): boolean => {
@@ -159,10 +145,7 @@ function readableColumns(columns: IntervalColumns): IntervalColumns {
   return { ...columns, usage, updated, unreadable };
 }
 
-/**
- * Returns a check of times that remembers the last text, because consecutive readings mostly have
- * the same `updated`.
- */
+/** Returns a check of times that remembers the last: readings mostly have the same `updated`. */
 function rememberingTime(): (text: string) => boolean {
   let last = '';
   let isTime = false;
@@ -179,10 +162,7 @@ export const unreadableValues = ({ unreadable }: IntervalColumns): number =>
     0,
   );
 
-/**
- * A time that compares as text and that a cast reads exactly: without a zone or in UTC, and without hour 24 or
- * second 60, which belong to the next day or minute.
- */
+/** A time that compares as text and casts exactly: UTC or no zone, no hour 24 or second 60. */
 const plainTime = /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):\d{2}:[0-5]\d(?:\.\d{1,6})?Z?$/;
 
 const sameShape = (text: string, first: string): boolean =>
@@ -190,10 +170,7 @@ const sameShape = (text: string, first: string): boolean =>
   text.endsWith('Z') === first.endsWith('Z') &&
   plainTime.test(text);
 
-/**
- * Returns a function that computes the seconds between two times. It remembers the last end,
- * because most readings begin where the previous reading ended.
- */
+/** Returns a function that computes seconds between times, and remembers the last end. */
 function distances(first: string): (start: string, end: string) => number {
   const zone = first.endsWith('Z') ? '' : 'Z';
   let last = '';

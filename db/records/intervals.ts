@@ -39,9 +39,8 @@ const uniqueViolation = '23505';
 /** How readings are written. */
 export interface WriteIntervals {
   /**
-   * Whether the readings are read because of an event. Then unchanged readings without `updated`
-   * also count as read now, so that a read that began earlier but is written later does not replace
-   * them.
+   * Whether an event caused the read. Then unchanged readings without `updated` count as read now,
+   * so that an earlier read that is written later does not replace them.
    */
   readonly confirms?: boolean;
   /** The range that the readings are listed for. */
@@ -51,27 +50,22 @@ export interface WriteIntervals {
 }
 
 export interface ReadingsWritten extends PageWritten {
-  /**
-   * The span that this write and the earlier writes of the walk cover; undefined if no reading
-   * could be written.
-   */
+  /** The span of this and earlier writes of the walk; undefined if nothing could be written. */
   readonly span: Span | undefined;
   /**
-   * Whether the listing may contradict the warehouse. This is the case if the warehouse has a
-   * reading in the region of the write that is not listed or that has a newer state, or if the
-   * readings overlap the earlier readings of the walk. Then only a comparison with the complete
-   * listing can tell which readings have to be removed.
+   * Whether the listing may contradict the warehouse, because a reading in the region is not listed
+   * or is newer, or readings overlap earlier readings of the walk. Then only a comparison with the
+   * complete listing can tell which readings have to be removed.
    */
   readonly inDoubt: boolean;
 }
 
 /**
- * Writes readings of one meter. If the warehouse has no readings in their region, plain readings
- * are inserted with COPY. Other readings are compared with the existing rows, and only new and
- * changed readings are written. If two states have the same `updated`, or the stored state is dated
- * in the future, the read that began later wins. A value that cannot be read is NULL, and
- * `unreadable` has its text. A reading without a usable start or length goes to
- * `metersync.rejected_records`. Nothing is removed here: see `removeAbsentReadings`.
+ * Writes readings of one meter. Plain readings whose region is empty are inserted with COPY; others
+ * are compared with the existing rows, and written if they are new or changed. At the same
+ * `updated`, or if the stored state is dated in the future, the read that began later wins. A value
+ * that cannot be read is NULL, and `unreadable` has its text. A reading without a usable start or
+ * length goes to `metersync.rejected_records`. Nothing is removed here: see `removeAbsentReadings`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -159,10 +153,7 @@ const copyStatement = new PgDialect().sqlToQuery(
   sql`copy ${intervals} (${columnNames(columnsCopied)}) from stdin`,
 ).sql;
 
-/**
- * Copies readings into an empty region. Returns false if somebody else wrote the same readings
- * meanwhile.
- */
+/** Copies readings into an empty region; false if somebody wrote the same readings meanwhile. */
 async function copy(
   warehouse: Warehouse,
   { meterId, readAt, columns }: ReadingsToWrite,

@@ -2,9 +2,8 @@ import { JsonTokens } from '../../contract/json.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * Cuts out the exact text of each record of a page, in order. Postgres cannot do this: to find a
- * key, it reads every escape before the key, and an escape that it cannot hold (NUL, a lone
- * surrogate) makes the whole page unreadable. The body must be valid JSON.
+ * Cuts out the exact text of each record of a page (valid JSON), in order. In Postgres, an escape
+ * that it cannot hold (NUL, a lone surrogate) would make the whole page unreadable.
  */
 export function itemTexts({
   body,

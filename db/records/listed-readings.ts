@@ -34,10 +34,7 @@ import type { WrittenRows } from './page.ts';
 import { refusalsOf } from './rejected-readings.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 
-/**
- * The temporary table of the readings that passes over a listing showed. It exists until the
- * transaction ends.
- */
+/** The temporary table of the readings that passes over a listing showed. */
 const listedReadings = pgTable(
   'listed_readings',
   {
@@ -55,21 +52,14 @@ const listedReadings = pgTable(
 );
 const isOf = (pass: number): SQL => eq(listedReadings.pass, pass);
 
-/**
- * Creates the table for the readings that passes over a listing of one meter show. They are
- * collected in Postgres, so that the process needs the same memory for any number of readings.
- */
+/** Creates the table that collects the readings of passes, which may be too many for memory. */
 export async function makeListedReadings(tx: Executor): Promise<void> {
-  // The transaction waits for the service, perhaps longer than the server lets transactions stay
-  // idle.
+  // The transaction may wait for the service for longer than the server lets transactions idle.
   await setLocal(tx, { idle_in_transaction_session_timeout: '0' });
   await createTempTable(tx, listedReadings);
 }
 
-/**
- * Adds the readings of a page to a pass. Returns the readings that no row can hold or that Postgres
- * refuses.
- */
+/** Adds a page's readings to a pass; returns readings that no row can hold or Postgres refuses. */
 export async function addListedReadings(
   tx: Transaction,
   { zoneIsUtc }: Pick<Warehouse, 'zoneIsUtc'>,
@@ -102,10 +92,7 @@ export async function deletePassesBefore(tx: Executor, pass: number): Promise<vo
   await tx.delete(listedReadings).where(lt(listedReadings.pass, pass));
 }
 
-/**
- * Whether a pass showed the same record twice. Then its pages shifted while they were read, and the
- * pass may lack another record.
- */
+/** Whether a pass showed a record twice: its pages shifted, and it may lack another record. */
 export async function showsTwice(tx: Executor, pass: number): Promise<boolean> {
   const { id } = listedReadings;
   const [shown] = await tx

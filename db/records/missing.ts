@@ -7,9 +7,8 @@ import { journal } from '../schema/metersync.ts';
 import type { Cte } from './page.ts';
 
 /**
- * Steps of a statement that make missing events pending again if their records were now read in the
- * state that the event named, or in a newer state. The last step, `requeued (record_id)`, has these
- * records, which the caller has to make stale again.
+ * Steps that make missing events pending again if their state or a newer state was read now. The
+ * caller has to make the records of the last step, `requeued (record_id)`, stale again.
  */
 export const requeueMissing = (
   resource: 'documents' | 'connections',

@@ -8,10 +8,9 @@ import { itemList, type RecordPage } from './page.ts';
 import { idOfRecord } from './upsert.ts';
 
 /**
- * Counts the records of a page whose rows have a newer state that was read some time before this
- * page. If there are any, the service has gone back to older states, perhaps because it was
- * restored from a backup. A state from an event does not count, because the service may not show it
- * yet. Neither does a state that was just read, because a listing may lag behind.
+ * Counts records of a page whose rows have a newer state that was read some time before: the
+ * service has gone back to older states, perhaps restored from a backup. States from events, which
+ * the service may not show yet, and states just read, as a listing may lag behind, do not count.
  */
 export async function countOlder(
   db: Executor,

@@ -63,10 +63,7 @@ export const isAlsoListed = (resource: RecordResource, companyId: SQL): SQL => s
       offset 0
     )`;
 
-/**
- * A `from` clause for the live companies that list the record of a `row` without owning it, as
- * `other (company_id)`.
- */
+/** A `from` clause: live companies that list a `row` they do not own, as `other (company_id)`. */
 export const alsoListing = (resource: RecordResource): SQL => sql`
         from (
             select ${alsoListed.companyId}

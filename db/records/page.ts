@@ -1,10 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 
-/**
- * A page of records to write to a table: the body as the service client read it, without secrets.
- * Only Postgres parses it, so no number passes through a float.
- */
+/** A page of records without secrets. Only Postgres parses it: no number becomes a float. */
 export interface RecordPage {
   readonly body: string;
   /** Key of the items in the envelope; null if the body is a bare array, '' if it is one record. */
@@ -13,31 +10,23 @@ export interface RecordPage {
   readonly joined?: boolean;
   /** The company whose listing the page belongs to, if any. */
   readonly companyId: string | null;
-  /**
-   * Set if the records were requested by their ids. `companyId` is then the company for which they
-   * were requested.
-   */
+  /** Set if the records were requested by their ids, for the company `companyId`. */
   readonly byId?: boolean | undefined;
   readonly apiVersion: string;
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
   /**
-   * For documents: whose usage is written from the record of the document. `corrected` (the
-   * default): usage of existing documents that changed. `all`: usage of new documents, too.
-   * `alone`: usage of all documents in any case, because usage has no other source. `none`: no
-   * usage, because the same transaction writes the rows of the usage endpoint.
+   * Which documents' usage is written from their records. `corrected` (the default): changed
+   * existing documents. `all`: new documents, too. `alone`: all in any case, because usage has no
+   * other source. `none`: the same transaction writes the rows of the usage endpoint.
    */
   readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
   /**
-   * Whether the records are read because of events. Then an unchanged record counts as read now. A
-   * read that began earlier but is written later, with another state of the same `updated`, does
-   * not replace it.
+   * Whether events caused the read. Then an unchanged record counts as read now: an earlier read
+   * that is written later, with another state of the same `updated`, does not replace it.
    */
   readonly confirms?: boolean;
-  /**
-   * For companies: whether to skip companies without a row. When a backfill reads the list, it
-   * inserts such companies and reads their records next.
-   */
+  /** Whether to skip companies without a row; a backfill of the list inserts and reads them. */
   readonly existingOnly?: boolean | undefined;
   /** For usage data: the document of each row, by the row's id, if the row does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
@@ -55,10 +44,7 @@ export interface WrittenRows {
 /** One or more steps `name as (…)` of a statement. */
 export type Cte = SQL;
 
-/**
- * The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the
- * company that lists them.
- */
+/** The page's records as a step `item (r, place, owner, digest)`; `owner` lists them. */
 export function items(page: RecordPage): SQL {
   const digests = array(page.digests ?? [], 'text');
   return sql`item as materialized (

@@ -14,9 +14,7 @@ export interface RejectedRecord {
   readonly error: string;
 }
 
-/**
- * Shortens a text to the length that is kept, and replaces characters that Postgres cannot hold.
- */
+/** Shortens a text, and replaces characters that Postgres cannot hold. */
 const printable = (text: string, length = 200): string =>
   text.replaceAll('\0', '\\0').toWellFormed().slice(0, length);
 
@@ -26,16 +24,11 @@ const reasonMax = 1_000;
 /** The id of a refused record, spelled as in events and tables. */
 export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(id);
 
-/**
- * The id under which a refused record is stored. A record without an id has the digest of its text.
- */
+/** The id under which a refused record is stored: its id, or else the digest of its text. */
 export const refusedAs = ({ id, text }: Pick<RejectedRecord, 'id' | 'text'>): string =>
   id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
 
-/**
- * Stores refused records as the service sent them, with the reasons. Of several records with the
- * same id, the last is stored.
- */
+/** Stores refused records as sent, with the reasons; of several with one id, the last. */
 export async function rejectRecords(
   db: Executor,
   rejected: readonly RejectedRecord[],
@@ -78,10 +71,7 @@ export async function rejectRecords(
 /** The id of a refused reading: its meter and start, because readings have no usable id. */
 export const readingOf = (meterId: string, start: string): string => `${meterId}@${start}`;
 
-/**
- * Deletes refused readings of a meter after a range or the whole meter was read again. Readings
- * that are still refused have been stored again with a later time, and stay.
- */
+/** Deletes a meter's refused readings after a read, except readings that it refused again. */
 export async function clearRejectedReadings(
   db: Executor,
   {

@@ -8,9 +8,8 @@ import { companyChanges, journal } from '../schema/metersync.ts';
 import { reviveUsage } from './usage-data.ts';
 
 /**
- * Clears the versions and tombstones of the given rows, so that the next write is accepted. Usage is restored
- * with its document. Rows that a read or an event touched since `readAt` are not changed, because they are
- * newer than the page that differs from them.
+ * Clears versions and tombstones of rows, so that the next write is accepted; usage is restored
+ * with its document. Rows touched since `readAt` stay: they are newer than the page.
  */
 export async function clearVersions(
   db: Database,

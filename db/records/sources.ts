@@ -13,7 +13,7 @@ export function sourceOf(resource: RecordResource, page: RecordPage): UpsertSour
       return { items: items(page), page, from };
     }
     case 'sites':
-      // Sites of a company without a row are left out: its record was refused, and no run would tombstone them.
+      // Sites of a company whose record was refused are left out: no run would tombstone them.
       return {
         items: sql`${items(page)}, ${sitesOfCompanies}`,
         page,
@@ -52,27 +52,20 @@ export const sitesOfCompanies = sql`site as (
       and metersync.uuid_of(s.r ->> 'id') is not null
   )`;
 
-/**
- * When all usage of a new document was read. A new document has only the usage that its record
- * lists, so the time is known if the record lists it and the usage is written.
- */
+/** When all usage of a new document was read: now, if its record lists usage that is written. */
 const readWith = ({ usage, readAt }: RecordPage): SQL =>
   usage === 'all' || usage === 'alone'
     ? sql`case when ${listsUsage(sql`r`)} then ${readAt}::timestamptz end`
     : sql`null::timestamptz`;
 
-/**
- * Whether a record lists its usage, each row with an id. Rows whose id is not a UUID are not
- * written.
- */
+/** Whether a record lists usage, each row with an id. Rows without a UUID are not written. */
 export const listsUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
           and not ${record} @? '$.usageData[*]
             ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
 
 /**
- * The rows of a page of usage as a step `reported (r, place, owner, digest, document_id)`. A row
- * that names no document belongs to the document in `documentOf`, or otherwise to the document of
- * the existing row.
+ * A page of usage as a step `reported (r, place, owner, digest, document_id)`. A row that names no
+ * document has the document in `documentOf`, or else the document of the existing row.
  */
 export function reportedUsage(page: RecordPage): SQL {
   const listedFor = JSON.stringify(page.documentOf ?? {});
@@ -93,10 +86,9 @@ export function reportedUsage(page: RecordPage): SQL {
 }
 
 /**
- * How the usage rows of a step `reported` become rows. Usage of a document that an event deleted is
- * skipped, so that a page that was read before the deletion does not restore it. A row is also
- * skipped if all usage of its document was read later than this page, unless the row is newer than
- * the stored row.
+ * How a step `reported` becomes usage rows. Usage of a document that an event deleted is skipped,
+ * so that an older page does not restore it, and so is a row whose document's usage was all read
+ * later than this page, unless the row is newer than the stored row.
  */
 export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
   items: reported,

@@ -2,17 +2,13 @@ import { createHash } from 'node:crypto';
 import { type RecordResource, resources } from '../resources.ts';
 import type { RecordPage } from './page.ts';
 
-/**
- * The version of the decoding in resources.ts. Increase it if records decode to other values than
- * before, so that every record is written again.
- */
+/** The version of the decoding in resources.ts: increase it to have every record written again. */
 const decoding = 3;
 
 /**
- * Returns digests of a page's records in hex: of their text and of everything else that decides
- * their rows. The company that lists them is left out, because several may list them. Returns
- * undefined if no company lists them, or if the table keeps no digests: only large tables keep
- * them.
+ * Returns digests in hex of a page's records: of their text and everything else that decides their
+ * rows, except the company, because several may list them. Undefined if no company lists them, or
+ * for tables without digests: only large tables keep them.
  */
 export function digestsOf(
   resource: RecordResource,

@@ -3,11 +3,7 @@ import { unlistRecords as unlist } from '../hot/unlist-records.ts';
 import type { RecordResource } from '../resources.ts';
 import { moveUsage } from './usage-data.ts';
 
-/**
- * Deletes the notes that a company lists records of other owners if it no longer lists them.
- * Records that it owned only because it listed them go to the next company that lists them. The
- * usage of documents goes with them.
- */
+/** Runs the statement `unlistRecords`, and moves the usage of documents that got another owner. */
 export async function unlistRecords(
   tx: Executor,
   resource: RecordResource,

@@ -12,9 +12,8 @@ interface Field extends TypedField {
 }
 
 /**
- * The fields of a record `r` that could not be read, with their texts, as one JSON object; NULL if
- * there are none. `held` returns the column that has the parsed value of a field, which saves
- * parsing it again.
+ * The fields of a record `r` that could not be read, with their texts, as JSON; NULL if there are
+ * none. `held` returns the column with a field's value, which saves parsing it again.
  */
 export function unreadableOf(
   { parts }: Pick<Resource, 'parts'>,

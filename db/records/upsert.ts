@@ -17,9 +17,8 @@ const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n 
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
 
 /**
- * The value of a column after a record is written, or an event is applied. A row that was read
- * keeps its owner if the record to write names none or, when an event is applied, if the row's own
- * record names none: see `noteListed`.
+ * A column's value after a write. A row that was read keeps its owner if the record to write, or
+ * for an event the row's own record, names none: see `noteListed`.
  */
 const nextOf =
   ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource, by: 'record' | 'event') =>
@@ -46,10 +45,7 @@ const setting = (column: PgColumn, value: SQL): SQL =>
 
 /** Records to write as rows. */
 export interface UpsertSource {
-  /**
-   * Steps of a statement. The last one is a table `item (r, place, owner, digest)`, or the table
-   * that `from` reads.
-   */
+  /** Steps whose last is a table `item (r, place, owner, digest)`, or the table of `from`. */
   readonly items: SQL;
   readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms'>;
   /** Replaces `item` as the source of rows. */
@@ -58,10 +54,7 @@ export interface UpsertSource {
   readonly instead?: ReadonlyMap<PgColumn, SQL>;
   /** Values for new rows only; an existing row keeps its own. */
   readonly begins?: ReadonlyMap<PgColumn, SQL>;
-  /**
-   * Whether a row whose columns are all equal is not written, although its record differs in other
-   * fields.
-   */
+  /** Whether a row with equal columns is not written although other fields of its record differ. */
   readonly columnsAlone?: boolean;
 }
 
@@ -118,10 +111,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   )`;
 }
 
-/**
- * The values of a record's columns. `rawUpdated` is left out, because for a record that was read it
- * equals `updated`.
- */
+/** The values of a record's columns, without `rawUpdated`, which a read sets to `updated`. */
 const valuesOf = (
   { table, columns }: Resource,
   instead: NonNullable<UpsertSource['instead']>,
@@ -212,10 +202,7 @@ function yields({ name, table }: Resource): SQL {
       )`;
 }
 
-/**
- * Whether anything changed. A record in another spelling counts as changed, because its new digest
- * saves the next write.
- */
+/** Whether anything changed, also the spelling: the new digest saves the next write. */
 function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQL {
   const { table, columns } = resource;
   const beside = [table.unreadable, ...(columnsAlone ? [] : [table.raw, table.apiVersion])];
@@ -230,10 +217,7 @@ function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQ
         ${respelled}`;
 }
 
-/**
- * Whether events wait for the record and it is read because of them. Its row is then written even
- * if nothing changed, so that it counts as read now.
- */
+/** Whether waiting events caused the read: the row is then written, to count as read now. */
 const isAwaited = (
   { eventKind, table }: Resource,
   { confirms = false }: Pick<RecordPage, 'confirms'>,

@@ -24,13 +24,9 @@ interface Retiring {
   readonly unless?: SQL;
 }
 
-/**
- * Steps of a statement that tombstone the usage rows that the listings of their documents no longer
- * contain. The last step is `retired (id)`.
- */
+/** Steps that tombstone usage rows that listings no longer contain; the last is `retired (id)`. */
 export function retiringUsage({ documents: of, seen, readAt, also, unless }: Retiring): Cte {
-  // The rows are deleted as of the read. A row that a later read lists is therefore live, whichever
-  // of the two reads is written first.
+  // Deleted as of the read: a row that a later read lists is live, whichever is written first.
   return sql`covered as (
       update ${documents} set usage_read_at = ${readAt}::timestamptz
       where id = any(${of})

@@ -30,10 +30,7 @@ export interface PageWrittenAt extends PageWritten {
   readonly now?: string | undefined;
 }
 
-/**
- * A record of a page: its id or null, its text, and the digest of the text if the table keeps
- * digests.
- */
+/** A record of a page: its id or null, its text, and its digest if the table keeps digests. */
 interface PageRecord {
   readonly id: string | null;
   readonly text: string;
@@ -122,9 +119,7 @@ function pageOf(
   return pageOfTexts({ ...page, noted }, texts, digests);
 }
 
-/**
- * Writes a page of changed records, and notes which of them the company lists without owning them.
- */
+/** Writes changed records, and notes which of them the company lists without owning them. */
 async function writeChanged(
   tx: Transaction,
   resource: RecordResource,
@@ -139,8 +134,7 @@ async function writeChanged(
     const taken = await noteListed(tx, resource, companyId, ids);
     if (resource === 'documents') await moveUsage(tx, taken);
   }
-  // The number of records that differ from their rows and did not replace them. There are few, if
-  // any.
+  // The number of records that differ from their rows and did not replace them: few, if any.
   const kept = ids.length - rows.length;
   const listed = page.digests !== undefined && !byId && page.confirms !== true;
   const older = kept > 0 && listed ? await countOlder(tx, resource, page) : 0;

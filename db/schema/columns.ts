@@ -21,8 +21,5 @@ export const synced = () => ({
   deletedReason: text('deleted_reason', { enum: deletedReasons }),
 });
 
-/**
- * The fields of a record whose values no column could hold, each with its text; NULL if there are
- * none.
- */
+/** The fields whose values no column could hold, each with its text; NULL if there are none. */
 export const unreadable = () => jsonb('unreadable');

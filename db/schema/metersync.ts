@@ -37,14 +37,13 @@ const endedOtherwise = sql.raw(`outcome in ('superseded', 'ignored', 'dead', 'mi
 const wasLate = sql.raw(`settled_at - received_at > interval '1 day'`);
 
 /**
- * The journal of events, which makes recording idempotent, with the outcome of each event. Rows are
- * narrow: their bytes are in `eventPayloads`. A pending event becomes applied by an update that
- * changes no indexed column, so that Postgres need not touch the indexes (HOT). Therefore no index
- * uses `outcome` or `settledAt`, and the table's fill factor of 60 % leaves room for the new
- * version of a row on its page. Events that end with another outcome, and events that were settled
- * more than a day after their receipt (`late`), are found by two columns that Postgres computes:
- * `aside` and `asideAt`. `lacking` is the number of readings that an event reported and a read did
- * not find.
+ * The journal of events, which makes recording idempotent, with the outcome of each event. Bytes
+ * are in `eventPayloads`, so that rows are narrow. A pending event becomes applied by an update of
+ * no indexed column, so that Postgres need not touch the indexes (HOT): no index uses `outcome` or
+ * `settledAt`, and the fill factor of 60 % leaves room for new versions of rows. Events with
+ * another outcome, and events settled more than a day after their receipt (`late`), are found by
+ * two computed columns, `aside` and `asideAt`. `lacking` is the number of readings that an event
+ * reported and a read did not find.
  */
 export const journal = metersync.table(
   'journal',
@@ -97,9 +96,8 @@ export const journal = metersync.table(
 );
 
 /**
- * The payload of each event of the journal, or its bytes if jsonb cannot hold the payload. A row is
- * written once, unless its event is recorded again. It is deleted when the payload is dropped for
- * its age.
+ * The payload of each event of the journal, or its bytes if jsonb cannot hold it. A row is written
+ * once, unless its event is recorded again, and deleted when it is old enough.
  */
 export const eventPayloads = metersync.table(
   'event_payloads',
@@ -137,8 +135,7 @@ export const staleRecords = metersync.table(
     errorCode: text('error_code'),
   },
   (t) => [
-    // In the order in which due records are read, so that nothing is sorted, whatever the planner
-    // estimates.
+    // In the order in which due records are read, so that no plan sorts them.
     index('stale_records_queue').on(t.queue, t.dueAt, t.recordId),
     index('stale_records_due').on(t.kind, t.dueAt, t.recordId),
     index('stale_records_failed')
@@ -147,10 +144,7 @@ export const staleRecords = metersync.table(
   ],
 );
 
-/**
- * A view of the journal with the payloads and the reasons why events wait: see
- * analytics/views/metersync.events.sql.
- */
+/** The journal with payloads and why events wait: see analytics/views/metersync.events.sql. */
 export const events = metersync
   .view('events', {
     id: text('id').notNull(),
@@ -189,9 +183,7 @@ export const parked = metersync.table('parked', {
   nextAttemptAt: time('next_attempt_at').notNull(),
 });
 
-/**
- * Whether the catch-up workflow of a kind is awake. A session that changes this locks the table.
- */
+/** Whether the catch-up workflow of a kind is awake. Sessions that change it lock the table. */
 export const catchUps = metersync.table('catch_ups', {
   kind: text('kind').primaryKey(),
   awake: boolean('awake').notNull().default(false),
@@ -214,9 +206,8 @@ export const dataChecks = metersync.table(
 );
 
 /**
- * Companies whose records changed since their months were computed; NULL stands for all companies.
- * The table is a log, so that no writer waits for another. Computing the months of a company
- * replaces its rows by one row with `isKept`.
+ * Companies whose records changed since their months were computed; NULL stands for all. Writers to
+ * this log do not wait. Computing a company's months replaces its rows by one with `isKept`.
  */
 export const companyChanges = metersync.table(
   'company_changes',
@@ -238,10 +229,7 @@ const meterColumns = () => ({
   datasourceType: text('datasource_type'),
 });
 
-/**
- * The stored months of companies, as `metersync.monthly_usage_now` and `monthly_cost_now` computed
- * them.
- */
+/** Months of companies, as `metersync.monthly_usage_now` and `monthly_cost_now` computed them. */
 export const monthlyUsage = metersync.table(
   'monthly_usage',
   {
@@ -393,10 +381,7 @@ export const rejectedRecords = metersync.table(
 export const deleteStates = ['quarantined', 'applied', 'rejected', 'undone'] as const;
 export const deleteReasons = ['absent', 'listed'] as const;
 
-/**
- * Rows that a run found gone from the service: tombstoned, or quarantined until an operator
- * decides.
- */
+/** Rows that a run found gone: tombstoned, or quarantined until an operator decides. */
 export const deletes = metersync.table(
   'deletes',
   {
@@ -410,10 +395,7 @@ export const deletes = metersync.table(
     absentSince: time('absent_since').notNull(),
     notedAt: time('noted_at').notNull().default(now),
     decidedAt: time('decided_at'),
-    /**
-     * Only in a note about readings: their meter and unit, the span of their starts, and their
-     * number.
-     */
+    /** Only in notes about readings: meter, unit, span of their starts, and their number. */
     meterId: text('meter_id'),
     usageUnits: text('usage_units'),
     startsFrom: time('starts_from'),
@@ -477,10 +459,7 @@ export const operations = metersync.table(
   ],
 );
 
-/**
- * The ranges of each meter's readings that were fetched. The events hold the other side of the
- * ledger: the ranges that they announced.
- */
+/** The ranges of each meter's readings that were fetched; events have the announced ranges. */
 export const intervalFetches = metersync.table('interval_fetches', {
   meterId: text('meter_id').primaryKey(),
   fetched: tstzmultirange('fetched').notNull(),
@@ -489,10 +468,9 @@ export const intervalFetches = metersync.table('interval_fetches', {
 });
 
 /**
- * Alarms. A row is written when the condition of an alarm begins. The alarm opens when the
- * condition has lasted for the minutes that the alarm waits, and closes when the condition is over.
- * `notifiedAt` is when NOTIFY_URL last accepted a change of the alarm. `error` says why it has not
- * accepted one since.
+ * Alarms. A row is written when an alarm's condition begins. The alarm opens when the condition has
+ * lasted for the alarm's minutes, and closes when it is over. `notifiedAt` is when NOTIFY_URL last
+ * accepted a change, and `error` says why it has accepted none since.
  */
 export const alerts = metersync.table(
   'alerts',
@@ -519,10 +497,7 @@ export const alerts = metersync.table(
   ],
 );
 
-/**
- * One row: when the watch last ran, and what receivers refused, with the first and the last time.
- * Receivers report this through Temporal.
- */
+/** One row: when the watch last ran, and what receivers refused, reported through Temporal. */
 export const heartbeat = metersync.table(
   'heartbeat',
   {

@@ -17,7 +17,7 @@ import {
 import { closedReasons, severities } from '../../contract/names.ts';
 import { now, time } from './columns.ts';
 
-/** Tables of the pipeline that analysts read, and tables that they fill: overrides, factors, issues. */
+/** Tables of the pipeline that analysts read or fill: overrides, factors, issues. */
 export const ops = pgSchema('ops');
 
 const isTimeZone = sql`metersync.is_time_zone(time_zone)`;
@@ -46,10 +46,7 @@ export const companyOverrides = ops.table(
   () => [check('company_overrides_time_zone', isTimeZone)],
 );
 
-/**
- * Factors that convert units to the standard unit of their kind. A row for a commodity takes precedence over
- * the row for all ('').
- */
+/** Conversion factors to standard units. A commodity's row precedes the row for all (''). */
 export const unitFactors = ops.table(
   'unit_factors',
   {
@@ -91,18 +88,12 @@ export const emissionFactors = ops.table(
 export const rankOf = (severity: SQLWrapper): SQL<number> =>
   sql`case ${severity} when 'error' then 3 when 'warning' then 2 else 1 end`;
 
-/**
- * The priority by which open issues are listed: 1 to 3 if somebody acknowledged them, otherwise 4
- * to 6.
- */
+/** The priority of open issues in lists: 1 to 3 if acknowledged, otherwise 4 to 6. */
 export const priorityOf = (severity: SQLWrapper, acknowledgedAt: SQLWrapper): SQL<number> =>
   sql`(${rankOf(severity)} + case when ${acknowledgedAt} is null then 3 else 0 end)`;
 const priority = priorityOf(sql.raw('severity'), sql.raw('acknowledged_at'));
 
-/**
- * Issues that the checks found. An issue that is found again stays open; an issue that is no longer
- * found is closed.
- */
+/** Issues that the checks found; an issue that is no longer found is closed. */
 export const dataIssues = ops.table(
   'data_issues',
   {

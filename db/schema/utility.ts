@@ -13,16 +13,10 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytea, synced, time, unreadable } from './columns.ts';
 
-/**
- * The current state of each resource, one table each, as the service sent it. The migrations have
- * the comments.
- */
+/** The current state of each resource as the service sent it; migrations have the comments. */
 export const utility = pgSchema('utility');
 
-/**
- * Earlier states of the records, one table per resource. A trigger writes them with the change that
- * ends them.
- */
+/** Earlier states of records, which a trigger writes with the change that ends them. */
 export const history = pgSchema('history');
 
 const state = () => ({
@@ -103,9 +97,8 @@ export const connections = utility.table(
   (t) => [
     index('connections_unreadable').on(t.companyId).where(hasUnreadable),
     index('connections_company').on(t.companyId),
-    // The index also contains deleted connections. Without statistics, the planner would read the
-    // whole of an index of live connections if a statement asks for the live connections of a
-    // company.
+    // Includes deleted connections: without statistics, the planner would read all of an index of
+    // live connections to find a company's live connections.
     index('connections_status').on(t.status, t.id),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
@@ -170,8 +163,7 @@ export const documents = utility.table(
     index('documents_successor')
       .on(t.revisedDocumentId)
       .where(sql`revised_document_id is not null`),
-    // Without the list of pending entries of GIN indexes: now and then a single write would have to
-    // process the whole list.
+    // Without a list of pending entries, which a single write would have to process now and then.
     index('documents_numbers').using('gin', documentNumbers).with({ fastupdate: false }),
     check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
@@ -186,16 +178,10 @@ export const earlierDocuments = history.table(
   ],
 );
 
-/**
- * Postgres accepts NaN, which it considers the largest number, and infinities as amounts. A single
- * such amount would ruin every sum.
- */
+/** Postgres accepts NaN (its largest number) and infinities, which would ruin every sum. */
 const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
 
-/**
- * Fields that sums read from every row have columns of their own: reading them from raw would parse
- * the whole record.
- */
+/** Fields that sums read have columns: reading them from raw would parse whole records. */
 const usageDataColumns = () => ({
   companyId: uuid('company_id'),
   documentId: uuid('document_id'),
@@ -268,10 +254,7 @@ export const earlierMeters = history.table(
   (t) => [index('history_meters_id').on(t.id, t.validTo)],
 );
 
-/**
- * Partitioned by month of `start_at`, which is part of the key and never changes: see the
- * migration.
- */
+/** Partitioned by month of `start_at`, which is in the key and never changes: see the migration. */
 export const intervals = utility.table(
   'intervals',
   {

@@ -36,9 +36,7 @@ export interface Look {
   readonly carried?: Carried | undefined;
 }
 
-/** The result of a look. */
 export interface Looked {
-  /** The open alarms. */
   readonly open: readonly AlarmName[];
   /** The openings and closings of this look. */
   readonly changes: readonly AlarmNotice[];
@@ -46,10 +44,7 @@ export interface Looked {
   readonly toSend: readonly AlarmNotice[];
 }
 
-/**
- * Notes that the watch has looked: it updates the heartbeat, opens and closes alarms, and reads
- * which changes have to be sent.
- */
+/** Updates the heartbeat, opens and closes alarms, and reads which changes have to be sent. */
 export async function noteLook(db: Database, look: Look): Promise<Looked> {
   return await withTransaction(db, async (tx) => {
     await lock(tx, 'alerts', 'inTurn');
@@ -79,7 +74,7 @@ async function adopt(tx: Executor, carried: Carried): Promise<void> {
 
 type Live = LiveAlarm & { readonly detail: string };
 
-/** Reads the live alarms of the catalogue. Alarms that only another version knows are left to that version. */
+/** Reads the live alarms of the catalogue, without alarms that only another version knows. */
 async function readLive(tx: Executor): Promise<Live[]> {
   const ms = (column: AnyPgColumn) =>
     sql<number | null>`(extract(epoch from ${column}) * 1000)::float8`;
@@ -133,7 +128,7 @@ async function apply(
   return [...all(open, null), ...all(close, at)];
 }
 
-/** Reads what has to be sent about alarms of the catalogue, in the order in which they opened and closed. */
+/** Reads what has to be sent about alarms of the catalogue, in the order of the changes. */
 async function readToSend(tx: Executor, { seen, at }: Look): Promise<AlarmNotice[]> {
   const { id, name, key, detail, openedAt, closedAt } = alerts;
   const rows = await tx

@@ -3,9 +3,8 @@ import { type Database, withTransaction } from '../connection/connect.ts';
 import { lock } from '../connection/locks.ts';
 
 /**
- * Computes and stores the months of companies whose records changed, in one transaction, until none is left
- * or the time is over.
- * @returns how many companies it computed
+ * Computes the months of companies whose records changed, in one transaction, until none is left or
+ * the time is over. Returns the number of companies.
  */
 export async function keepMonths(
   db: Database,

@@ -10,9 +10,7 @@ const isOver = sql`coalesce(
   true
 )`;
 
-/**
- * Adds the deliveries that a receiver refused to the deliveries that receivers refused recently.
- */
+/** Adds deliveries that a receiver refused to the recently refused deliveries. */
 export async function noteRefused(
   db: Executor,
   reasons: Readonly<Record<string, number>>,

@@ -4,10 +4,7 @@ import type { AlarmNotice } from '../../health/alarms.ts';
 import type { Executor } from '../connection/connect.ts';
 import { alerts } from '../schema/metersync.ts';
 
-/**
- * Selects alarms whose last change was not sent: open alarms of which nothing was sent, and closed
- * alarms whose end was not sent. The end of an alarm that closed long ago is not sent any more.
- */
+/** Selects alarms whose last change was not sent, except alarms that closed long ago. */
 export const isToSend = (at: SQL): SQL | undefined =>
   and(
     isNotNull(alerts.openedAt),
@@ -24,8 +21,8 @@ export const isToSend = (at: SQL): SQL | undefined =>
   );
 
 /**
- * Notes that a change of an alarm was sent, or why not. An opening may be noted when another look has already
- * closed the alarm; then the end still has to be sent.
+ * Notes that a change of an alarm was sent, or why not. An opening may be noted when another look
+ * has already closed the alarm; then the end still has to be sent.
  */
 export async function noteSent(
   db: Executor,
