@@ -44,10 +44,7 @@ const firstMeter: Omit<IntervalCursor, 'companyId'> = {
 
 type IntervalsPart = RunKey & { readonly companyId: string };
 
-/**
- * Reads all intervals of the company's meters until the slice is full.
- * @param reached how far the company was read before
- */
+/** Reads all intervals of the company's meters until the slice is full, from where `reached` ends. */
 export async function backfillIntervals(
   deps: ActivityDependencies,
   key: IntervalsPart,
@@ -133,10 +130,7 @@ interface MeterReading {
   readonly onWritten: (place: RangePlace) => Promise<void>;
 }
 
-/**
- * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start if its total
- * changed since, or if it listed fewer readings than its total: up to `attemptPolicy.passesMax` passes.
- */
+/** Reads a meter from the cursor; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. */
 async function readMeter(
   deps: ActivityDependencies,
   meterId: string,
@@ -174,10 +168,7 @@ async function readMeter(
   }
 }
 
-/**
- * Counts a meter as suspect: its listing has fewer readings than its total, no end, or pages that
- * contradict one another, or lacks so many readings that some are held back.
- */
+/** Counts a meter as suspect if its listing is incomplete, contradicts itself, or lacks many readings. */
 function judged(
   meterId: string,
   done: IntervalCursor,

@@ -63,9 +63,8 @@ async function readDocuments(reads: SingleReads, ids: readonly string[]): Promis
 }
 
 /**
- * Searches the company's listing for documents that were not found by their ids, or were refused. Either they
- * are gone, or the endpoint does not exist, or the key may not read them or the company. The listing shows
- * which of these is true.
+ * Searches the company's listing for documents that were refused or not found by id. The listing shows
+ * whether they are gone, the endpoint does not exist, or the key may not read them.
  */
 async function searchDoubtful(
   { deps, tried, companyId }: SingleReads,
@@ -88,10 +87,7 @@ const isRefused = (state: DocumentState | undefined): boolean =>
 const all = (ids: readonly string[], state: DocumentState): DocumentStates =>
   new Map(ids.map((id) => [id, state]));
 
-/**
- * Reads the usage of documents, each from its own listing, or from the company's listing if the document has
- * none. All usage of a document is replaced together: rows that the listing does not contain are tombstoned.
- */
+/** Reads and replaces all usage of each document, from the document's or the company's listing. */
 async function readUsage(reads: SingleReads, documents: DocumentStates): Promise<DocumentStates> {
   const withoutUsage = inState(documents, 'withoutUsage');
   const single = has(reads, 'documentUsage')
@@ -130,9 +126,8 @@ async function searchUsage(
 }
 
 /**
- * Reads all usage of the company. Tombstones rows of the documents that neither the proven pass nor the pass
- * that confirms it contains. If the listing is empty although there are live rows, it is likely wrong, and
- * nothing is tombstoned. Returns whether the usage of the documents is complete.
+ * Reads all usage of the company, and returns whether it is complete. Tombstones usage of the documents that
+ * neither the proven nor the confirming pass contains, unless the listing is empty, which is likely wrong.
  */
 async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   const { db } = deps.warehouse;

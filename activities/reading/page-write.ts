@@ -27,9 +27,8 @@ export interface PageWrite {
 }
 
 /**
- * Says which usage to write from document records. If a company has no listing of usage, every read of a
- * document writes the usage in its record. If a document has no listing of usage either, its record is the
- * only source: `alone`.
+ * Says which usage to write from document records: all in them if the company has no listing of usage;
+ * `alone`, as the only source, if documents have no listing of usage either.
  */
 export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite, 'usage'> => {
   if (service.has('usageData')) return {};
