@@ -8,9 +8,8 @@ interface Refusal {
 }
 
 /**
- * Makes the function that describes an answer in an error. It quotes the start of an answer on one line, with
- * the key replaced. It never quotes a success, which contains records, nor the answer to an authentication
- * failure, which may repeat the key in any form.
+ * Makes the function that quotes the start of a refusal on one line, with the key replaced. It quotes no
+ * success, which contains records, and no authentication failure, which may repeat the key in any form.
  */
 export function createQuote(apiKey: string): (answer: Refusal) => string {
   return ({ status, text }) => {

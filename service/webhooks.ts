@@ -21,10 +21,7 @@ export interface WebhookConfiguration {
   enabled(): Promise<boolean>;
   /** Switches events on or off for the whole organization (service.md 3.1); returns the new state. */
   enable(enabled: boolean): Promise<boolean>;
-  /**
-   * Returns the address of the portal, valid for 7 days (service.md 8).
-   * @throws Failure while webhooks are disabled: the portal is inaccessible then (service.md 3.1)
-   */
+  /** Returns the portal's address, valid for 7 days (service.md 8). It fails while webhooks are disabled. */
   portal(): Promise<string>;
 }
 
