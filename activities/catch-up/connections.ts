@@ -24,7 +24,7 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
 
 /**
  * Writes the rows of a company and of sites that so far only events named, once their records were read, and
- * starts the first backfill of a new company. Reads the list of companies if the company or its sites are new.
+ * starts the first backfill of a new company. Lists the companies if the company or its sites are new.
  * Reads the meters if usage names unread meters, or if `meters` asks for it and the company has a row.
  * @returns whether the company has a row now
  */
