@@ -46,10 +46,7 @@ const warehouseDatabase = 'metersync';
 /** Search path of psql: the schemas that people query come first. */
 const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
 
-/**
- * Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder. A client then needs the key of the
- * folder.
- */
+/** Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder, whose key a client then needs. */
 async function namesTemporalOf(dir: string): Promise<boolean> {
   const { address } = readRunning(dir)?.addresses.temporal ?? {};
   if (address === undefined) return false;
@@ -143,10 +140,7 @@ export async function openStack(
   };
 }
 
-/**
- * Writes the command that opens psql on a database. The password is in the environment, because other users
- * of the machine can read a program's arguments.
- */
+/** Writes the psql command, with the password in the environment: other users can read its arguments. */
 export function psqlCommand(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   const { password } = url;
