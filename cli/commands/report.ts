@@ -12,9 +12,7 @@ export interface ReportOptions extends CompanyOptions {
   readonly json?: boolean;
 }
 
-/**
- * `metersync report`: reports cost, usage, load, coverage, corrections and freshness, of a company or of all.
- */
+/** `metersync report`: reports cost, usage, coverage, corrections and more, of a company or of all. */
 export async function report(options: ReportOptions): Promise<void> {
   const { html, json } = options;
   if (html !== undefined) requireFolder(html);
