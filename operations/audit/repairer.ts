@@ -25,9 +25,7 @@ interface RepairOptions {
   readonly pages: (endpoint: EndpointName, params: Record<string, string>) => Walk;
 }
 
-/**
- * Writes rows that differ again, as the service has them, and tombstones rows that the service does not have.
- */
+/** Writes rows that differ as the service has them, and tombstones rows that it does not have. */
 export class Repairer {
   readonly #options: RepairOptions;
 
@@ -45,10 +43,7 @@ export class Repairer {
     await rewrite(warehouse, apiVersion, arrival);
   }
 
-  /**
-   * Writes all pages of a listing again; returns the ids of the resource's records; undefined if the listing
-   * is in doubt.
-   */
+  /** Writes all pages of a listing again. Returns the ids of its records, or undefined if it is in doubt. */
   async rewriteAll(
     resource: RecordResource,
     companyId: string | null,
@@ -70,10 +65,7 @@ export class Repairer {
     await writeListed(tx, proved);
   }
 
-  /**
-   * Walks once more, because a walk may miss a record that moves. Tombstones the records that neither pass
-   * saw and no other company lists.
-   */
+  /** Walks once more, as records may move. Tombstones those that no pass saw and no other company lists. */
   async retire(
     listing: Listing,
     params: Record<string, string>,
