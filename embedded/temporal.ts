@@ -10,9 +10,8 @@ export interface EmbeddedTemporal {
 }
 
 /**
- * Returns how to run the Temporal server on its database file in `dir`, and its address. Without a `uiPort`
- * it has no web page: the web page answers requests for any `Host`, so a page of another site could use it
- * through DNS rebinding to read and end workflows.
+ * Returns how to run the Temporal server on its database in `dir`, and its address. Its web page needs a
+ * `uiPort`: it answers for any `Host`, so another site could end workflows there through DNS rebinding.
  */
 export function temporalServer(options: { dir: string; binary: string; port: number; uiPort?: number }): {
   server: ServerCommand;
