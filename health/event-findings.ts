@@ -39,10 +39,7 @@ const describeParked = ({ code, events, parts }: ParkedWork): Found => {
   };
 };
 
-/**
- * If at least this many deliveries were refused, and none was accepted since the first of them, the secret is
- * wrong.
- */
+/** With this many refused deliveries, and none accepted since the first of them, the secret is wrong. */
 const refusedMin = 2;
 
 /** Judges whether all signed deliveries are refused. Strangers do not sign what they send. */
