@@ -36,9 +36,7 @@ function isLocalHost(header: string | undefined): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
 }
 
-/**
- * Takes the name of the user from the header of a trusted proxy. Requests of any other peer are turned away.
- */
+/** Takes the user's name from the header of a trusted proxy, and turns away any other peer. */
 export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>): Identify {
   const trusted = blockListOf(access.proxies);
   return async ({ headers, peer }) => {
