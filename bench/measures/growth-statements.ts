@@ -37,8 +37,7 @@ const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<u
 
 /**
  * Measures the share of a deployment's statements that touch as few blocks in a large warehouse as in a small
- * one. They are judged as in the cost test (test/db/cost), with the same exceptions, but in a warehouse
- * twenty times as large.
+ * one, as the cost test does (test/db/cost), but in a warehouse twenty times as large.
  */
 async function measureStatements(bench: Bench): Promise<Figures> {
   const { growthPlots, growthEveryNthWork } = bench.size;
