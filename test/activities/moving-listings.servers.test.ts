@@ -9,10 +9,7 @@ import { documents } from '../support/scripted-service.ts';
 const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
 const idsOf = (held: readonly { readonly id: string }[]) => held.map(({ id }) => id).sort();
 
-/**
- * Makes a company that lists `now`. `moves` runs after each page of a backfill, with the number of the page
- * and the number of pages that the backfill has read.
- */
+/** Makes a company that lists `now`. `moves` runs after each page, with its number and the count so far. */
 async function companyWith(count: number) {
   const id = randomUUID();
   const company = { now: documents(count), moves: (_page: number, _read: number): void => {} };

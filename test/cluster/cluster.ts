@@ -36,9 +36,7 @@ export interface Cluster {
 
 const within = { timeoutMs: 300_000, everyMs: 50 };
 
-/**
- * Starts all services with new data, which `stop` removes. With security, there is also an internal frontend.
- */
+/** Starts all services with new data, which `stop` removes; with security, also an internal frontend. */
 export async function startCluster(say: (line: string) => void, security: Security = {}): Promise<Cluster> {
   const [programs, folder] = [await temporalPrograms(say), await temporaryFolder()];
   const postgres = await startEmbedded({ dir: folder.path, postgres: true, temporal: false });

@@ -162,10 +162,7 @@ const moved: readonly Step[] = [
 ];
 const all: Step = { do: 'move', pick: 0, through: true };
 
-/**
- * The document and the connection exist when they change, and the reads that the events cause still return
- * the old state.
- */
+/** The document and the connection exist, and the reads that events cause still return the old state. */
 const late: readonly Step[] = [
   deliverAll,
   begin('documents catch-up'),
@@ -180,10 +177,7 @@ const late: readonly Step[] = [
   all,
 ];
 
-/**
- * The service hides a state that events named until the events are `missing`. Then other events report the
- * state, and the service returns it.
- */
+/** The service hides a state until its events are `missing`, and returns it after other events. */
 const untilMissing = (read: ReadKind): Step[] =>
   Array.from({ length: recordPolicy.notFoundAttemptsMax + 1 }, () => [
     beginAs(read, { late: 0, hides: true }),

@@ -140,10 +140,7 @@ class Story {
   }
 }
 
-/**
- * Found with seed 7102: only the later of two events is settled, and the record still waits for the earlier
- * event.
- */
+/** Found with seed 7102: only the later of two events is settled, and the record waits for the earlier. */
 const laterSettledFirst: Step[] = [
   { do: 'read', of: 'documents', state: 1, late: false },
   { do: 'event', of: 'documents', state: 2, gone: false },

@@ -37,9 +37,8 @@ export interface Ended {
 }
 
 /**
- * Variables with which a worker runs workflows in its main thread. A user's worker has two threads for
- * workflows, which take 0.6 s of processor time at the start. Tests of draining, of the demo and of a start
- * from nothing keep the threads.
+ * Variables with which a worker runs workflows in its main thread: a user's two threads take 0.6 s of
+ * processor time. Tests of draining, of the demo and of a start from nothing keep them.
  */
 export const withoutThreads = {
   TEMPORAL_DEBUG: '1',

@@ -36,10 +36,7 @@ const none = {
   rejected: 0,
 };
 
-/**
- * Reads the health with a low bound of counting. With the bound of a report, a small warehouse would have
- * fewer rows to count than a large one.
- */
+/** Reads the health with a low bound of counting, which a small warehouse reaches, too. */
 const healthOfFew = (db: Database) => readHealth(db, { silenceHours: 1, countMax: 20 });
 
 export const upkeep: readonly Work[] = [
