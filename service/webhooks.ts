@@ -21,7 +21,7 @@ export interface WebhookConfiguration {
   enabled(): Promise<boolean>;
   /** Switches events on or off for the whole organization (service.md 3.1); returns the new state. */
   enable(enabled: boolean): Promise<boolean>;
-  /** Returns the portal's address, valid for 7 days (service.md 8). It fails while webhooks are disabled. */
+  /** Returns the portal's address, valid for 7 days (service.md 8). Throws a Failure if it is off (3.1). */
   portal(): Promise<string>;
 }
 
