@@ -125,7 +125,7 @@ async function refusingTimes(name: RunKind, change: () => Promise<void>): Promis
   }
 }
 
-/** Pauses a schedule, with a note of who, when and why. Throws, like `resumeSchedule`, if it is unknown. */
+/** Pauses a schedule, with a note of who, when and why. Throws an Error if there is no such schedule. */
 export async function pauseSchedule(
   client: Client,
   name: RunKind,
