@@ -70,7 +70,7 @@ async function run(context: Context, client: Client, db: Database, options: Back
   else say(`To follow it: metersync backfill --run ${runId}`);
 }
 
-/** Asks the service whether it has the company, before anything is written. Otherwise the worker asks it. */
+/** Asks the service whether it has the company, before it is written. If this cannot ask, the worker does. */
 async function refuseIfUnknown(context: Context, db: Database, companyId: string): Promise<void> {
   if (context.service.url === '') return;
   const { client } = await context.access();
