@@ -39,7 +39,7 @@ export function temporalCache(): string {
   return join(cacheHome(), 'metersync', `temporal-${version}`);
 }
 
-/** Finds a `temporal` program on the search path or in the cache, or fetches it; an error says what to do. */
+/** Finds a `temporal` program on the search path or in the cache, or fetches it; else an EmbeddedError. */
 export async function findTemporal(search: TemporalSearch): Promise<string> {
   const {
     searchPath = process.env.PATH ?? '',
