@@ -28,7 +28,6 @@ import { write } from './reading/page-write.ts';
 import { walkListing } from './reading/walk-listing.ts';
 import { noteRunStart } from './runs.ts';
 
-/** What a company's part of a reconcile reads. */
 export interface CompanyReconcile {
   readonly runId: string;
   readonly companyId: string;

@@ -81,8 +81,7 @@ async function judgeRows(
     await unlistRecords(db, resource, companyId, ids);
   if (absent === 0 || agreedSince === undefined) return { live, absent, quarantined: 0 };
   const seen = { ids, beganAt: agreedSince };
-  // If the listing is empty although there are live rows, a fault of the service is more likely than a
-  // deletion.
+  // An empty listing although there are live rows is more likely a fault of the service than a deletion.
   const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
   const { quarantined, awaited } = await retireAbsent(db, runId, listing, seen, cap);
   if (awaited > 0) await wakeFor(deps, resource);

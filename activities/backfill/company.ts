@@ -8,7 +8,6 @@ import { backfillIntervals } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
 import { deleteUnread } from './named-companies.ts';
 
-/** A company in a run. */
 export type CompanyKey = Omit<CompanyReading, 'cursor'>;
 
 /**

@@ -137,8 +137,7 @@ async function readMeter(
   { runId, done, now, interrupted, onWritten }: MeterReading,
 ): Promise<RangeRead> {
   const { db } = deps.warehouse;
-  // Rows of the interrupted attempt count as read when that attempt began; rows of this attempt count as read
-  // now.
+  // Rows of the interrupted attempt count as read when it began; rows of this attempt count as read now.
   let beganAt = interrupted?.beganAt ?? now;
   let readFrom = now;
   let from = interrupted?.place ?? rangeStart;

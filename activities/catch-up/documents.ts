@@ -56,8 +56,7 @@ async function readDocuments(reads: SingleReads, ids: readonly string[]): Promis
   if (!listed) return { documents: all(ids, 'unseen'), proven: true };
   const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted: ids });
   const seen = ids.filter((id) => !unseen.includes(id));
-  // A listing may skip a record that moves between two pages, so each document not seen is requested by its
-  // id.
+  // A listing may skip a record that moves between two pages, so each is also requested by its id.
   const others = has(reads, 'document') ? await readOneByOne(reads, unseen) : all(unseen, 'unseen');
   return { documents: new Map([...all(seen, 'withoutUsage'), ...others]), proven };
 }
@@ -101,8 +100,7 @@ async function readUsage(reads: SingleReads, documents: DocumentStates): Promise
 /** Reads the usage of documents from the listing of their company. */
 async function readListedUsage(reads: SingleReads, ids: readonly string[]): Promise<DocumentState> {
   const { deps, tried } = reads;
-  // Other documents have a listing of their usage, so the rows that the warehouse has of these may be
-  // outdated.
+  // Other documents have a listing of their usage, so the rows of these may be outdated.
   if (!deps.service.has('usageData')) return tried.working.has('documentUsage') ? usageUnstable : 'read';
   const complete = (await searchUsage(reads, ids)) || (await walkUsage(reads, ids));
   if (!complete) return usageUnstable;
@@ -120,8 +118,7 @@ async function searchUsage(
   const wanted = await usageListedByRecords(db, documentIds);
   if (wanted === undefined) return false;
   const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted });
-  // The listing may contain rows of these documents that their records do not contain. Then all of it is
-  // read.
+  // The listing may contain rows that the documents do not contain. Then all of it is read.
   return unseen.length === 0 && (await usageListedByRecords(db, documentIds)) !== undefined;
 }
 

@@ -13,7 +13,6 @@ const farPage = 1_000_000;
 export interface ListingSearch {
   readonly listing: 'documents' | 'usageData';
   readonly companyId: string;
-  /** The ids of the records. */
   readonly wanted: readonly string[];
 }
 

@@ -115,7 +115,6 @@ async function readRecord({ deps, tried }: SingleReads, id: string): Promise<Fou
   return answer;
 }
 
-/** A document's usage as it was read. */
 interface UsageRead {
   /** Absent if the document has no usage listing. */
   readonly pages?: readonly Page[];

@@ -8,21 +8,16 @@ import type { Page } from '../../service/page.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteWritten } from './rows-written.ts';
 
-/** One page, or one record, to be written to its table. */
+/** One page, or one record, to be written to its table. `RecordPage` describes the options. */
 export interface PageWrite {
   readonly listing: ListedResource;
   readonly companyId: string | null;
-  /** See `RecordPage`. */
   readonly byId?: boolean | undefined;
   readonly readAt: string;
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
-  /** See `RecordPage`. */
   readonly usage?: RecordPage['usage'];
-  /** See `RecordPage`. */
   readonly existingOnly?: boolean | undefined;
-  /** See `RecordPage`. */
   readonly confirms?: boolean;
-  /** See `RecordPage`. */
   readonly noted?: RecordPage['noted'];
 }
 

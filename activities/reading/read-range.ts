@@ -134,7 +134,6 @@ export async function readRange(
   };
 }
 
-/** Walks over the pages of a range. */
 const walkOf = (
   { service }: Pick<ActivityDependencies, 'service'>,
   { meterId, start, end }: IntervalRange,
@@ -196,8 +195,7 @@ async function writePages(
       await flush(before.pages, before.rows);
       readAt = readNext;
     }
-    // Once pages contradict one another, this walk ends. The listing is then read again and compared as a
-    // whole.
+    // This walk ends at a contradiction. The listing is then read again and compared as a whole.
     doubtful = joint === 'mixed' || place.inDoubt === true;
     if (doubtful) break;
     written = sum(written, await append(deps, range.meterId, page, columns, waiting));
