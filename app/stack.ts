@@ -101,8 +101,7 @@ export async function openStack(
     if (embedded.postgres === undefined) throw new Error('the embedded Postgres was not asked for');
     return await embedded.postgres.ensureDatabase(name, rights);
   };
-  // The owner can create roles, because migrations create the roles of writers and analysts, and logins with
-  // these roles are created later.
+  // The owner can create roles, because migrations do, and logins with these roles are created later.
   const ofEmbedded = async () => {
     const url = embedded.postgres?.databaseUrl(warehouseDatabase) ?? '';
     if (need.existing && !embedded.owned) return url;

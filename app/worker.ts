@@ -48,8 +48,7 @@ export async function runWorkers(options: {
       taskQueue: taskQueues.events,
       maxCachedWorkflows: 200,
       maxConcurrentWorkflowTaskExecutions: 20,
-      // These activities record groups of events. More of them at once would mostly wait for each other's
-      // rows.
+      // These activities record groups of events. More of them would mostly wait for each other's rows.
       maxConcurrentLocalActivityExecutions: 3,
       maxConcurrentActivityTaskExecutions: 20,
     }),
