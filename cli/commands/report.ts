@@ -23,8 +23,7 @@ export async function report(options: ReportOptions): Promise<void> {
       else print(...reportText(read));
       return;
     }
-    // The file is opened first, because reading may take a minute and is useless if the file cannot be
-    // written.
+    // The file is opened first: a minute of reading is useless if the file cannot be written.
     await writeOutputFile(html, async (file) => {
       const read = await readWithProgress(db, options);
       if (json) printJson(read);

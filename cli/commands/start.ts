@@ -162,8 +162,7 @@ async function work(
 ): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
-  // Loaded only for a worker. A process with only a receiver needs neither a warehouse nor Temporal's native
-  // library.
+  // Loaded only for a worker: a receiver needs neither a warehouse nor Temporal's native library.
   const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }, { healthOf }] =
     await Promise.all([
       import('../../app/warehouse/prepare.ts'),
