@@ -21,8 +21,7 @@ export type Identify = (asked: Asked) => Promise<Identity | TurnedAway>;
 export const identifyLocal =
   (name: string): Identify =>
   async ({ headers }) => {
-    // A web page could let its own name resolve to this machine (DNS rebinding). Its requests have that name
-    // as Host.
+    // The name of a web page could resolve to this machine (DNS rebinding). Its requests have that Host.
     if (!isLocalHost(headers.host))
       return {
         words: 'Open the console with the address of this machine, for example http://127.0.0.1.',
