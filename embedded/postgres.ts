@@ -31,8 +31,7 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
     ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
       await connected(postgresUrl(address, 'postgres'), async (client) => {
-        // Two commands may begin at the same time. Only superusers may connect to this database, so no other role
-        // can hold the lock.
+        // Two commands may begin at once. Only superusers can connect here, so no other role holds the lock.
         await client.query("select pg_advisory_lock(hashtext('metersync set-up'))");
         await client.query('revoke connect on database postgres, template1 from public');
         await ensureOwner(client, owner, createRoles);

@@ -62,8 +62,7 @@ export function claimFolder(
       if (linkUnlessThere(mine, file)) return { running, release: () => rmSync(file, { force: true }) };
       const heldBy = holderOf(dir);
       if (heldBy !== undefined) return { heldBy };
-      // The old claim is moved away and then checked again, because another process may just have claimed the
-      // folder.
+      // The old claim is moved away, then checked again: another process may just have claimed the folder.
       if (existsSync(file)) renameSync(file, `${mine}.stale`);
       if (holderOf(dir, `running.json.${process.pid}.stale`)) linkUnlessThere(`${mine}.stale`, file);
     }
