@@ -194,8 +194,7 @@ export const eventFindings = {
         counts: { events },
       }),
     ),
-    // The event of a deletion, which settles these events, may be late: the service's fourth try comes after
-    // 35 minutes.
+    // The event of the deletion may be late: the service's fourth try comes after 35 minutes.
     forMinutes: 60,
     causes: ['`metersync events list --outcome missing` names the records.'],
     todo: 'See `metersync events list --outcome missing`, and ask the service about the records. A backfill that finds them settles their events.',
