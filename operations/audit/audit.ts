@@ -157,8 +157,7 @@ class Auditor {
         ids.push(...present(chosen.ids));
         sites.push(...sitesOfPage);
       }
-      // A single company is complete on the page where it was found, so doubts about the other pages do not
-      // matter.
+      // A single company is complete on its page, so doubts about other pages do not matter.
       const doubt = only !== undefined && ids.length > 0 ? undefined : doubtOf(walk);
       return { beganAt, all, ids, sites, doubt };
     });
@@ -281,8 +280,7 @@ class Auditor {
     if (doubt !== undefined) return;
     const extra = this.tally.extra(resource, companyId, unlisted);
     this.tally.count(resource, extra);
-    // This includes records that the listing of another company may still contain. A record is tombstoned
-    // when the last of its companies no longer lists it.
+    // Another company may still list some of these. A record is tombstoned when no company lists it.
     if (this.#repairer !== null && unlisted.length > 0)
       await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);
   }

@@ -16,7 +16,6 @@ import { dated, doubtOf, listingOf, present, type ReadPage, siteIds } from './li
 interface RepairOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
-  /** Companies of the settings. They count as living even if the service does not list them. */
   readonly configured?: readonly string[] | undefined;
   /** Deletions are noted under this id. */
   readonly runId: string;

@@ -86,7 +86,6 @@ export function addTo(
   }
 }
 
-/** Adds the report of a part of the audit. */
 export function addReport(report: AuditReport, part: AuditReport): void {
   for (const resource of auditResources) {
     const [counts, more] = [report.resources[resource], part.resources[resource]];

@@ -49,8 +49,7 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
     failed = false;
     return rows;
   } finally {
-    // A reader that stops early leaves the connection in the middle of an answer, so the connection is
-    // closed.
+    // A reader that stops early leaves the connection in the middle of an answer, so it is closed.
     client.release(failed);
   }
 }
