@@ -17,7 +17,6 @@ export interface SharedMemory {
   take(body: Incoming, bytes: number): void;
   /** Gives back all that a body holds, once it is complete or ended. */
   release(body: Incoming): void;
-  /** Bytes that all bodies hold. */
   readonly held: number;
 }
 

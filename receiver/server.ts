@@ -110,8 +110,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   app.addHook('onRequest', (request, reply, done) => {
     endAfterUnread(request, reply);
     if (!isOneHost(request.raw)) send(reply.header('connection', 'close'), 'malformed');
-    // Answered here, because Fastify would otherwise judge the type of a body that nobody reads, and its
-    // error would count as a failure of metersync.
+    // Answered here: Fastify would judge the type of a body that nobody reads, and count a failure.
     else if (request.is404) send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found');
     else done();
   });
@@ -142,8 +141,7 @@ function registerWebhooks(
         return;
       }
       request.claim = claim;
-      // The sender's time-out begins with its request: the headers are the first part of it that Node
-      // reports.
+      // The sender's time-out begins with its request, whose headers are the first part that Node reports.
       request.arrivedAt = clock.now();
       // The signature covers the bytes, not their type; Fastify would refuse a type that it cannot parse.
       request.raw.headers['content-type'] = undefined;

@@ -7,7 +7,6 @@ import { Webhook } from 'standardwebhooks';
  */
 const triedFirstBytesMin = 16 * 1024;
 
-/** The key of a signing secret. */
 export interface SigningKey {
   /** Returns the provider's signature, with its version (service.md 5.3, 5.4), for a time in Unix seconds. */
   sign(id: string, timestamp: number, body: string): string;
@@ -15,7 +14,6 @@ export interface SigningKey {
   maySign(id: string, timestamp: number, body: Buffer, matches: (signature: string) => boolean): boolean;
 }
 
-/** Makes a key ready to sign with. */
 export function createSigningKey(bytes: Buffer): SigningKey {
   const webhook = new Webhook(bytes.toString('base64'));
   // Made once: an HMAC keyed with bytes costs five times as much.
