@@ -18,8 +18,7 @@ export function createQuote(apiKey: string): (answer: Refusal) => string {
     const whole = text.replaceAll(apiKey, '[API key]').trim();
     if (whole === '') return 'an empty body';
     const start = whole.slice(0, quotedCharactersMax).replace(/\s+/g, ' ');
-    // Control characters are escaped. Quotation marks and backslashes are not escaped again, because an
-    // answer in JSON has escapes of its own.
+    // Control characters are escaped. JSON has its own escapes for quotation marks and backslashes.
     const escaped = JSON.stringify(start)
       .slice(1, -1)
       .replace(/\\(["\\])/g, '$1');

@@ -45,8 +45,7 @@ export function createRetry(options: {
       if (error.code !== 'SERVICE_BUSY' && error.retryAfterMs === undefined) {
         return { failure: error, waitMs: random() * ceiling };
       }
-      // At least half of the ceiling, even if the service asks for less: a gate closed for no time would not
-      // slow anything down.
+      // At least half of the ceiling: a gate closed for no time would not slow anything down.
       throttle.closeFor(Math.max(error.retryAfterMs ?? 0, ceiling * (0.5 + random() / 2)));
       return { failure: error, waitMs: 0 };
     }

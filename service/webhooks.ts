@@ -26,7 +26,6 @@ export interface WebhookConfiguration {
 }
 
 export interface WebhookOptions {
-  /** Versioned base address. */
   readonly baseUrl: string;
   /** No error contains the key. */
   readonly apiKey: string;
