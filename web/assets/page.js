@@ -44,8 +44,7 @@ function follow() {
     if (document.visibilityState === 'hidden' || isPaused()) return again();
     try {
       const response = await fetch(location.href);
-      // What the page shows is gone, or the reader lost access, for example because a link expired. A reload
-      // shows the reason.
+      // What the page shows is gone, or the reader lost access. A reload shows the reason.
       if ([401, 403, 404].includes(response.status)) return location.reload();
       missed = response.status >= 500 ? missed + 1 : 0;
       if (response.ok) {
