@@ -42,7 +42,7 @@ function loginOf(proxy: URL | undefined): { readonly token?: string } {
 
 /**
  * Makes a tunnel fail with an error that names the proxy. undici itself reports a refused tunnel as an
- * aborted request, and requests a tunnel that was cut again and again, forever.
+ * aborted request, and it requests a tunnel that was cut again at once, forever.
  */
 function withOwnErrors(pool: Pool, proxy: string): Pool {
   const connect = pool.connect.bind(pool);

@@ -33,7 +33,7 @@ export interface Ask {
   readonly path: string;
   readonly method?: Method;
   readonly json?: unknown;
-  /** Whether to keep secrets in the body, because it is one. The caller removes them before it quotes. */
+  /** Whether to keep secrets, because the body is a secret. The caller removes them before it quotes. */
   readonly verbatim?: boolean;
 }
 
