@@ -1,4 +1,4 @@
-/** Timestamps of the service, `YYYY-MM-DDTHH:MM:SS.ffffff` in UTC (service.md 2), in microseconds. */
+/** Timestamps of the service, `YYYY-MM-DDTHH:MM:SS.ffffff` in UTC (service.md 2), as microseconds. */
 export type Micros = bigint;
 
 const thousand = 1000n;

@@ -20,8 +20,7 @@ interface Kept {
 }
 
 export function createPageCache(bytesMax: number): PageCache {
-  // A Map keeps the order of insertion. A page that is used moves to the end, and pages at the start are
-  // dropped first.
+  // A Map keeps the order: a page that is used moves to the end, and the first pages are dropped first.
   const pages = new Map<string, Kept>();
   const changedAt = new Map<string, number>();
   let bytes = 0;

@@ -49,8 +49,7 @@ export function doorRoute(app: FastifyInstance, { pool, clock, assets }: Session
     const cookie = `${cookieName(linkName(token))}=${token}; Path=${base}; HttpOnly; SameSite=Strict`;
     return (
       reply
-        // The address of this page contains the token, so it must not be sent to another site as the
-        // referrer.
+        // The address contains the token, so it must not be sent to another site as the referrer.
         .headers({ ...pageHeaders, 'referrer-policy': 'no-referrer', 'set-cookie': cookie })
         .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)))
     );
