@@ -23,8 +23,7 @@ interface Events {
 /** Draws changes of a world and makes the bodies of their events (service.md 2.4 to 2.6), by time. */
 export function createEvents(world: World, seed: number): Events {
   const random = createRandom(seed);
-  // Microseconds since a time after that of every record of the world. Each event is newer than the previous
-  // event.
+  // Microseconds since a time after the world's records. Each event is newer than the previous one.
   let micros = 0;
   const now = (): string => {
     micros += random.int(1, 900);

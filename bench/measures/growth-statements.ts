@@ -51,8 +51,7 @@ async function measureStatements(bench: Bench): Promise<Figures> {
     await loadPlots(db, 1, works.length);
   });
   const before: Ran[][] = [];
-  // In small tables, the planner rightly scans. Without scans, it uses the plan that it would use in large
-  // tables.
+  // In small tables the planner rightly scans. Without scans, it uses the plan for large tables.
   for (const [place, work] of works.entries())
     before.push(await ranBy(small, work, place + 1, { enable_seqscan: 'off' }));
   await loadLarge(bench, large, works.length * knowledge.length, growthPlots);

@@ -27,8 +27,7 @@ export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {
       () => process.exit(1),
     );
   });
-  // Ctrl-C in a terminal reaches every process of the terminal, but the parent decides when this process
-  // ends.
+  // Ctrl-C reaches every process of the terminal, but the parent decides when this process ends.
   process.on('SIGINT', () => {});
 }
 
