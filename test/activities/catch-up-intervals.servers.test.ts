@@ -70,8 +70,7 @@ describe('catching up on intervals', () => {
     await announce(under, [[hour(1), hour(3)]]);
     during = async () => {
       during = undefined;
-      // This range is within the range that is being read, but it is announced after that read began, so its
-      // readings may be newer.
+      // This range is announced after the read of a range around it began: its readings may be newer.
       await announce(under, [[hour(2), hour(3)]]);
     };
     await catchUp(under);

@@ -49,8 +49,7 @@ describe('a listing that moves while it is read', () => {
     await company.backfill();
     const rest = company.now.slice(10);
     company.moves = (_, read) => {
-      // The third page no longer exists when it is requested. The service returns the second page instead
-      // (service.md 7).
+      // Instead of the third page, which is gone, the service returns the second (service.md 7).
       if (read === 2) company.now = rest;
     };
     expect(await company.backfill()).toMatchObject({

@@ -216,8 +216,7 @@ test('a day begins at the first moment of its local date in every zone, around e
   expect(rows.map((row) => row.local_date)).toEqual(days.map(({ day }) => day));
   expect(rows.filter((row, at) => row.before >= (days[at]?.day ?? ''))).toEqual([]);
   const others = days.filter(({ start }, at) => start !== rows[at]?.start);
-  // Postgres and Node may have zone rules of different years, so some days of recently changed zones may
-  // differ.
+  // Postgres and Node may have rules of different years, so some days of changed zones may differ.
   expect(new Set(others.map(({ zone }) => zone)).size).toBeLessThan(10);
   for (const one of changes) {
     const [, zone = '', change = ''] = /^(.*)\/(.*)$/.exec(one) ?? [];

@@ -133,8 +133,7 @@ async function makeNamespace(namespace: string, options: ConnectionOptions): Pro
       },
       within,
     );
-    // Each part of the server learns of the namespace at a different time. Once work can be started, all of
-    // them know it.
+    // The server's parts learn of the namespace one after another. Once work can be started, all know it.
     const client = new Client({ connection, namespace });
     await until(
       `work can be started in ${namespace}`,

@@ -112,11 +112,9 @@ const deliverAll: Step = { do: 'deliver', picks: [0, 1, 2, 3, 4, 5] };
 const move: Step = { do: 'move', pick: 0 };
 /** Histories that this test found. Each of them failed once. */
 const failedOnce: readonly (readonly Step[])[] = [
-  // A page inserts a usage row that the catch-up did not remove, because the row was not in the warehouse
-  // yet.
+  // A page inserts a usage row that the catch-up could not remove, because it was not there yet.
   [changed('add'), begin('usageData'), move, changed('remove')],
-  // The document is read before its event arrives. The event must not count as covered, because usage and
-  // site were not read.
+  // The document is read before its event, which must not count as covered without usage and site.
   [changed('add'), begin('documents'), move, move],
   // The same happens to a connection. Only events name its sites.
   [begin('connections'), move, move],

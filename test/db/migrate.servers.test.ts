@@ -38,8 +38,7 @@ test('a migration of a table that an analyst reads gives up, says who reads it, 
   const { pid, end } = await openTransaction(analyst, ['select from utility.documents limit 1']);
   const writer = await warehouse.pool.connect();
   onTestFinished(() => writer.release());
-  // This is longer than the longest wait of the migration, and far shorter than the transaction of the
-  // analyst.
+  // Longer than the longest wait of the migration, and far shorter than the analyst's transaction.
   await writer.query(`set lock_timeout = '${waiting.lockTimeoutMaxMs * 10}ms'`);
 
   const folder = laterMigrations(addsColumn(known));

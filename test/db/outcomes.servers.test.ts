@@ -184,8 +184,7 @@ test.each([
       values ('document', ${recordId}, ${recordId}, 1, now(), now(), ${at(2)}::timestamptz, now())`);
     let refreshed: Promise<void> | undefined;
     await db.transaction(async (tx) => {
-      // This is the write of a group that recorded its event before the last event, and that commits after
-      // it.
+      // The write of a group that recorded its event before the last event, and commits after it.
       await tx.execute(sql`
       update metersync.stale_records set events = events + 1, wanted = ${at(3)}::timestamptz
       where record_id = ${recordId}`);

@@ -40,8 +40,7 @@ describe('answers to deliveries', () => {
     const connection = await RawConnection.open(port);
     connection.write(delivery('msg_1'));
     await begun;
-    // A second request on the same server is answered meanwhile, so the first request could have been
-    // answered.
+    // A second request is answered meanwhile, so the first request could have been answered.
     expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     expect(receiver.counters.durable).toBe(0);
     release();

@@ -54,8 +54,7 @@ export function startCommand(args: readonly string[], options: ProcessOptions = 
   const [program, ...given] = options.openFilesMax === undefined ? line : [...limited, ...line];
   const child = spawn(program as string, given, {
     cwd: options.cwd ?? code,
-    // The program keeps its compiled code, too. This variable covers its first two files, which run before
-    // the program enables that.
+    // This keeps the compiled code of the first two files, which run before the program enables that.
     env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -11,8 +11,7 @@ import './without-promise-hooks.ts';
 const seed = process.env.PROPERTY_SEED ?? (process.env.CI === undefined ? undefined : '1');
 if (seed !== undefined) fc.configureGlobal({ seed: Number(seed) });
 
-// Vitest lets Node search each file for a source map. metersync's files run as they are written, without
-// source maps.
+// Vitest lets Node search each file for a source map, which metersync's files do not have.
 module.setSourceMapsSupport(false);
 
 afterAll(cleanUpFile);

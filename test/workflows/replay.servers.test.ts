@@ -23,8 +23,7 @@ const types = Object.values(workflowNames);
 
 /** What a long history must contain, because a short history never takes the same branches. */
 const long: Partial<Record<(typeof types)[number], { events: number; endsWith?: string; holds?: string }>> = {
-  // There was an outage of the warehouse, so the local activity failed and the activity without a limit was
-  // retried.
+  // The warehouse was away, so the local activity failed and the activity without a limit was retried.
   applyEvents: { events: 10, holds: 'activityTaskStartedEventAttributes' },
   backfillAll: { events: 60, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
   // The company had so many meters that several activities read their intervals.

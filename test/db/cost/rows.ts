@@ -174,8 +174,7 @@ const inserts = {
     select 'meter ' || p || ' ' || m, ${startOf('n')}, 3600, 'kWh', n, 'MEASURED', ${updated}, ${read}
     from plot, generate_series(1, ${perPlot.meters}) m,
       generate_series(1, ${perPlot.readings / perPlot.meters}) n`,
-  // Of 200 events 50 wait: 30 of documents, 10 of connections and 10 of readings. One in ten of them failed
-  // before.
+  // Of 200 events 50 wait (30 of documents, 10 of connections, 10 of readings); one in ten had failed.
   'metersync.journal': `
     (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
       intervals_found, received_at, recorded_at, settled_at, outcome, error, error_code)

@@ -133,8 +133,7 @@ export const upkeep: readonly Work[] = [
   },
   {
     name: 'health is read',
-    // It reads 21 due records and 42 other records of each kind of stale records, and Postgres's catalogue of
-    // all tables.
+    // It reads 21 due and 42 other records of each kind of stale records, and the catalogue of tables.
     rows: 400,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
