@@ -51,7 +51,7 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
           pool,
           underway.map((entry) => entry.outcome),
         );
-        // Outcomes must not be recorded twice, so this error is only reported. The next failure tries to disable.
+        // Outcomes must not be recorded twice, so an error is only reported. Disabling is tried again later.
         if (ids.length > 0) await disable(ids).catch(report);
         for (const { written } of underway) written();
       } catch (error) {
