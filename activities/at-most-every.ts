@@ -1,7 +1,4 @@
-/**
- * Limits calls to one per `everyMs` and drops the others. This suits counters, where the next value replaces
- * the last one.
- */
+/** Limits calls to one per `everyMs` and drops the others, where the next value replaces the last. */
 export function atMostEvery<T>(
   everyMs: number,
   now: () => number,

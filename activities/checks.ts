@@ -15,10 +15,7 @@ export interface DataCheck {
 
 export function checkActivities({ checks: { db }, checksOff: off, log }: ActivityDependencies) {
   return {
-    /**
-     * Opens and closes issues of the companies whose data changed since their last check. Another attempt
-     * resumes where this one stopped.
-     */
+    /** Opens and closes issues of companies that changed since their last check; resumes where it stopped. */
     checkData: mapFailures(async (input: DataCheck): Promise<void> => {
       const { runId, kinds } = input;
       const { cancellationSignal } = Context.current();

@@ -30,7 +30,6 @@ export interface ActivityDependencies {
   readonly deletesCap: DeletesCap;
   /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
   readonly retentionDays: number;
-  /** Checks that are off. */
   readonly checksOff: readonly CheckName[];
   /** Starts the catch-up of a kind, or signals the running one. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;

@@ -3,10 +3,7 @@ import { attemptPolicy } from '../contract/retry-policy.ts';
 
 const cursors = new WeakMap<Context, unknown>();
 
-/**
- * Notes from where another attempt resumes. The next heartbeat reports it, because a heartbeat for each page
- * would cost more than it saves.
- */
+/** Notes where another attempt resumes. Only the next heartbeat reports it, because each has a cost. */
 export function noteCursor(cursor: unknown): void {
   cursors.set(Context.current(), cursor);
 }
@@ -14,10 +11,7 @@ export function noteCursor(cursor: unknown): void {
 /** Returns the last cursor that this activity noted, or an earlier attempt of it. */
 export const notedCursor = (): unknown => cursors.get(Context.current());
 
-/**
- * Sends heartbeats with the last cursor while an activity works or waits, and one more when it fails: the
- * next attempt resumes there.
- */
+/** Sends heartbeats with the last cursor while an activity works or waits, and a last one when it fails. */
 export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   if (context.info.heartbeatTimeoutMs === undefined) return await work();

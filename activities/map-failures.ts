@@ -7,10 +7,7 @@ import { keepAlive } from './heartbeat.ts';
 
 type Activity<I, O> = (input: I) => Promise<O>;
 
-/**
- * Maps errors to Temporal failures by the failure catalogue: the type, whether a retry can help, and the next
- * retry delay. `giveUp: false` makes every failure retryable.
- */
+/** Maps errors to Temporal failures by the catalogue. `giveUp: false` makes every failure retryable. */
 export function mapFailures<I, O>(
   activity: Activity<I, O>,
   final: { giveUp: boolean } = { giveUp: true },
@@ -36,9 +33,8 @@ export function mapFailures<I, O>(
 }
 
 /**
- * Returns the service's Retry-After if it is longer than the wait of the retry policy after this attempt.
- * With a shorter wait the attempts would be used up too soon, and Temporal takes 0 to mean that there is no
- * retry.
+ * Returns the service's Retry-After if it is longer than the wait of the retry policy, because a shorter one
+ * would use up the attempts too soon. Temporal takes 0 to mean that there is no retry.
  */
 function longerDelay({ retryAfterMs = 0 }: Failure): { nextRetryDelay?: number } {
   const { attempt, retryPolicy = {} } = Context.current().info;
@@ -48,10 +44,7 @@ function longerDelay({ retryAfterMs = 0 }: Failure): { nextRetryDelay?: number }
   return retryAfterMs > ownMs ? { nextRetryDelay: retryAfterMs } : {};
 }
 
-/**
- * Returns the failure of the catalogue; undefined for a defect of metersync, which Temporal retries and
- * displays.
- */
+/** Returns the failure of the catalogue; undefined for a defect of metersync, which Temporal retries. */
 export function asFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
   const fromWarehouse = sqlState(error) !== undefined || isConnectionTrouble(error);

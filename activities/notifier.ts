@@ -77,10 +77,7 @@ function slackText({ change, alert, severity, labels, detail, todo, runbook }: A
 /** Characters of an answer that an error quotes. */
 const quotedMax = 200;
 
-/**
- * Posts a message, or gets an address if there is no message. Its errors do not contain any part of the
- * address that may be secret.
- */
+/** Posts a message, or gets an address if there is none. Its errors contain no secret part of the address. */
 async function call(
   address: string,
   message: Message | undefined,

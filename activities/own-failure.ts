@@ -12,9 +12,8 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
 
 /**
- * Returns why this item failed, if only this item is affected: the service refuses it, or answers with an
- * error for it but answers requests for other items. Returns undefined if the service or the warehouse is
- * down for all items, so that Temporal retries.
+ * Returns why this item failed, if only this item is affected: the service refuses it, or fails for it but
+ * answers for others. Returns undefined if the service or the warehouse is down for all items.
  */
 export async function ownFailure(
   deps: ActivityDependencies,
@@ -32,9 +31,8 @@ export async function ownFailure(
 }
 
 /**
- * Whether the service answers other requests after one has failed. Notes an outage if it answers none.
- * Requests the first pages of listings of several companies, because the failure may concern one company. It
- * does not use /ping, which may work while everything else fails, or the other way round.
+ * Whether the service answers other requests after one has failed; notes an outage if not. Requests listings
+ * of several companies, because the failure may concern one, and not /ping, which may work on its own.
  */
 async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
   const { service, warehouse } = deps;
@@ -70,10 +68,7 @@ const probesOf = (companyIds: readonly string[]): Probe[] => [
   { endpoint: 'companies', params: {} },
 ];
 
-/**
- * Returns the service's refusal that a part of a run failed with. Throws anything else, for Temporal to
- * retry, and notes an outage.
- */
+/** Returns the service's refusal that failed a part of a run. Throws anything else and notes an outage. */
 export async function refusal(deps: ActivityDependencies, error: unknown): Promise<Failure> {
   Context.current().cancellationSignal.throwIfAborted();
   const failure = asFailure(error);
@@ -101,10 +96,7 @@ export interface Settled<T> {
   readonly failed: ReadonlyMap<string, WaitingReason>;
 }
 
-/**
- * Works on all ids at the same time. An id fails if the service answers with an error only for it, or refuses
- * it for one of the reasons in `theirs`. Throws other refusals, and failures that concern all ids.
- */
+/** Works on all ids at once. Throws failures that concern all ids, and refusals that are not in `theirs`. */
 export async function settleEach<T>(
   deps: ActivityDependencies,
   ids: readonly string[],

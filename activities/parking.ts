@@ -15,10 +15,7 @@ const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
 /** Failures that end with the first answer. */
 const endedByAnswers: readonly FailureCode[] = [...refusesAll, 'SERVICE_OUTAGE'];
 
-/**
- * Failures that usually end for all owners at the same time. 404 is excluded, because it often concerns one
- * record.
- */
+/** Failures that usually end for all owners at once. 404 is not among them: it often concerns one record. */
 const endTogether: readonly FailureCode[] = [
   ...endedByAnswers,
   'SERVICE_ACCESS_DENIED',

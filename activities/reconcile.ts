@@ -28,7 +28,6 @@ import { write } from './reading/page-write.ts';
 import { walkListing } from './reading/walk-listing.ts';
 import { noteRunStart } from './runs.ts';
 
-/** What a company's part of a reconcile reads. */
 export interface CompanyReconcile {
   readonly runId: string;
   readonly companyId: string;
@@ -48,9 +47,8 @@ export function reconcileActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads a company's recent updates, and reads listings again that changed but have no time. Returns the
-     * resources that other companies can skip because the filter is ignored or the key refused. A permanent
-     * refusal fails only its resource; Temporal retries other failures.
+     * Reads a company's recent updates, and whole listings that changed but have no time. Returns the
+     * resources that other companies can skip: the filter is ignored or the key refused.
      */
     reconcileCompany: mapFailures(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<CompanyReconciled> => {
@@ -97,10 +95,7 @@ async function orFail(
 
 class TooManyPages extends Error {}
 
-/**
- * Reads a listing again whose rows an older page may have overwritten: records carry no time, and this read
- * is newer.
- */
+/** Reads again a listing without times, because an older page may have overwritten its rows. */
 async function reread(
   deps: ActivityDependencies,
   { runId, companyId, listing }: { runId: string; companyId: string; listing: UntimedListing },
@@ -227,10 +222,9 @@ async function readUpdated(
 }
 
 /**
- * Checks that the service applied the filter. Records older than `since` suggest that it did not, unless the
- * total without the filter is larger: then the filter uses another time than `updated`.
+ * Checks that the service applied the filter, or throws SERVICE_FILTER_IGNORED. Older records suggest that it
+ * did not, unless the total without the filter is larger: then it filters by another time than `updated`.
  * @returns true if the totals proved it, so that no other page needs the check
- * @throws Failure SERVICE_FILTER_IGNORED
  */
 async function filterHolds(
   deps: ActivityDependencies,
@@ -266,9 +260,8 @@ const idsOf = (...passes: readonly Read[]): Set<string> =>
   new Set(passes.flatMap(({ manifest }) => manifest.flatMap(({ ids }) => ids.filter((id) => id !== null))));
 
 /**
- * Tombstones documents that are in the listing with deleted documents and not in the live listing. It makes
- * no difference whether the former has only deleted documents or all. The live listing may change while it is
- * read, so a second pass has to confirm it.
+ * Tombstones documents that the listing with deleted documents has and the live listing has not. The former
+ * may hold all documents or only deleted ones. A second pass confirms it, because listings change.
  * @returns the pages read to be sure, and why not all documents listed as deleted were tombstoned
  */
 async function tombstoneDeleted(

@@ -9,10 +9,7 @@ type Dropped = Readonly<Record<'events' | 'parts', number>>;
 
 export function retentionActivities(deps: ActivityDependencies) {
   return {
-    /**
-     * Drops payloads of settled events and superseded parts of runs that are older than `retentionDays` (0 keeps
-     * them). Returns how many.
-     */
+    /** Drops payloads and superseded parts older than `retentionDays`, unless that is 0. Returns how many. */
     dropPayloads: mapFailures(async (_: object): Promise<Dropped> => {
       const { db } = deps.warehouse;
       const days = deps.retentionDays;

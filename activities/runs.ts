@@ -39,10 +39,7 @@ export function runActivities(deps: ActivityDependencies) {
   };
 }
 
-/**
- * Gives the fields that a run found their columns. A run that read everything ends well without them:
- * `metersync status` names fields without a column.
- */
+/** Gives fields that a run found their columns. The run ends well without them; `status` names them then. */
 async function applyViews({ warehouse, catalogue, log }: ActivityDependencies): Promise<void> {
   try {
     await catalogue.flush();
@@ -57,10 +54,7 @@ async function applyViews({ warehouse, catalogue, log }: ActivityDependencies): 
   }
 }
 
-/**
- * Returns how a workflow ended; undefined while it runs, or if Temporal cannot say: it is asked again in a
- * minute.
- */
+/** Returns how a workflow ended; undefined while it runs or Temporal cannot say, and it is asked again. */
 async function endOf(
   { howEnded, log }: ActivityDependencies,
   workflowId: string,

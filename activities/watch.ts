@@ -67,10 +67,7 @@ export function watchActivities(deps: ActivityDependencies) {
     }
   }
 
-  /**
-   * Sends alarms in order, until one fails or the time is over. If the worker is killed between sending and
-   * noting, the alarm is sent again with the same id.
-   */
+  /** Sends alarms in order, until one fails or the time is over. A repeated alarm has the same id. */
   async function send(notices: readonly AlarmNotice[]): Promise<void> {
     const until = deps.now() + notifyPolicy.sendMs;
     for (const notice of notices) {
@@ -89,10 +86,7 @@ export function watchActivities(deps: ActivityDependencies) {
   }
 
   return {
-    /**
-     * Looks at the deployment's health: beats, opens and closes alarms, and sends them. The next look sends
-     * what could not be sent.
-     */
+    /** Judges the deployment's health: beats, opens and closes alarms, and sends all that were not sent. */
     look: mapFailures(look),
   };
 }

@@ -12,8 +12,7 @@ import type { Database } from '../db/connection/connect.ts';
 
 /**
  * Priority of the runs of companies that somebody chose: their reads take the next free slot. With Temporal's
- * default, 3, they would wait behind all reads of two runs of everything. Many new companies may arrive at
- * the same time, so the first backfills of new companies keep the default and wait.
+ * default, 3, they would wait behind full runs and the first backfills of new companies.
  */
 const chosenFirst: Priority = { priorityKey: 1 };
 
@@ -28,10 +27,7 @@ export async function startBackfill(
   return runId;
 }
 
-/**
- * Makes the function that starts a company's first backfill. The id of the run is the company's id, so only
- * one such run exists at a time.
- */
+/** Makes the function that starts a company's first backfill, whose id is the company's: only one runs. */
 export function firstBackfillOf(client: Client, db: Database): (companyId: string) => Promise<void> {
   return async (companyId) => {
     await chooseCompanies(db, companyId, [companyId]);
@@ -63,10 +59,7 @@ export async function runIsStarted(client: Client, runId: string): Promise<boole
   }
 }
 
-/**
- * Waits for the end of a run's workflow and returns its state; undefined if Temporal cannot say. Never
- * rejects.
- */
+/** Waits for a run to end and returns its state; undefined if Temporal cannot say. Never rejects. */
 export async function runEnd(client: Client, workflowId: string): Promise<RunState | undefined> {
   try {
     return await client.workflow.getHandle(workflowId).result();

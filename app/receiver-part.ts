@@ -22,10 +22,7 @@ import { lazyClient, startOf } from './temporal/temporal.ts';
 
 const never = new Promise<void>(() => {});
 
-/**
- * Reads the signing secrets from the settings or their file.
- * @throws Error that names what is wrong, without quoting a secret
- */
+/** Reads the signing secrets from the settings or their file. Throws an Error that quotes no secret. */
 export function secretsOf(settings: Settings['webhooks'], log: Logger): ConfiguredSecrets {
   if (settings.secretsFile !== undefined) {
     return fileSecrets({ path: settings.secretsFile, now: systemClock.now, log });
@@ -33,10 +30,7 @@ export function secretsOf(settings: Settings['webhooks'], log: Logger): Configur
   return fixedSecrets(settings.secrets);
 }
 
-/**
- * Starts the HTTP edge. It only needs Temporal: events are accepted while Postgres is down. Until Temporal
- * answers for the first time, deliveries are answered with 503 at once, and the service repeats them.
- */
+/** Starts the HTTP edge. It only needs Temporal, and answers 503 until Temporal answers the first time. */
 export async function startReceiver(options: {
   settings: Pick<Settings, 'receiver' | 'webhooks'>;
   secrets: ConfiguredSecrets;
@@ -115,9 +109,7 @@ async function listen(receiver: Receiver, at: Settings['receiver']): Promise<str
   }
 }
 
-/**
- * Whether Temporal answers and allows the namespace: a key or certificate may expire while the process runs.
- */
+/** Whether Temporal answers and allows the namespace: a key or certificate may expire meanwhile. */
 async function isReachable(client: Client): Promise<boolean> {
   const { namespace } = client.options;
   await client.withDeadline(Date.now() + httpLimits.readyWithinMs, () =>

@@ -13,10 +13,7 @@ export interface ServiceAccess {
   readonly apiVersion: string;
 }
 
-/**
- * This clock never goes backwards. Otherwise a request that backs off would wait longer by as much as the
- * date was set back.
- */
+/** A clock that never goes backwards, so that requests do not back off longer when the date is set back. */
 const serviceClock: WallClock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: async (ms, signal) => {

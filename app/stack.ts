@@ -46,10 +46,7 @@ const warehouseDatabase = 'metersync';
 /** Search path of psql: the schemas that people query come first. */
 const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
 
-/**
- * Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder. A client then needs the key of the
- * folder.
- */
+/** Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder, whose key a client then needs. */
 async function namesTemporalOf(dir: string): Promise<boolean> {
   const { address } = readRunning(dir)?.addresses.temporal ?? {};
   if (address === undefined) return false;
@@ -104,8 +101,7 @@ export async function openStack(
     if (embedded.postgres === undefined) throw new Error('the embedded Postgres was not asked for');
     return await embedded.postgres.ensureDatabase(name, rights);
   };
-  // The owner can create roles, because migrations create the roles of writers and analysts, and logins with
-  // these roles are created later.
+  // The owner can create roles, because migrations do, and logins with these roles are created later.
   const ofEmbedded = async () => {
     const url = embedded.postgres?.databaseUrl(warehouseDatabase) ?? '';
     if (need.existing && !embedded.owned) return url;
@@ -143,10 +139,7 @@ export async function openStack(
   };
 }
 
-/**
- * Writes the command that opens psql on a database. The password is in the environment, because other users
- * of the machine can read a program's arguments.
- */
+/** Writes the psql command, with the password in the environment: other users can read its arguments. */
 export function psqlCommand(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   const { password } = url;

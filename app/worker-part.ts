@@ -27,10 +27,9 @@ const noCore: Pick<CoreMetrics, 'text'> = { text: async () => undefined };
 
 export interface RunningWorker extends Running {
   /**
-   * Starts groups over the workers' connection: Temporal's answer then carries the first task, and no worker
-   * has to poll for it. So a lone event becomes a row sooner. Undefined from the moment of `stop`, and if the
-   * workers have a version: Temporal would give that task to them even if their build was not promoted. A
-   * worker without a version gets the task, whatever build was promoted.
+   * Starts groups over the workers' connection: Temporal's answer carries the first task, so a lone event
+   * becomes a row sooner. Undefined from `stop` on, and if the workers have a version, because Temporal would
+   * give them the task even if their build was not promoted.
    */
   readonly startHere: Start | undefined;
 }
@@ -44,10 +43,7 @@ export interface WorkerOverrides {
   readonly pollWithinMs?: number;
 }
 
-/**
- * Opens the pools of a worker: each kind of work has a pool of its own, so that it does not wait for
- * connections of another kind.
- */
+/** Opens a pool for each kind of work, so that it does not wait for connections of another kind. */
 function openPools(settings: Settings, url: string, log: Logger) {
   const open = (connections: number) => openToWork(settings, url, log, connections);
   return {
@@ -78,10 +74,7 @@ export async function startWorker(
     temporal: TemporalPlace;
     /** Reads the deployment's health; never rejects. */
     readHealth: ActivityDependencies['readHealth'];
-    /**
-     * Temporal's own metrics of this process; without them only the states of the workers say whether they
-     * are alive.
-     */
+    /** Temporal's metrics of this process; without them the states of the workers show whether they live. */
     core?: CoreMetrics | undefined;
     observer?: WorkerObserver | undefined;
     log: Logger;

@@ -5,10 +5,7 @@ import { batches } from '../contract/limits.ts';
 import { taskQueues } from '../contract/names.ts';
 import { attemptPolicy, serverWaits } from '../contract/retry-policy.ts';
 
-/**
- * Workflows continue on the newest build. A workflow that was pinned to an older build would write to a newer
- * schema.
- */
+/** Workflows continue on the newest build, because an older build would write to a newer schema. */
 const versioned = (version: WorkerDeploymentVersion) =>
   ({ version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' }) as const;
 
@@ -22,9 +19,8 @@ export interface Workers {
 }
 
 /**
- * Runs one worker each for events and catch-up, backfills, checks of the data, and the watch. Each has its
- * own queue, so that none delays another. The number of slots is fixed, which is predictable next to a
- * receiver and Postgres on a small machine.
+ * Runs a worker each for events and catch-up, backfills, checks, and the watch, on queues of their own, so
+ * that none delays another. A fixed number of slots is predictable on a small machine.
  */
 export async function runWorkers(options: {
   connection: NativeConnection;
@@ -52,8 +48,7 @@ export async function runWorkers(options: {
       taskQueue: taskQueues.events,
       maxCachedWorkflows: 200,
       maxConcurrentWorkflowTaskExecutions: 20,
-      // These activities record groups of events. More of them at once would mostly wait for each other's
-      // rows.
+      // These activities record groups of events. More of them would mostly wait for each other's rows.
       maxConcurrentLocalActivityExecutions: 3,
       maxConcurrentActivityTaskExecutions: 20,
     }),

@@ -42,10 +42,7 @@ function sizeOf(wanted: readonly string[], { quick }: Options): Exclude<SizeName
   return wanted.length === 0 ? 'whole' : 'full';
 }
 
-/**
- * Takes the measures one after another on one stack of servers. Returns the figures of the measures that
- * succeeded.
- */
+/** Takes the measures in turn on one stack of servers. Returns the figures of those that succeeded. */
 async function takeMeasures(
   wanted: readonly string[],
   options: Options,

@@ -17,10 +17,7 @@ export interface Bench {
   readonly profileDir?: string | undefined;
   /** Starts a process of the bench, which is stopped after the measure. */
   child<C extends Calls>(script: string): Child<C>;
-  /**
-   * Registers a clean-up that runs at the end of the measure, also after a failure. The clean-up that was
-   * registered last runs first.
-   */
+  /** Registers a clean-up for the end of the measure, also after a failure. The last one runs first. */
   atEnd(cleanUp: () => Promise<void>): void;
 }
 

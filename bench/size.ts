@@ -43,20 +43,14 @@ export interface Size {
   readonly checksReadings: number;
   readonly catalogueDocuments: number;
   readonly catalogueRounds: number;
-  /**
-   * Changed documents of each listing. They are spread over the listing, because the depth of the search
-   * differs a little.
-   */
+  /** Changed documents of each listing, spread over it, because the depth of the search differs. */
   readonly catchUpChanged: number;
   /** Changes that the sandbox makes; each makes one or two events. */
   readonly historyChanges: number;
   readonly historyCompanies: number;
   /** Companies that are audited completely. An audit of a tenth of them comes first. */
   readonly auditCompanies: number;
-  /**
-   * Days of readings of each company. It has a meter with quarter-hours and a meter with hours, which have
-   * 7,000 to 9,000 readings in 60 days.
-   */
+  /** Days of readings of each company, by quarter-hours and by hours: 7,000 to 9,000 in 60 days. */
   readonly auditDays: number;
   readonly sandboxCompanies: number;
   /** Changes of a round; each makes one or two deliveries. */
@@ -75,18 +69,13 @@ export interface Size {
   readonly growthWaiting: number;
   /** Events of a round. */
   readonly growthEvents: number;
-  /**
-   * Additional companies in the warehouse on which a deployment's work is done, each as large as in
-   * test/db/cost.
-   */
+  /** Additional companies in the warehouse where work is measured, as large as in test/db/cost. */
   readonly growthPlots: number;
   /** Only every nth piece of that work is done. This is n. */
   readonly growthEveryNthWork: number;
   /** Companies of a large customer. */
   readonly customerCompanies: number;
-  /**
-   * Bills of each company, and days of readings of its two meters, one with quarter-hours and one with hours.
-   */
+  /** Bills of each company, and days of readings of its two meters, by quarter-hours and by hours. */
   readonly customerBills: number;
   readonly customerDays: number;
   /** Changes of the records of the large customer. Each makes one or two events. */
@@ -149,10 +138,7 @@ const full = {
 export const sizes = {
   /** For measures that are requested by name. */
   full,
-  /**
-   * For a run of all measures, which ends within eight minutes on two cores because the longest measures do
-   * less.
-   */
+  /** For all measures, within eight minutes on two cores: the longest measures do less. */
   whole: {
     ...full,
     rounds: 2,

@@ -26,10 +26,7 @@ export interface BenchStack {
   workflowBundle(): Promise<string>;
   /** Makes an empty database. */
   database(name: string): Promise<string>;
-  /**
-   * Returns a database's URL with the superuser `postgres`, who may see plans and has the rights that a peer
-   * needs to make its tables.
-   */
+  /** Returns a database's URL as superuser, who may see plans and make the tables of a peer. */
   asSuperuser(url: string): string;
   /** Makes a migrated warehouse in its own database. */
   warehouse(): Promise<string>;

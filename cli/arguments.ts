@@ -2,10 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../app/temporal/schedule-times.ts';
 import { uuid as uuidPattern } from '../contract/ids.ts';
 
-/**
- * Parsers of values that a user types. Each throws an error that says what is wrong; commander adds the value
- * and its option.
- */
+/** Parsers of values that a user types. Their errors say what is wrong; commander adds value and option. */
 
 export function count(text: string): number {
   if (!/^\d{1,9}$/.test(text))

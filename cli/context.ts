@@ -11,19 +11,13 @@ import { runningSandbox, type SandboxSize, startSandboxProcess } from './sandbox
 export type Context = Readonly<Awaited<ReturnType<typeof openContext>>>;
 
 export interface Need {
-  /**
-   * Whether the command needs a warehouse. A receiver without a worker does not. `if there`: the warehouse of
-   * the settings or of the data folder. None is made; if there is none, its address is empty.
-   */
+  /** Whether the command needs a warehouse. `if there`: none is made; without one, its address is empty. */
   readonly postgres?: boolean | 'if there';
   /** `if running`: the Temporal of the settings or a running embedded Temporal; none is started. */
   readonly temporal: boolean | 'if running';
   /** Whether an embedded Temporal that is started serves its web page. */
   readonly temporalUi?: boolean;
-  /**
-   * `if known`: the service of the settings or a running sandbox; none is started. If there is none, its URL
-   * is empty.
-   */
+  /** `if known`: the service of the settings or a running sandbox; if there is none, its URL is empty. */
   readonly service: boolean | 'if known';
   /** Opens only existing data: makes no data folder and no database. */
   readonly existing?: boolean;

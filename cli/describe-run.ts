@@ -3,9 +3,7 @@ import { formatSeconds } from '../contract/times.ts';
 import { counted, nameInWords } from '../contract/words.ts';
 import type { CompanyProgress, FailedPart, RunProgress } from '../db/read/run-progress.ts';
 
-/**
- * Maximum number of companies in progress that are listed. Only several workers together read more at once.
- */
+/** Maximum number of companies in progress that are listed; only several workers read more at once. */
 const runningMax = 10;
 const failedMax = 5;
 const nameWidth = 28;
@@ -38,10 +36,7 @@ function describeCompany({ name, resource, step, done, of, unit }: CompanyProgre
   return `  ${cut(name).padEnd(nameWidth)}  ${nameInWords(resource).padEnd(11)} (${step} of ${companyResources.length}), ${count(Math.floor(done))}${read} ${unit}`;
 }
 
-/**
- * Share of a run that is done. A company in progress counts by its finished resources and part of the current
- * one.
- */
+/** Share of a run that is done. A company in progress counts by its resources, the current one in part. */
 function shareDone(run: RunProgress): number {
   if (run.companies === 0 || run.companiesDone === null) return 0;
   const begun = run.running.reduce((sum, { step, done, of }) => {

@@ -5,9 +5,8 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The Node that the command needs is a dependency. Under npm and npx its program is the first on PATH. If
- * another Node runs this file (`npm install --global`), this file starts the command in the right Node. So it
- * imports nothing that an older Node could not read.
+ * The command needs the Node that is a dependency, and first on PATH under npm and npx. Another Node starts
+ * that one here, so this file imports nothing that an older Node could not read.
  */
 const nodeMajor = 24;
 

@@ -4,10 +4,7 @@ import { dirname } from 'node:path';
 import { createPrivateFile, type PrivateFile } from '../app/process/private-file.ts';
 import { CommandError } from './errors.ts';
 
-/**
- * Checks the folder of an output file before the work begins.
- * @throws CommandError when the folder is not there
- */
+/** Checks the folder of an output file before the work begins; throws a CommandError if it is not there. */
 export function requireFolder(path: string): void {
   const folder = dirname(path);
   if (!existsSync(folder)) throw new CommandError(`${path}: the folder ${folder} does not exist`);
@@ -16,10 +13,7 @@ export function requireFolder(path: string): void {
 /** Codes of a full disk, a quota, a limited file size, or a failing device. */
 const noRoom = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 
-/**
- * Writes an output file, private to its user, which appears only once it is complete. A failure, Ctrl-C or
- * SIGTERM removes the unfinished file.
- */
+/** Writes a private output file, which appears once complete. A failure or a signal removes a part. */
 export async function writeOutputFile<T>(
   path: string,
   write: (stream: PrivateFile['stream']) => Promise<T>,

@@ -3,10 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { printable } from '../app/process/printable.ts';
 import { rfc3339 } from '../contract/times.ts';
 
-/**
- * Prints lines on standard output, escaped, so that text from outside stays on one line and cannot control
- * the terminal. Commands print only through this.
- */
+/** Prints lines, escaped so that text from outside cannot control the terminal. Commands only print here. */
 export function print(...lines: readonly string[]): void {
   process.stdout.write(`${lines.map(printable).join('\n')}\n`);
 }

@@ -18,9 +18,6 @@ import {
   addWebhooks,
 } from './subcommands.ts';
 
-/**
- * Builds the command; each subcommand's code is loaded when it is called.
- */
 export function buildProgram(): Command {
   const program = new Command('metersync')
     .description('Keeps your own Postgres equal to a Utility Data Service, and proves it.')

@@ -7,10 +7,7 @@ import { join } from 'node:path';
 // write, the compiled code could be replaced.
 module.enableCompileCache(join(import.meta.dirname, '../.metersync/compiled'));
 
-/**
- * Node parses a package's exports again for each import of one of its files. Drizzle has some hundred of
- * both: resolving them here saves 0.6 s of CPU at each start.
- */
+/** Node parses the exports of a package for each import. Resolving Drizzle here saves 0.6 s a start. */
 const drizzle = '/node_modules/drizzle-orm/';
 
 /** Resolved paths of the package, which are the same for every importer. */

@@ -1,16 +1,10 @@
 /** Exit status of a program that Ctrl-C ended. */
 export const interruptedStatus = 130;
 
-/**
- * One Ctrl-C may come twice: from the terminal, and from npm, which passes its own signal on. A signal within
- * this time of the first counts as the same.
- */
+/** A signal within this time of the first counts as the same: npm passes the terminal's Ctrl-C on again. */
 const sameSignalMs = 1_000;
 
-/**
- * Makes the function to call at each signal: it returns whether the signal is the first, a repetition of the
- * first, or a second signal.
- */
+/** Makes the function to call at each signal: it says if that is the first, a repetition, or a second. */
 export function signalsCounted(
   now: () => number = () => performance.now(),
 ): () => 'first' | 'same' | 'again' {

@@ -45,10 +45,7 @@ export async function run(args: readonly string[]): Promise<void> {
 const written = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((done) => stream.write('', () => done()));
 
-/**
- * Notes why output was lost, unless the reader closed the pipe, as in `metersync events list | head`. Losses
- * of standard error are not noted, because work goes on without its progress.
- */
+/** Notes why standard output was lost, unless its reader closed the pipe, as `| head` does. */
 function lostOutput(): { readonly reason?: string } {
   const lost: { reason?: string } = {};
   process.stderr.on('error', () => {});
@@ -69,10 +66,7 @@ function exitStatus(error: unknown): number {
   return isWrongUsage(error) ? wrongUsage : failed;
 }
 
-/**
- * These errors are recognized by name, because loading the modules that throw them would slow down every
- * command.
- */
+/** Recognized by name, because loading the modules that throw these would slow down every command. */
 const wrongSettings = ['SettingsError', 'SecretsError'];
 
 const isWrongUsage = (error: unknown): boolean =>

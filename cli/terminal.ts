@@ -10,9 +10,7 @@ export interface Progress {
 
 const plainEveryMs = 2_000;
 
-/**
- * Makes a progress display. The drawing library, which takes 0.1 s to load, is loaded only for a terminal.
- */
+/** Makes a progress display. Its library takes 0.1 s to load, so it is loaded only for a terminal. */
 export async function createProgress(stream: NodeJS.WriteStream = process.stderr): Promise<Progress> {
   if (stream.isTTY) {
     const { createLogUpdate } = await import('log-update');
@@ -37,10 +35,7 @@ export async function createProgress(stream: NodeJS.WriteStream = process.stderr
   };
 }
 
-/**
- * Draws a table of short cells without inner borders, with numbers to the right. Text that may be wider than
- * a terminal is printed by `paragraph`.
- */
+/** Draws a table of short cells, with numbers to the right. `paragraph` prints text that may be wide. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
   const isNumeric = (column: number) => rows.every((row) => isNumber(row[column] ?? ''));
   const built = new Table({
@@ -52,10 +47,7 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
   return built.toString().split('\n');
 }
 
-/**
- * Whether a cell is a number, a count that stopped at its maximum (`10,000+`), or empty. The digits of an
- * account are a text.
- */
+/** Whether a cell is a number, a count such as `10,000+`, or empty. An account's digits are a text. */
 const isNumber = (cell: string | number): boolean => typeof cell === 'number' || /^(|[\d,]+\+)$/.test(cell);
 
 const textOf = (cell: string | number): string =>
@@ -71,9 +63,7 @@ export function paragraph(lead: string, text: string, columns = width()): string
   );
 }
 
-/**
- * Number of the terminal's columns; undefined if output goes to a file or a program, which take any width.
- */
+/** Number of the terminal's columns; undefined for a file or a program, which take any width. */
 const width = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined);
 
 /** Breaks a line between words, and breaks a word that is too long anywhere. */

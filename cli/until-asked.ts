@@ -5,9 +5,8 @@ import { signalsCounted } from './repeated-signal.ts';
 const drainWithinMs = 9_500;
 
 /**
- * Runs until SIGTERM or SIGINT, or until a part fails, and then drains. It listens for signals before
- * anything begins, so that whatever runs can be stopped. A second signal, or draining that takes too long,
- * ends the process at once.
+ * Runs until SIGTERM or SIGINT, or until a part fails, and then drains. It listens before anything begins. A
+ * second signal, or draining that takes too long, ends the process at once.
  */
 export async function untilAsked(
   process: Pick<EventEmitter, 'on'> & { exit(status: number): void },

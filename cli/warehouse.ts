@@ -35,10 +35,7 @@ export async function withWarehouse<T>(
   });
 }
 
-/**
- * Acts, and notes the action in the log of operations if the warehouse is there. Some actions happen before
- * the warehouse is made, or need no Postgres. Says so if the action is not in the log.
- */
+/** Acts, and notes the action in the log, or says that it is not there: some actions need no warehouse. */
 export async function notedWherePossible<T>(
   { settings, stack, log }: Pick<Context, 'settings' | 'stack' | 'log'>,
   operation: Operation,

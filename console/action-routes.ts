@@ -28,10 +28,7 @@ interface ByName {
   Params: { name: string };
 }
 
-/**
- * `GET /act/{name}` says what an action would do and asks for confirmation. The form of that page posts to
- * the same address, which performs the action. If the action fails or is refused, the page says why.
- */
+/** `GET /act/{name}` says what an action would do; the form of that page posts to the same address. */
 export function actionRoutes(app: FastifyInstance, serving: Serving): void {
   const { deps, askingOf, show } = serving;
   app.get<ByName>('/act/:name', async (request, reply) => {

@@ -74,10 +74,7 @@ async function askResume(asking: Asking): Promise<Question> {
   };
 }
 
-/**
- * Refuses an address with a value that cannot be read. If the value were ignored, the action would apply to
- * more than was asked for.
- */
+/** Refuses an address with an unreadable value: without it, the action would apply to more than asked for. */
 function requireRead(query: URLSearchParams, values: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries(values)) {
     const given = asked(query, name);

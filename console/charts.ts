@@ -199,10 +199,7 @@ export function issueChart(
   });
 }
 
-/**
- * Draws the cost and usage of a company by month: a chart for each currency, and a chart for each commodity
- * and unit.
- */
+/** Draws a company's cost by month for each currency, and its usage for each commodity and unit. */
 export function monthCharts({ months, cost, usage }: CompanyMonths): Markup {
   const names = months.map((month) => month.slice(0, 7));
   const chartOf = (title: string, rows: readonly { month: string; value: string | null }[], colour: number) =>
@@ -243,9 +240,7 @@ const marks: Readonly<Record<MonthMark, { readonly sign: string; readonly words:
   missing: { sign: '○', words: 'no bill' },
 };
 
-/**
- * A table of sites and months that says what is known of their bills. It needs no separate table of numbers.
- */
+/** A table of sites and months that says what is known of their bills, and needs no second table. */
 export function billCalendar({ calendar: { months, sites } }: CompanyMonths): Markup {
   return html`<div class="card"><p class="muted">${Object.values(marks)
     .map(({ sign, words }) => `${sign} ${words}`)

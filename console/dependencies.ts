@@ -17,10 +17,7 @@ export interface ConsoleDependencies {
   readonly temporalUi: string | undefined;
   /** Never rejects, and asks the servers at most every few seconds. */
   readonly readHealth: () => Promise<Health>;
-  /**
-   * Asks whether Postgres can be reached, and returns undefined if it can. Never rejects, and waits only
-   * briefly.
-   */
+  /** Asks whether Postgres is away; undefined if it is there. Never rejects, and waits only briefly. */
   readonly readAbsence: () => Promise<Away | undefined>;
   readonly identify: Identify;
   readonly log: Logger;

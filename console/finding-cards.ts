@@ -33,9 +33,7 @@ const eventsOf: Partial<Record<AlarmName, Readonly<Record<string, string>>>> = {
   EventsMissing: { outcome: 'missing' },
 };
 
-/**
- * A link to the events that a finding is about, and a button that tries parked work again or replays events.
- */
+/** Links to the events of a finding, with a button that tries parked work again or replays events. */
 function workOf(asking: Asking, { alarm, key }: Finding, back: string): Markup | '' {
   const events = alarm === null ? undefined : eventsOf[alarm];
   if (events === undefined) return '';

@@ -21,8 +21,7 @@ export type Identify = (asked: Asked) => Promise<Identity | TurnedAway>;
 export const identifyLocal =
   (name: string): Identify =>
   async ({ headers }) => {
-    // A web page could let its own name resolve to this machine (DNS rebinding). Its requests have that name
-    // as Host.
+    // The name of a web page could resolve to this machine (DNS rebinding). Its requests have that Host.
     if (!isLocalHost(headers.host))
       return {
         words: 'Open the console with the address of this machine, for example http://127.0.0.1.',
@@ -36,9 +35,7 @@ function isLocalHost(header: string | undefined): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
 }
 
-/**
- * Takes the name of the user from the header of a trusted proxy. Requests of any other peer are turned away.
- */
+/** Takes the user's name from the header of a trusted proxy, and turns away any other peer. */
 export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>): Identify {
   const trusted = blockListOf(access.proxies);
   return async ({ headers, peer }) => {

@@ -28,7 +28,6 @@ import { awayPage, unlessAway } from './without-warehouse.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The user who sent the request. */
     identity: Identity;
   }
 }

@@ -7,9 +7,8 @@ import type { Page } from './frame.ts';
 import { nothing, text } from './parts.ts';
 
 /**
- * Creates what a page shows, or returns why Postgres cannot be reached. If creating the page fails or takes
- * longer than `askAfterMs`, Postgres is asked whether it is there, so a server that hangs delays a page only
- * briefly.
+ * Creates what a page shows, or returns why Postgres is away: it is asked if that fails or takes longer than
+ * `askAfterMs`, so a server that hangs delays a page only briefly.
  */
 export async function unlessAway<T>(
   { deps, health }: Pick<Asking, 'deps' | 'health'>,

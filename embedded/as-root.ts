@@ -25,14 +25,11 @@ export interface PostgresBinaries {
   initdb: string;
 }
 
-/**
- * Start of the folder where data is stored if the account cannot enter the data folder, for example in /root.
- */
+/** Start of the data folder's path if the account cannot enter the usual folder, for example in /root. */
 const dataElsewhere = '/var/lib/metersync-';
 
 /**
- * Finds the account of Postgres; undefined unless this process is root. It is the owner of existing data, or
- * else the system's `postgres`, which is created if it does not exist, as any package of Postgres does.
+ * Finds the account of Postgres if this process is root: the owner of the data, or the system's `postgres`.
  */
 export function accountFor(data: string): PostgresAccount | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -71,10 +68,7 @@ export function homeElsewhere(dir: string): string | undefined {
   }
 }
 
-/**
- * Returns programs that the account can run: these, or a copy in a folder that it can enter. The copy is made
- * at each start, because an upgrade brings other programs. It has 60 MB and takes 0.3 s.
- */
+/** Returns programs that the account can run: these, or else a copy made at each start (60 MB, 0.3 s). */
 export function reachableBinaries(
   binaries: PostgresBinaries,
   account: PostgresAccount | undefined,

@@ -1,10 +1,7 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
-/**
- * Variables that any child process gets: paths of programs and folders, language and time zone. So a user who
- * can read a child's environment, or run a program in it, finds no secret of metersync there.
- */
+/** Variables that any child process gets: paths, language and time zone. They contain no secret. */
 const plain =
   /^(?:path|home|user|logname|lang|lc_(?:all|ctype|messages)|tz|tmpdir|tmp|temp|(?:dy)?ld_library_path|system(?:root|drive)|comspec|pathext|userprofile|(?:local)?appdata)$/i;
 
@@ -13,9 +10,8 @@ const ofInstallers =
   /^(?:(?:https?|all|no)_proxy|ssl_cert_(?:file|dir)|(?:requests|curl)_ca_bundle|netrc|xdg_(?:config|cache)_home|(?:pip|uv)_.+)$/i;
 
 /**
- * Makes the environment of a child process: the plain variables, and `more`. USER is always set, because
- * Temporal does not start if neither USER nor the system names the user, for example in a container with an
- * arbitrary user id.
+ * Makes the environment of a child process. USER is always set: Temporal does not start if neither USER nor
+ * the system names the user, for example in a container with an arbitrary user id.
  */
 export function childEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const nameless = process.getuid === undefined ? {} : { USER: String(process.getuid()) };

@@ -3,8 +3,7 @@ import { dirname, join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
 
 /**
- * Creates the data folder if it does not exist, and makes it writable only for this user. If this user is
- * root, Postgres runs with another account, which may pass through the folder.
+ * Creates the data folder, writable only for this user. If that is root, Postgres's account may pass through.
  * @throws EmbeddedError that says what to do if the folder belongs to another user, who could then decide
  *   what runs there, or cannot be written
  */
@@ -28,9 +27,8 @@ export function prepareFolder(dir: string): void {
 }
 
 /**
- * Returns why another user of the machine may have put this file or folder here; undefined if no other user
- * can have done so. Root is trusted, because root can do everything anyway. On a system without user ids it
- * always returns undefined.
+ * Returns why another user may have put this file or folder here. Trusts root, which can do everything
+ * anyway. On a system without user ids it always returns undefined.
  */
 export function whyNotOurs(path: string): string | undefined {
   const uid = process.getuid?.();
@@ -40,10 +38,7 @@ export function whyNotOurs(path: string): string | undefined {
   return (stat.mode & 0o022) === 0 ? undefined : 'can be written by other users';
 }
 
-/**
- * Reads a file that only this user can read and write; undefined if it is absent or another user may have put
- * it there.
- */
+/** Reads a file that only this user can read and write; undefined if it is absent or not ours. */
 export function readOwnFile(path: string): string | undefined {
   try {
     const stat = lstatSync(path);

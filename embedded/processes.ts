@@ -9,10 +9,7 @@ export interface ProcessIdentity {
   started: string;
 }
 
-/**
- * Identifies a running process; undefined if the process is not running. A zombie counts as ended, because in
- * a container there may be no process that reaps it.
- */
+/** Identifies a running process. A zombie counts as ended: in a container nothing may reap it. */
 export function identify(pid: number): ProcessIdentity | undefined {
   if (process.platform === 'linux') return identifyOnLinux(pid);
   // Two terminals may have different languages, and a laptop may be in another time zone tomorrow.
@@ -28,10 +25,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
 
 const waitMs = 20_000;
 
-/**
- * Ends a process: sends each signal in turn, SIGKILL last, and waits after each.
- * @throws the error of `kill` when the process belongs to another user
- */
+/** Ends a process by each signal in turn, SIGKILL last. Throws if the process belongs to another user. */
 export async function endProcess(
   identity: ProcessIdentity,
   signals: readonly NodeJS.Signals[],
@@ -48,10 +42,7 @@ export async function endProcess(
   }
 }
 
-/**
- * Reads fields 3 (state) and 22 (start) of /proc/PID/stat; field 2, the name, may hold spaces and
- * parentheses. Start times count from the boot, so the identity includes the id of the boot.
- */
+/** Reads fields 3 (state) and 22 (start since the boot) of /proc/PID/stat; field 2 may hold spaces. */
 function identifyOnLinux(pid: number): ProcessIdentity | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

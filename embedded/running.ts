@@ -11,10 +11,7 @@ export interface Addresses {
   temporal?: { address: string; uiUrl?: string };
 }
 
-/**
- * The content of `running.json` in the data folder: the stack that runs there. Its first version is also the
- * lock that keeps two processes from starting two stacks.
- */
+/** `running.json` of the data folder: the stack that runs there. Its first version locks the folder. */
 export interface Running {
   state: 'starting' | 'running' | 'stopping';
   /** The process that started the stack, and for which it runs. */
@@ -40,9 +37,7 @@ export function readRunning(dir: string, name = 'running.json'): Running | undef
   }
 }
 
-/**
- * Writes `running.json` atomically, readable only by its owner, because it holds the password of Postgres.
- */
+/** Writes `running.json` atomically, private to its owner: it holds the password of Postgres. */
 export function writeRunning(dir: string, running: Running): void {
   const file = runningFile(dir);
   writeFileSync(`${file}.new`, `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 });
@@ -50,8 +45,7 @@ export function writeRunning(dir: string, running: Running): void {
 }
 
 /**
- * Claims a data folder for this process, even if a process that has ended had claimed it. If a running
- * process holds it, returns that process.
+ * Claims a data folder for this process, or returns the running process that holds it.
  * @throws EmbeddedError when nothing can be written there, for example on a full disk
  */
 export function claimFolder(
@@ -68,8 +62,7 @@ export function claimFolder(
       if (linkUnlessThere(mine, file)) return { running, release: () => rmSync(file, { force: true }) };
       const heldBy = holderOf(dir);
       if (heldBy !== undefined) return { heldBy };
-      // The old claim is moved away and then checked again, because another process may just have claimed the
-      // folder.
+      // The old claim is moved away, then checked again: another process may just have claimed the folder.
       if (existsSync(file)) renameSync(file, `${mine}.stale`);
       if (holderOf(dir, `running.json.${process.pid}.stale`)) linkUnlessThere(`${mine}.stale`, file);
     }

@@ -28,18 +28,12 @@ export interface Launched {
   readonly ended: Promise<string>;
 }
 
-/**
- * At SIGINT, Postgres ends its clients and writes a checkpoint. After SIGQUIT, its next start replays the
- * WAL.
- */
+/** SIGINT makes Postgres end its clients and write a checkpoint. After SIGQUIT, it replays the WAL. */
 const stopSignals = { postgres: ['SIGINT', 'SIGQUIT'], temporal: ['SIGTERM'] } as const;
 const readyWithinMs = 60_000;
 const logBytesMax = 16 * 1024 * 1024;
 
-/**
- * Starts a server in a session of its own, so that Ctrl-C in a terminal reaches only the program, which drains
- * while the server still answers. The server is stopped when this process ends, however it ends.
- */
+/** Starts a server in its own session, out of reach of Ctrl-C. It is stopped when this process ends. */
 export function launch(server: ServerCommand): Launched {
   const { command, args, env, cwd = '/', user, logFile } = server;
   if (existsSync(logFile) && statSync(logFile).size > logBytesMax) renameSync(logFile, `${logFile}.old`);
@@ -63,10 +57,7 @@ export function launch(server: ServerCommand): Launched {
   return { identity: identify(child.pid ?? 0), ended };
 }
 
-/**
- * Starts a shell that signals a process when this process has ended. The shell notices that its input is
- * closed.
- */
+/** Starts a shell that signals a process when this process has ended, which closes the shell's input. */
 function endWithUs(pid: number, signal: string) {
   const script = 'read -r _; kill -s "$1" "$2"';
   const watcher = spawn('/bin/sh', ['-c', script, 'sh', signal.replace('SIG', ''), String(pid)], {
@@ -80,10 +71,7 @@ function endWithUs(pid: number, signal: string) {
   return watcher;
 }
 
-/**
- * Waits until a server that was just started answers.
- * @throws EmbeddedError with the end of the server's log when it ends or does not answer
- */
+/** Waits until a new server answers. Throws an EmbeddedError with the end of its log if it does not. */
 export async function untilReady(
   server: ServerCommand,
   { ended }: Launched,

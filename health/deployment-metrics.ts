@@ -21,9 +21,8 @@ type Read<Side> = <N extends MetricOf<'counter' | 'gauge'>>(
 ) => void;
 
 /**
- * Measures what all workers of a deployment share: the warehouse, Temporal and the verdict. For a server that
- * cannot be reached it only reports `…_up 0`, never old figures.
- * @param read remembers its result for some seconds, because each metric calls it; never rejects
+ * Measures what all workers share: the warehouse, Temporal and the verdict. For a server that is away, only
+ * `…_up 0`. `read` remembers its result for some seconds, because each metric calls it, and never rejects.
  */
 export function observeDeployment(metrics: Metrics, read: () => Promise<Health>): void {
   const sideOf =

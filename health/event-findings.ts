@@ -39,10 +39,7 @@ const describeParked = ({ code, events, parts }: ParkedWork): Found => {
   };
 };
 
-/**
- * If at least this many deliveries were refused, and none was accepted since the first of them, the secret is
- * wrong.
- */
+/** With this many refused deliveries, and none accepted since the first of them, the secret is wrong. */
 const refusedMin = 2;
 
 /** Judges whether all signed deliveries are refused. Strangers do not sign what they send. */
@@ -197,8 +194,7 @@ export const eventFindings = {
         counts: { events },
       }),
     ),
-    // The event of a deletion, which settles these events, may be late: the service's fourth try comes after
-    // 35 minutes.
+    // The event of the deletion may be late: the service's fourth try comes after 35 minutes.
     forMinutes: 60,
     causes: ['`metersync events list --outcome missing` names the records.'],
     todo: 'See `metersync events list --outcome missing`, and ask the service about the records. A backfill that finds them settles their events.',

@@ -1,16 +1,10 @@
 import type { Health, TemporalHealth, WarehouseHealth } from './measured.ts';
 
-/**
- * The words for the health of a deployment, the worst last. A state that cannot be judged is worse than a
- * state that waits for a person, because it may hide anything.
- */
+/** A deployment's health, the worst last. What cannot be judged is worse than what waits for a person. */
 export const verdictWords = ['In sync', 'Catching up', 'Needs you', 'Unknown', 'Broken'] as const;
 export type VerdictWord = (typeof verdictWords)[number];
 
-/**
- * `page`: somebody has to act now. `ticket`: somebody has to act within days. `note`: nobody has to act, and
- * it never becomes an alarm.
- */
+/** Who has to act: somebody now (`page`), somebody within days (`ticket`), or nobody and without an alarm. */
 export const wordOfSeverity = { page: 'Broken', ticket: 'Needs you', note: 'Catching up' } as const;
 
 /** What a judge found. */
@@ -36,10 +30,7 @@ export interface FindingType {
   /** A summary in a few words, for the first line of a verdict. Required if there is a judge. */
   readonly brief?: string;
   readonly severity: keyof typeof wordOfSeverity;
-  /**
-   * Finds it in the measurements. Returns undefined if their source is unreachable. Findings without a judge
-   * are left to Prometheus.
-   */
+  /** Finds it in the measurements; undefined without their source. Prometheus judges other findings. */
   readonly judge?: (health: Health) => readonly Found[] | undefined;
   readonly todo: string;
 }
@@ -49,10 +40,7 @@ export interface AlarmType extends FindingType {
   readonly severity: 'page' | 'ticket';
   /** What has happened, in one sentence. */
   readonly means: string;
-  /**
-   * The condition in PromQL, for what workers cannot know: rates, single processes, and that no process is
-   * left.
-   */
+  /** The condition in PromQL, for what workers cannot know: rates, single processes, no process at all. */
   readonly promql?: string;
   /** The watch cannot raise this alarm, because the watch does not run then. Only Prometheus raises it. */
   readonly stopsWatch?: true;

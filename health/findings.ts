@@ -40,10 +40,7 @@ const passing = {
   },
 } as const satisfies Readonly<Record<string, FindingType>>;
 
-/**
- * The catalogue of findings: everything that can be wrong with a deployment. `status`, `doctor`, the console, the
- * alarms and their metric are all views of it. The most severe findings come first.
- */
+/** The catalogue of everything that can be wrong, the worst first. Every status and alarm is a view of it. */
 export const findingTypes: Readonly<Record<string, FindingType>> = { ...alarms, ...passing };
 
 /** The link to the runbook of an alarm. */

@@ -85,10 +85,7 @@ export interface Silence {
   readonly lastEventAt: string | null;
   /** Seconds since then or, without any event, since the first run began; null before that. */
   readonly quietSeconds: number | null;
-  /**
-   * Changes that runs found since the last event, or in the last day, although an event should have reported
-   * them.
-   */
+  /** Changes that runs found since the last event, or in the last day, and events should have reported. */
   readonly missedRows: number;
   /** Companies with such changes, and when the last of them was found. */
   readonly missedCompanies: number;
@@ -105,10 +102,7 @@ export interface Undecided {
   readonly cost: readonly string[];
 }
 
-/**
- * Deliveries that receivers refused although they were signed. The count starts again after ten minutes
- * without any.
- */
+/** Signed deliveries that receivers refused. The count starts again after ten minutes without any. */
 export interface Refused {
   readonly reasons: Readonly<Record<string, number>>;
   readonly since: string;
@@ -130,9 +124,8 @@ export interface LateWork {
 }
 
 /**
- * Health from the tables of the warehouse. Ages are in seconds. Counts are exact up to `limits.countMax`, and
- * one more than that if there are more: `countInWords` prints `10,000+`. Counts of dead and missing events
- * stop at `limits.givenUpMax`.
+ * Health from the tables of the warehouse; ages are in seconds. Counts stop one above `limits.countMax`, as
+ * `countInWords` prints `10,000+`; those of dead and missing events at `limits.givenUpMax`.
  */
 export interface WarehouseHealth {
   readonly pending: Readonly<Record<RecordEventKind, PendingEvents>>;
@@ -163,10 +156,7 @@ export interface WarehouseHealth {
   readonly silenceHours: number;
   /** From receipt to the row, and to the read of the record; null before the first event. */
   readonly delays: Readonly<Record<'row' | 'record', Delay | null>>;
-  /**
-   * Interval events whose ranges have fewer readings than the events reported, and how many readings are
-   * lacking.
-   */
+  /** Interval events whose ranges have fewer readings than reported, and how many readings are lacking. */
   readonly intervalShortfall: { readonly events: number; readonly readings: number };
   /** Open issues of the data that nobody acknowledged. */
   readonly issues: readonly { readonly check: string; readonly severity: Severity; readonly open: number }[];
@@ -226,10 +216,7 @@ export interface TemporalHealth {
   readonly stalledGroups: number;
   /** Running workflows whose task failed several times in a row; null if this Temporal does not say. */
   readonly stuckWorkflows: number | null;
-  /**
-   * Since when the watch has found Postgres away, if its last run found it away. The watch then runs, but
-   * could not note in Postgres that it looked. Only asked if the watch seems to have stopped.
-   */
+  /** Since when the watch has found Postgres away, where it could then not note that it looked. */
   readonly foundAwaySince: string | null;
   /** When the client certificate for Temporal expires, ISO 8601; null if there is none. */
   readonly certificate: { readonly expiresAt: string; readonly secondsLeft: number } | null;

@@ -1,13 +1,9 @@
 /**
- * The catalogue of metrics: everything that `/metrics` of a process contains in addition to Node's and
- * Temporal's own metrics. docs/reference/metrics.md is made from it. No label holds the id of a company, a
- * record or a person.
+ * The catalogue of metrics of `/metrics`, in addition to Node's and Temporal's, and the source of
+ * docs/reference/metrics.md. No label holds the id of a company, a record or a person.
  */
 export interface MetricType {
-  /**
-   * What the metric describes. Every worker reports the metrics of the warehouse and of Temporal, so queries
-   * use `max by`.
-   */
+  /** What it describes. Every worker reports the warehouse and Temporal, so queries use `max by`. */
   readonly of: 'process' | 'receiver' | 'worker' | 'warehouse' | 'temporal';
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;

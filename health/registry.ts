@@ -6,10 +6,7 @@ export type Sample<N extends MetricName> = { readonly value: number } & Readonly
 
 /** The metrics of a process. */
 export interface Metrics {
-  /**
-   * Adds a metric whose samples are read at each scrape. A metric that returns no samples is absent from the
-   * answer. Counters return totals since the process began.
-   */
+  /** Adds a metric that is read at each scrape, and absent without samples. Counters return totals. */
   read<N extends MetricOf<'counter' | 'gauge'>>(
     name: N,
     samples: () => readonly Sample<N>[] | Promise<readonly Sample<N>[]>,

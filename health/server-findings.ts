@@ -6,10 +6,7 @@ import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './
 import type { Away, Health } from './measured.ts';
 import { max, nobodyReports, noneReady } from './promql.ts';
 
-/**
- * The state of a server that cannot be asked is unknown. If both Postgres and Temporal are away, nothing
- * works.
- */
+/** A server that cannot be asked is unknown. If both Postgres and Temporal are away, nothing works. */
 const unreachable = ({ away, todo }: Away, { warehouse, temporal }: Health): Found => ({
   saw: away,
   todo,

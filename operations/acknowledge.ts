@@ -11,8 +11,7 @@ export interface Named {
 }
 
 /**
- * Acknowledges findings, or withdraws the acknowledgement.
- * @param by who acknowledges, and why; undefined to withdraw it
+ * Acknowledges findings, or withdraws that if `by` (who acknowledges, and why) is undefined.
  * @throws Refused if no finding of the name can be acknowledged
  */
 export async function acknowledge(

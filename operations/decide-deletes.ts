@@ -11,10 +11,7 @@ export type Decided =
   | { readonly kept: number }
   | { readonly revived: number; readonly waiting: number };
 
-/**
- * Decides on the rows that a run found missing.
- * @throws Refused if there is nothing to decide
- */
+/** Decides on the rows that a run found missing. Throws Refused if there is nothing to decide. */
 export async function decideDeletes(db: Database, decision: Decision, run: string): Promise<Decided> {
   const ofRun = await readDeletes(db, { all: true, run });
   if (!ofRun.some(({ state }) => canDecide(decision, state))) {

@@ -46,10 +46,8 @@ export async function readDeployment(options: {
 }
 
 /**
- * Makes the function that reads the health of a deployment over a connection to its warehouse. The client
- * certificate for Temporal is judged as it is when this function is called, because a process keeps the
- * certificate that it began with.
- * @param options.answerMs how long to wait for the first answer of a server; short if a person waits
+ * Makes the function that reads the health of a deployment. Judges the certificate for Temporal as it is now,
+ * because a process keeps the one that it began with. `answerMs` limits the wait for a server's first answer.
  */
 export function healthOf({
   settings,
@@ -77,10 +75,7 @@ export function healthOf({
     });
 }
 
-/**
- * Reads Postgres's clock, because the clock of this process may be wrong and Temporal does not tell its time.
- * If Postgres does not answer, reads the clock of this process.
- */
+/** Reads Postgres's clock, or without an answer the clock of this process, which may be wrong. */
 async function readNow(db: Database, answerMs: number): Promise<number> {
   const nowMs = await withTimeout(readServer(db), answerMs).then((server) => server.nowMs, Date.now);
   return Number.isNaN(nowMs) ? Date.now() : nowMs;

@@ -1,9 +1,6 @@
 import type { DataIssue } from '../db/read/issues.ts';
 
-/**
- * Names what an issue is about as a person would: site, meter, account, invoice or provider. A closed issue
- * only has its id, because its account or meter may belong to another record now.
- */
+/** Names an issue's subject as a person would. A closed issue has only an id, because names may move on. */
 export function subjectOf({ entityType, entityId, names }: DataIssue): string {
   const { site, provider, meter, account, invoice } = names ?? {};
   const known = [

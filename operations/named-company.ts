@@ -3,10 +3,7 @@ import { isConfirmedCompany } from '../db/backfill/strangers.ts';
 import type { Database } from '../db/connection/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 
-/**
- * Returns why a company that a person named cannot be read: the service does not have it. Undefined if the
- * warehouse or the service has it, or the service's answers leave it open.
- */
+/** Returns why a company that a person named cannot be read: the service does not have it; or undefined. */
 export async function whyRefused(
   db: Database,
   service: Pick<ServiceClient, 'has' | 'page'>,

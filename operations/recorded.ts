@@ -11,8 +11,7 @@ export interface Recorded<T> {
 }
 
 /**
- * Notes an operation in the log, begins its action, and notes how the action ends, even if it fails or is
- * refused.
+ * Notes an operation in the log, begins its action, and notes how it ends, even if it fails or is refused.
  * @param action gets the operation's id in the log
  * @param inWords says what the action did
  * @param succeeded whether the action did what was asked; by default, if it ends without an error
@@ -36,9 +35,8 @@ export async function recorded<T>(...args: Parameters<typeof record<T>>): Promis
 }
 
 /**
- * Like `recorded`, for an action that may have no log yet, because it makes the log or needs no warehouse.
- * The action is done in any case. If it could not be noted before, it is noted afterwards.
- * @param onUnnoted is called with the reason if what was done is not in the log
+ * Like `recorded`, but acts even if there is no log yet, and then notes it afterwards. `onUnnoted` gets the
+ * reason if the action is not in the log.
  */
 export async function recordedWherePossible<T>(
   db: Executor,

@@ -39,10 +39,7 @@ export function describeReplay({ replayed, outcomes, refused }: ReplayReport): s
 /** Number of candidates that are looked at, and of events that are read with their payloads, at a time. */
 const atOnce = { candidates: 4_000, events: 500 } as const;
 
-/**
- * Starts applyEvents again for kept events, in groups, as the receiver does: the signed bodies pass through
- * the current code. It waits for each group, so workers have to run.
- */
+/** Starts applyEvents again for the signed bodies of kept events, group by group, so workers have to run. */
 export async function replayEvents(options: {
   client: Client;
   db: Database;

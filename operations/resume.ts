@@ -16,10 +16,7 @@ export interface ResumeReport {
   readonly companies: number | null;
 }
 
-/**
- * Retries work that was parked for the given failure, or for any failure, at once, and backfills the parts
- * that the last runs could not read.
- */
+/** Retries work parked for the failure, or any, at once, and backfills parts that runs could not read. */
 export async function resumeParked(options: {
   client: Client;
   db: Database;

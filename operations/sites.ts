@@ -2,8 +2,7 @@ import { canonicalUuid } from '../contract/ids.ts';
 import { type SiteAttribute, type SiteValues, siteAttributes, UnusableSiteValues } from '../db/sites.ts';
 
 /**
- * Reads values of sites from CSV with a header, as `metersync export analytics.sites` writes it. Columns that
- * nobody sets are ignored; an empty cell unsets a value.
+ * Reads sites from CSV, as `metersync export analytics.sites` writes it. An empty cell unsets a value.
  * @throws UnusableSiteValues that names the line
  */
 export function readSiteValues(csv: string): SiteValues[] {

@@ -8,10 +8,7 @@ import type { MigrationPlan } from '../db/migrate/migration-plan.ts';
 
 export type UpgradeCheck = Awaited<ReturnType<typeof checkUpgrade>>;
 
-/**
- * Checks an upgrade while the old version runs: what a migration would do, and whether this code replays the
- * workflows that run now. If Temporal is replaced, its contents are lost, so no group may be open.
- */
+/** Checks an upgrade while the old version runs. If Temporal is replaced, no group may be open. */
 export async function checkUpgrade(options: {
   readonly plan: MigrationPlan;
   readonly client: Client;

@@ -4,9 +4,8 @@ import { httpLimits } from './http-limits.ts';
 import type { RefusalReason } from './verify.ts';
 
 /**
- * Every answer of the receiver, by its reason. The receiver counts the reason and sends only the status,
- * because the reason why a signature was refused would only help a forger. No answer redirects, repeats
- * anything of the request, or says 410, which would disable the endpoint at the provider.
+ * Every answer, by its reason. Only the status is sent, because the reason would help a forger. No answer
+ * redirects, repeats anything of the request, or is a 410, which would disable the endpoint.
  */
 export const answerStatus = {
   durable: 204,
@@ -54,10 +53,7 @@ export function answerBody(status: number): string {
 /** How many answers there were, by reason, since the process started. */
 export type AnswerCounters = Record<AnswerReason, number>;
 
-/**
- * Counts answers, and logs refusals once per minute and reason, so that nobody can fill the log from outside.
- * @param now milliseconds of a monotonic clock
- */
+/** Counts answers, and logs refusals once per minute and reason, so that strangers cannot fill the log. */
 export function createAnswerCounters({ now, log }: { now: () => number; log: Log }): {
   counters: Readonly<AnswerCounters>;
   count: (reason: AnswerReason) => void;

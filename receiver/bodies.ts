@@ -17,14 +17,12 @@ export interface SharedMemory {
   take(body: Incoming, bytes: number): void;
   /** Gives back all that a body holds, once it is complete or ended. */
   release(body: Incoming): void;
-  /** Bytes that all bodies hold. */
   readonly held: number;
 }
 
 /**
  * Limits the memory that bodies share. Beyond the limit the body that began first is ended, because it had
- * more time than all others and is still not complete. Other measures of slowness can be cheated: by a burst
- * without its last bytes, by a byte now and then, or by many small bodies.
+ * the most time. Other measures of slowness can be cheated, for example by a byte now and then.
  */
 export function shareMemory(bytesMax: number): SharedMemory {
   /** The bytes that each body holds, in the order in which the bodies began. */
@@ -50,11 +48,10 @@ export function shareMemory(bytesMax: number): SharedMemory {
 }
 
 /**
- * Limits the memory of all bodies that are being read at the same time. Fastify reads the bodies, and limits
- * the size of each. Anyone may open sockets and send slowly, and must not be able to take all memory that
- * way. Small bodies, which most deliveries have, share memory of their own that no large body can use up.
- * @returns a function that watches the body of a request which is about to be read. If the body has to make
- *   room, its request emits an error with the code CROWDED.
+ * Limits the memory of all bodies that are being read; Fastify limits the size of each. Small bodies, as most
+ * deliveries have, share memory of their own that large bodies cannot take.
+ * @returns a function that watches the body of a request that is about to be read. If the body has to make
+ *   room, its request emits an error with the code CROWDED
  */
 export function boundBodies(limits: HttpLimits): (request: IncomingMessage) => void {
   const { bodyBytesMax, smallBodyBytesMax, pieceBytes } = limits;

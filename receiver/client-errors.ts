@@ -2,10 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AnswerReason, answerBody, answerStatus } from './answers.ts';
 
-/**
- * Answers input that is not HTTP, or that is too large or too slow to become a request, and closes its
- * socket. After bytes that could not be parsed, nobody knows where the next request begins.
- */
+/** Answers input that is no request, and ends the socket: nobody knows where the next request begins. */
 export function answerClientErrors(
   count: (reason: AnswerReason) => void,
 ): (error: { code?: string }, socket: Socket) => void {

@@ -11,11 +11,9 @@ export interface Connections {
 }
 
 /**
- * Limits the sockets of a server. Node itself would refuse new sockets at the limit, so that idle or endless
- * sockets could keep deliveries out. Above three quarters of the limit, the oldest socket that never brought a
- * verified delivery is closed for each new socket. A delivery needs its socket only for moments, and a
- * stranger who wants to stay cannot hide the age of a socket.
- * @param crowded closes a socket to make room
+ * Limits the sockets of a server. Node itself would refuse new sockets at the limit, so that idle sockets
+ * could keep deliveries out. Above three quarters of it, each new socket closes (`crowded`) the oldest socket
+ * that never brought a verified delivery. A stranger cannot hide the age of a socket.
  */
 export function boundConnections(
   server: Server,
@@ -48,10 +46,7 @@ export function boundConnections(
   };
 }
 
-/**
- * Limits how many requests of a socket may wait for their answers.
- * @param crowded ends a socket that sends a request after its last allowed request
- */
+/** Limits how many requests of a socket wait for answers; `crowded` ends a socket that sends one more. */
 export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'unansweredPerSocketMax'>): {
   /** Whether no further request of this socket is taken. */
   isFull(socket: Socket): boolean;
@@ -77,9 +72,8 @@ export function boundUnanswered({ unansweredPerSocketMax }: Pick<HttpLimits, 'un
 }
 
 /**
- * Ends the sockets that are left at close, once every accepted event has its answer. Otherwise a socket that
- * sends a byte a second would delay the close, for which Node has no time-out.
- * @param drain ends when every accepted event has its answer
+ * Ends the sockets that are left at close, after `drain`, when every accepted event has its answer. Node has
+ * no time-out for this: a socket that sends a byte a second would delay the close.
  * @returns `closing` from the moment of the close
  */
 export function endConnectionsAtClose(

@@ -9,10 +9,9 @@ export interface EncodedEvent {
 }
 
 /**
- * Prepares a verified event for Temporal. It removes secrets, so that neither histories nor the journal
- * contain any. The size is the size of Temporal's JSON, which can be six times the size of the body. Above
- * `eventEncodedBytesMax` the body is sent as base64, a third longer than its bytes, so that one event always
- * fits a payload.
+ * Prepares a verified event for Temporal, without secrets. Its size is the size of Temporal's JSON, up to six
+ * times the size of the body. Above `eventEncodedBytesMax` the body is sent as base64, a third longer than
+ * its bytes, so that one event always fits a payload.
  */
 export function encodeEvent(delivered: DeliveredEvent): EncodedEvent {
   if (delivered.body === undefined) return { event: delivered, bytes: encodedBytes(delivered) };

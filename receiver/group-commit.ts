@@ -6,10 +6,7 @@ import { encodeEvent } from './encoded-event.ts';
 import { sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
 import { type Start, startGroup } from './start-group.ts';
 
-/**
- * What became of an event. `durable`: Temporal has it on disk. `unavailable`: this was not known in time.
- * `busy`: too much is waiting. `closing`: the receiver is stopping.
- */
+/** `durable` is on Temporal's disk, `unavailable` not in time; `busy` and `closing` were not accepted. */
 export type Answer = 'durable' | 'unavailable' | 'busy' | 'closing';
 
 /** One finished group, for measurements. */
@@ -39,10 +36,7 @@ export type GroupCommitLimits = Readonly<
 >;
 
 export interface GroupCommit {
-  /**
-   * Takes a verified event. The promise never rejects and resolves within `answerWithinMs` of `arrivedAt`.
-   * @param arrivedAt when the headers of its request were complete, on the clock; now when not given
-   */
+  /** Takes an event that arrived at `arrivedAt`, or now. Never rejects; resolves within `answerWithinMs`. */
   accept(event: DeliveredEvent, arrivedAt?: number): Promise<Answer>;
   /** Stops accepting events; resolves when every accepted event is answered. */
   drain(): Promise<void>;
@@ -67,8 +61,7 @@ interface Linger {
 
 /**
  * Commits events in groups: many events with one durable start. While no start is in flight, an event is sent
- * at once and by itself. While a start is in flight, events gather, and are sent together when it returns.
- * They also include what the senders that were just answered send next, if it arrives at once. The slower the
+ * at once. While one is, events gather, with those that just answered senders send next. The slower the
  * starts are, the larger the groups become, and a lone event never waits.
  */
 export function createGroupCommit(dependencies: {
@@ -147,10 +140,7 @@ class Commit implements GroupCommit {
     return this.#drained.promise;
   }
 
-  /**
-   * Sends the gathered events at the end of the turn, so that events of one read of the network share a
-   * start.
-   */
+  /** Sends the gathered events at the end of the turn: events of one read of the network share a start. */
   #leaveSoon(): void {
     if (this.#lingering !== undefined) {
       this.#linger(this.#lingering.enough, this.#lingering.until);

@@ -6,10 +6,7 @@ import { workflowIds } from '../contract/names.ts';
 /** `{"events":[]}` around the events of a group. */
 const envelopeBytes = 13;
 
-/**
- * Counts the waiting events that form the next group: the first events, as many as fit both limits. There is
- * at least one event, because an event larger than the limit of a group is sent by itself.
- */
+/** Counts the events of the next group, as many as fit both limits; at least one, which may be larger. */
 export function sizeOfNextGroup(
   waiting: readonly { readonly bytes: number }[],
   { groupEventsMax, groupBytesMax }: Readonly<Record<'groupEventsMax' | 'groupBytesMax', number>> = limits,
@@ -26,9 +23,8 @@ export function sizeOfNextGroup(
 }
 
 /**
- * The workflow id of a group, the same for every attempt to start it. The id of a group of several events
- * ends in a digest of its members. If its first event is delivered again, it may begin a group of the same
- * size with other members, for which "already started" would be wrong.
+ * The workflow id of a group, the same for every attempt. For several events it ends in a digest of them: a
+ * repeated first event may begin a group with other members, for which "already started" would be wrong.
  */
 export function workflowIdOfGroup(events: readonly [DeliveredEvent, ...DeliveredEvent[]]): string {
   const id = workflowIds.events(events[0].id, events.length, events[0].timestamp);

@@ -1,22 +1,14 @@
 import { limits } from '../contract/limits.ts';
 
-/**
- * Limits of the HTTP edge that differ from the defaults of Node and Fastify, with their units and reasons.
- * server.test.ts names the defaults that matter.
- */
+/** Limits of the HTTP edge that differ from defaults of Node and Fastify (server.test.ts names those). */
 export const httpLimits = {
   /** Raw bytes of one body; see the contract. */
   bodyBytesMax: limits.webhookBodyBytesMax,
   /** Memory that each piece of a body takes in addition to its bytes. A piece is what came in one read. */
   pieceBytes: 512,
-  /**
-   * Raw bytes up to which a body is small, as most deliveries are. Small bodies share memory of their own.
-   */
+  /** Raw bytes up to which a body is small, as of most deliveries. Small bodies share memory of their own. */
   smallBodyBytesMax: 64 * 1024,
-  /**
-   * Memory of the small, unverified bodies that are being read at the same time: a reserve that no large body
-   * takes.
-   */
+  /** Memory of the small, unverified bodies that are being read: a reserve that no large body takes. */
   smallBodiesBytesMax: 32 * 1024 * 1024,
   /** The same for all other bodies. Beyond either limit, the body that began first is ended. */
   largeBodiesBytesMax: 96 * 1024 * 1024,
@@ -24,39 +16,21 @@ export const httpLimits = {
   headersMax: 200,
   /** Time until a request's headers are complete, so also how long a new socket may stay silent. */
   headersTimeoutMs: 5_000,
-  /**
-   * Time until a request is complete with its body. Together with `connectionsCheckMs`, it ends no later than
-   * the answer is due.
-   */
+  /** Time until a request is complete. With `connectionsCheckMs`, it ends before the answer is due. */
   requestTimeoutMs: limits.answerWithinMs - 1_000,
   /** How often Node looks for sockets that exceed these two times. It may end them late by this long. */
   connectionsCheckMs: 1_000,
-  /**
-   * A socket is ended if no byte passes in either direction for this long. This time is longer than
-   * `answerWithinMs`, because a request that waits for its answer is silent.
-   */
+  /** A socket is ended after this silence: longer than `answerWithinMs`, for which a request may wait. */
   connectionTimeoutMs: limits.answerWithinMs + 4_000,
-  /**
-   * Requests on one socket before the sender is asked to open another, so that several receivers share the
-   * load.
-   */
+  /** Requests until the sender is asked to open another socket, so that several receivers share the load. */
   requestsPerSocketMax: 10_000,
-  /**
-   * Requests of one socket that may wait for their answer. The service sends no delivery before it has the
-   * answer to the previous delivery. Node would read some 2,600 requests, of several kB each, at once.
-   */
+  /** Requests of one socket that may wait. The service sends one at a time; Node would read 2,600 at once. */
   unansweredPerSocketMax: 4,
-  /**
-   * Open sockets, at about 15 kB each. Further sockets are closed at once. The limit is lower if the process
-   * may open fewer than twice as many files.
-   */
+  /** Open sockets, at about 15 kB each, and at most half of the files that the process may open. */
   connectionsMax: 8_192,
   /** At close, the time between the last answer to an accepted event and the end of the remaining sockets. */
   closeGraceMs: 500,
-  /**
-   * How long the answer to `GET /readyz` is remembered: anyone may ask, and each answer costs a call to
-   * Temporal.
-   */
+  /** How long the answer to `GET /readyz` is remembered: anyone may ask, and it costs a call to Temporal. */
   readyForMs: 1_000,
   /** Temporal answers within this time, or the receiver is not ready. */
   readyWithinMs: 2_000,

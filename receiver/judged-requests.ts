@@ -6,14 +6,12 @@ import type { AnswerReason } from './answers.ts';
 export type JudgeHeaders = (request: IncomingMessage) => AnswerReason | undefined;
 
 /**
- * Makes the class of a server's requests. Each request is judged once, when its headers are complete and
- * before any byte that follows them is parsed.
+ * Makes the class of a server's requests. Each is judged once, as soon as its headers are complete.
  *
- * Destroying a socket does not stop Node's parser: it goes on through the 64 kB that were read, with a
- * callback for each chunk of a body and for each further request in it, which costs some 10 ms. Node stops
- * the parser only at an upgrade, where the bytes after the headers are not HTTP. So a refused request
- * presents itself as an upgrade, and `onRefused` answers it on the raw socket. An upgrade that a client asks
- * for is never granted: its request is judged like any other.
+ * Destroying a socket does not stop Node's parser: it goes on through the 64 kB that were read, which costs
+ * some 10 ms. It only stops at an upgrade, where the bytes after the headers are not HTTP. So a refused
+ * request presents itself as an upgrade, and `onRefused` answers it on the raw socket. An upgrade that a
+ * client asks for is never granted.
  */
 export function judgedRequests(judge: JudgeHeaders) {
   return class JudgedRequest extends IncomingMessage {

@@ -2,10 +2,7 @@ import type { Log } from '../contract/log.ts';
 import type { MonotonicClock } from './clock.ts';
 import { remember } from './remember.ts';
 
-/**
- * Remembers for a while whether events can be taken: finding out costs a call to Temporal, and anyone may
- * ask. At most one call is under way at a time. Never rejects: an unknown answer counts as no.
- */
+/** Remembers for a while whether events can be taken, with one call at most under way. Never rejects. */
 export function rememberReady({
   ready,
   forMs,

@@ -1,8 +1,4 @@
-/**
- * Makes a function that reads at most once in `forMs`. Callers in between get the last result; callers at the
- * same time share one reading.
- * @param now milliseconds of a clock that only grows
- */
+/** Makes a function that reads at most once in `forMs`; callers share a reading. `now` never goes back. */
 export function remember<T>(read: () => Promise<T>, forMs: number, now: () => number): () => Promise<T> {
   let last: Promise<T> | undefined;
   let until = 0;

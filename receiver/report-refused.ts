@@ -8,10 +8,9 @@ import type { Start } from './start-group.ts';
 const reported = ['signature-wrong', 'timestamp-old', 'timestamp-new'] as const satisfies AnswerReason[];
 
 /**
- * Reports each minute how many signed deliveries were refused, if any were. A wrong secret is noticed this
- * way. The report is a group without events, which Temporal keeps while Postgres is away. Counts that could
- * not be sent are added to the next report.
- * @returns a function that ends the reports
+ * Reports each minute how many signed deliveries were refused, if any: a wrong secret is noticed this way.
+ * The report is a group without events, so it survives an absence of Postgres. Counts that could not be sent
+ * are added to the next report. Returns a function that ends the reports.
  */
 export function reportRefused({
   counters,

@@ -17,10 +17,7 @@ const prefix = 'whsec_';
 const secretBytesMin = 24;
 /** The delivery provider signs with one key and at most ten old keys. Each key costs one HMAC for each request. */
 const secretsMax = 16;
-/**
- * The only line of a file that revokes every secret. An empty file does not, because somebody may be writing
- * it at the moment.
- */
+/** The only line of a file that revokes all secrets. An empty file does not: it may just be being written. */
 const noSecrets = 'none';
 
 /** Names the configured secrets that are wrong, by position and never by content. */
@@ -35,8 +32,7 @@ export class SecretsError extends Error {
 }
 
 /**
- * Checks secrets in the service's form (`whsec_` and base64) and makes each ready to verify with. The same
- * secret twice counts once.
+ * Checks secrets (`whsec_` and base64) and makes each ready to verify with, equal ones once.
  * @throws SecretsError that lists every problem: an empty, short or zero key would let anyone sign.
  */
 export function parseSecrets(secrets: readonly string[]): readonly SigningKey[] {
@@ -52,10 +48,7 @@ export function parseSecrets(secrets: readonly string[]): readonly SigningKey[] 
   return [...new Set(secrets)].map((secret) => createSigningKey(keyOf(secret)));
 }
 
-/**
- * Returns what is wrong with a secret; undefined if nothing is. Encodes the decoded key again and compares,
- * because `Buffer` skips what is not base64: `whsec_xyz!` would become a key of two bytes.
- */
+/** Returns what is wrong with a secret. Encodes the key again, because `Buffer` skips what is not base64. */
 function problemOfSecret(secret: string): string | undefined {
   if (secret === '') return 'is empty';
   if (!secret.startsWith(prefix)) return `does not begin with ${prefix}`;
@@ -72,10 +65,7 @@ function keyOf(secret: string): Buffer {
   return Buffer.from(secret.slice(prefix.length), 'base64');
 }
 
-/**
- * Returns secrets that never change.
- * @throws SecretsError
- */
+/** Returns secrets that never change. Throws SecretsError. */
 export function fixedSecrets(secrets: readonly string[]): ConfiguredSecrets {
   const parsed = parseSecrets(secrets);
   return Object.assign(() => parsed, { valid: true });
@@ -90,9 +80,8 @@ function secretsOfText(text: string): string[] {
 }
 
 /**
- * Secrets in a file that is read again when it changes, so that a rotation needs no restart. The file is
- * checked when the secrets are used, at most once a second. If a new version is wrong or cannot be read, this
- * is logged once and the previous secrets stay valid. A file that says `none` revokes them all.
+ * Secrets in a file that is checked when they are used, at most once a second, so that a rotation needs no
+ * restart. If a new version is wrong, this is logged once and the previous secrets stay valid.
  * @param now milliseconds of any monotonic clock
  * @throws SecretsError if the first version is wrong or cannot be read
  */
@@ -158,9 +147,8 @@ function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
 }
 
 /**
- * Refuses a file that other users can write, because they could sign events of their own. Users who can read
- * it could sign events, too, but this only logs a warning, and only if the file belongs to the user of this
- * process: an orchestrator mounts files of another owner, which have to be readable.
+ * Refuses a file that other users can write: they could sign events. If they can read it, this logs a
+ * warning, unless it belongs to another user: the files that an orchestrator mounts have to be readable.
  */
 function judgeMode(path: string, { mode, uid }: BigIntStats, log: Log): void {
   // Windows has other permissions, and does not report them here.
@@ -173,10 +161,7 @@ function judgeMode(path: string, { mode, uid }: BigIntStats, log: Log): void {
   }
 }
 
-/**
- * Distinguishes versions of the file, also by inode, because an orchestrator changes a mounted secret by
- * swapping a link. Never throws, because a delivery is waiting for its verdict.
- */
+/** Identifies a version of the file, also by inode, because a mounted secret may be a link. Never throws. */
 function versionOfFile(path: string): string {
   try {
     const stat = statSync(path, { bigint: true });

@@ -33,10 +33,7 @@ export interface ReceiverDependencies {
   readonly clock: MonotonicClock;
   readonly log: Log;
   readonly limits?: HttpLimits;
-  /**
-   * Receives the reason of each answer to a delivery whose headers were accepted, and the time since its
-   * headers came.
-   */
+  /** Receives the reason of each answer to a delivery with accepted headers, and the time since they came. */
   readonly onAnswer?: (reason: AnswerReason, ms: number) => void;
 }
 
@@ -64,10 +61,9 @@ const reasonsOfBodyErrors: ReadonlyMap<unknown, AnswerReason> = new Map([
 /**
  * Builds the HTTP edge. The caller calls `listen` with one address, and `close`.
  *
- * `POST /webhooks` answers 204 if the event is durable (service.md 4.1.2) and 401 if it is not verified
- * (service.md 7). It answers 411, 413, 415 or 405 to a request that is not a delivery, and 503 with
- * Retry-After if it cannot accept the delivery now. After `close`, new requests are answered with 503 and
- * `Connection: close`, and events that were accepted before get their answer.
+ * `POST /webhooks` answers 204 if the event is durable (service.md 4.1.2), 401 if it is not verified
+ * (service.md 7), 411, 413, 415 or 405 to what is not a delivery, and 503 with Retry-After if it cannot
+ * accept the delivery now, as after `close`. Events that were accepted before get their answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const { clock, log, drain, limits = httpLimits, onAnswer } = dependencies;
@@ -114,8 +110,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   app.addHook('onRequest', (request, reply, done) => {
     endAfterUnread(request, reply);
     if (!isOneHost(request.raw)) send(reply.header('connection', 'close'), 'malformed');
-    // Answered here, because Fastify would otherwise judge the type of a body that nobody reads, and its
-    // error would count as a failure of metersync.
+    // Answered here: Fastify would judge the type of a body that nobody reads, and count a failure.
     else if (request.is404) send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found');
     else done();
   });
@@ -146,8 +141,7 @@ function registerWebhooks(
         return;
       }
       request.claim = claim;
-      // The sender's time-out begins with its request: the headers are the first part of it that Node
-      // reports.
+      // The sender's time-out begins with its request, whose headers are the first part that Node reports.
       request.arrivedAt = clock.now();
       // The signature covers the bytes, not their type; Fastify would refuse a type that it cannot parse.
       request.raw.headers['content-type'] = undefined;
@@ -189,10 +183,7 @@ function createWebhookHandler(
   };
 }
 
-/**
- * Serves `/healthz`, which shows that the process answers, and `/readyz`, which shows whether it can take
- * events. Neither says why not.
- */
+/** Serves `/healthz` (the process answers) and `/readyz` (it can take events). Neither says why not. */
 function registerHealth(
   app: FastifyInstance,
   { ready, clock, log }: ReceiverDependencies,
@@ -220,19 +211,13 @@ function sendAnswer(reply: FastifyReply, status: number, retryAfterSeconds: numb
   reply.header('content-type', 'application/json').send(answerBody(status));
 }
 
-/**
- * Closes the socket with the answer to a request that announces a body, unless it is a delivery, because only
- * bodies of deliveries are read. Without a declared length there is no body (411).
- */
+/** Closes the socket after the answer to a request with a body, unless it is a delivery: nobody reads it. */
 function endAfterUnread({ method, url, headers }: FastifyRequest, reply: FastifyReply): void {
   const isDelivery = method === 'POST' && isWebhooksPath(url);
   if (!isDelivery && Number(headers['content-length'] ?? 0) > 0) reply.header('connection', 'close');
 }
 
-/**
- * Node silently takes the first of several Host headers; a proxy may take the last. RFC 9112 asks for 400,
- * just as for a request of HTTP/1.1 without a Host header.
- */
+/** More than one Host header gets 400 (RFC 9112): Node takes the first, and a proxy may take the last. */
 function isOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -11,15 +11,11 @@ export type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'h
 /** Maps lower-case header names to their family and field. */
 export type HeaderFamilies = ReadonlyMap<string, { family: string; field: keyof SignatureHeaders }>;
 
-/**
- * The vendor's name forms the prefix (service.md 5.3). These are the unbranded prefix and the prefix of the
- * delivery provider.
- */
+/** The prefix is the vendor's name (service.md 5.3). These are the unbranded one and the provider's. */
 const knownPrefixes = ['webhook', 'svix'];
 
 /**
- * Returns the accepted families of signature headers: the known families, and the family of the configured
- * prefix, which may end in a dash.
+ * Returns the known families of signature headers and that of the configured prefix, which may end in a dash.
  * @throws Error if no header name can begin with the prefix
  */
 export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
@@ -35,9 +31,8 @@ export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
 }
 
 /**
- * Finds the one complete family of signature headers. It reads the raw headers (name, value, name, value, …),
- * because Node joins a repeated header with a comma. An id of one family with a signature of another family
- * is not a delivery.
+ * Finds the one complete family of signature headers, in the raw headers (name, value, name, value, …),
+ * because Node joins repeated headers. An id and a signature of different families are not a delivery.
  */
 export function readSignatureHeaders(
   rawHeaders: readonly string[],

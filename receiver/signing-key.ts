@@ -2,24 +2,18 @@ import { createHmac, createSecretKey } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 
 /**
- * From this many bytes on, Node's own HMAC checks a body before the delivery provider's library does. The
- * library is JavaScript and takes over ten milliseconds for 1 MiB: strangers could stop the receiver with
- * that.
+ * From this size on, Node's own HMAC checks a body first. The provider's library is JavaScript and takes over
+ * ten milliseconds for 1 MiB: strangers could stop the receiver with that.
  */
 const triedFirstBytesMin = 16 * 1024;
 
-/** The key of a signing secret. */
 export interface SigningKey {
-  /**
-   * Returns the signature that the delivery provider's library makes, with its version (service.md 5.3, 5.4).
-   * @param timestamp Unix seconds
-   */
+  /** Returns the provider's signature, with its version (service.md 5.3, 5.4), for a time in Unix seconds. */
   sign(id: string, timestamp: number, body: string): string;
   /** Whether this key may have signed the body; always true for a small body. Costs one HMAC at most. */
   maySign(id: string, timestamp: number, body: Buffer, matches: (signature: string) => boolean): boolean;
 }
 
-/** Makes a key ready to sign with. */
 export function createSigningKey(bytes: Buffer): SigningKey {
   const webhook = new Webhook(bytes.toString('base64'));
   // Made once: an HMAC keyed with bytes costs five times as much.

@@ -12,10 +12,7 @@ export interface StartRequest {
   readonly withinMs: number;
 }
 
-/**
- * Starts the workflow of a group. Resolves when Temporal has the group on disk, or has already started a
- * workflow of that id. Rejects if neither is known.
- */
+/** Starts the workflow of a group. Resolves if Temporal has it on disk or knows its id, or else rejects. */
 export type Start = (request: StartRequest) => Promise<void>;
 
 /**

@@ -15,9 +15,7 @@ export type RefusalReason =
   | 'signature-wrong'
   | 'body-not-utf8';
 
-/**
- * What the headers of a request say about a delivery. They are well-formed and in time, but not yet proved.
- */
+/** What a request's headers say about a delivery: well-formed and in time, but not yet proved. */
 export interface Claim {
   readonly id: string;
   readonly timestamp: number;
@@ -34,10 +32,7 @@ export interface Verified {
   readonly body: string;
 }
 
-/**
- * Judges a request in two steps, so that the body of a request with wrong headers is not read. Neither step
- * throws.
- */
+/** Judges a request in two steps, so that wrong headers end it before its body is read. Never throws. */
 export interface Verify {
   /** Judges the headers as they arrived: name, value, name, value, … */
   headers(rawHeaders: readonly string[]): Claim | RefusalReason;
@@ -45,10 +40,7 @@ export interface Verify {
   body(claim: Claim, body: Buffer): Verified | RefusalReason;
 }
 
-/**
- * Printable ASCII without the space, and without the dot, which separates the signed parts. Temporal's
- * databases hold workflow ids of 255 characters, and a workflow id contains an event id and more.
- */
+/** Printable ASCII but no space or dot (the separator of signed parts), short enough for a workflow id. */
 const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,200}$/;
 /** Strict, because the library's parseInt takes `1614265330junk` for a number. Ten digits last until 2286. */
 const timestampPattern = /^\d{10}$/;
@@ -58,10 +50,9 @@ const signaturePattern = /^v1,[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
 const signaturesMax = 16;
 
 /**
- * Creates the check that every request passes before anything else (service.md 5.2.5). These rules come
- * before the delivery provider's library, which computes the signature: the library parses timestamps
- * loosely, replaces bytes that are not UTF-8, and only knows its own clock. A forged request costs at most
- * one HMAC for each secret.
+ * Creates the check that every request passes first (service.md 5.2.5). Its rules come before the delivery
+ * provider's library, which parses timestamps loosely, replaces bytes that are not UTF-8, and only knows its
+ * own clock. A forged request costs at most one HMAC for each secret.
  * @param now Unix time in milliseconds
  * @param toleranceSeconds how far a timestamp may be from now, past or future
  */

@@ -7,10 +7,7 @@ export type RealTime = () => Micros;
 export interface ServiceClock {
   now(): Micros;
   advance(seconds: number): void;
-  /**
-   * Microseconds by which service time is ahead of real time. The value is stored, so that a restart does not
-   * set the clock back.
-   */
+  /** Microseconds by which service time is ahead. It is stored: a restart does not set the clock back. */
   offset(): Micros;
   /** Real milliseconds until the service's clock shows `at`, or 0 if that time has passed. */
   millisUntil(at: Micros): number;
@@ -31,9 +28,7 @@ export function createClock(real: RealTime, offset: Micros = 0n, scale = 1): Ser
   };
 }
 
-/**
- * The machine's clock in microseconds, which Date does not have. It never goes back while the process runs.
- */
+/** The machine's clock in microseconds, which Date does not have. It never goes back. */
 export function createRealTime(): RealTime {
   const start = BigInt(Date.now()) * 1000n;
   const tick = process.hrtime.bigint();

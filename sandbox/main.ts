@@ -161,10 +161,7 @@ const summary = ({
   curl -H 'Authorization: Bearer ${controlToken}' ${url}/sandbox
 `;
 
-/**
- * SIGTERM and SIGINT close in order, and a second signal ends the process at once. A parent that has ended
- * counts as a signal.
- */
+/** SIGTERM, SIGINT and the end of the parent close in order. A second signal ends the process at once. */
 function stopWhenAsked(sandbox: Sandbox, withParent: boolean): void {
   let stopping = false;
   const stop = () => {

@@ -28,10 +28,7 @@ export interface SandboxOptions {
   readonly apiKey?: string;
   /** Deliveries in flight for each endpoint. */
   readonly deliveryConcurrency?: number;
-  /**
-   * Networks such as `172.16.0.0/12` to which messages may be sent, in addition to this machine and public
-   * addresses.
-   */
+  /** Networks, such as `172.16.0.0/12`, to which messages may go besides this machine and public ones. */
   readonly deliverTo?: readonly string[];
   /** service.md 5.3: the vendor's prefix of the signature headers. */
   readonly headerPrefix?: string;

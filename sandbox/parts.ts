@@ -37,10 +37,7 @@ export interface Parts {
 
 /** Memory for pages that are ready to be sent. */
 const pageCacheBytes = 256 * 1024 * 1024;
-/**
- * Generated data must have the same days and ids whenever it is generated, so its end does not depend on
- * today.
- */
+/** The end of generated data does not depend on today, so that its days and ids are always the same. */
 const defaultUntil = '2026-07-01';
 
 /** The last day of generated history, and whether it is today, by UTC. */

@@ -18,17 +18,13 @@ export interface Sandbox {
   /** The token that control routes require. Each start creates another. */
   readonly controlToken: string;
   readonly organizations: readonly Organization[];
-  /**
-   * Resolves if another sandbox took over the database while the connection to Postgres was lost. This
-   * sandbox must then end.
-   */
+  /** Resolves if another sandbox took over the database during an outage. This one must then end. */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
 }
 
 /**
- * Starts the Utility Data Service on a database of its own: API, dispatch of events, deliveries and the control
- * routes under /sandbox. Data is generated when the database is empty.
+ * Starts the Utility Data Service on a database of its own, with data if it is empty.
  * @throws Error when the database can't be reached or another sandbox runs on it.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {

@@ -1,7 +1,4 @@
-/**
- * Timestamps of the service: `YYYY-MM-DDTHH:MM:SS.ffffff`, UTC, no zone (service.md 2). They are counted in
- * microseconds since 1970 as bigint, because a Date knows only milliseconds.
- */
+/** Timestamps of the service, `YYYY-MM-DDTHH:MM:SS.ffffff` in UTC (service.md 2), as microseconds. */
 export type Micros = bigint;
 
 const thousand = 1000n;
@@ -12,10 +9,7 @@ export function toText(at: Micros): string {
   return millis + micros.toString().padStart(3, '0');
 }
 
-/**
- * Whether `YYYY-MM-DD` is an existing day in a year that Postgres supports. Date.parse turns February 31 into
- * March 3.
- */
+/** Whether `YYYY-MM-DD` exists and Postgres supports it. Date.parse turns February 31 into March 3. */
 export function isDay(date: string): boolean {
   const millis = Date.parse(`${date}T00:00:00Z`);
   return date >= '0001' && !Number.isNaN(millis) && new Date(millis).toISOString().startsWith(date);
@@ -32,10 +26,7 @@ export function fromText(text: string): Micros {
 
 export const secondsToMicros = (seconds: number): Micros => BigInt(Math.round(seconds * 1_000_000));
 
-/**
- * The time of a change: now, or just after `before` if now is not later, because each change moves `updated`
- * forward.
- */
+/** The time of a change: now, or just after `before`, because each change moves `updated` forward. */
 export const laterThan = (before: Micros, now: Micros): Micros => (now > before ? now : before + 1n);
 
 /** Adds whole days to a date `YYYY-MM-DD`. */

@@ -7,8 +7,7 @@ const containerBytes = 8;
 
 export interface AnswerPart {
   /**
-   * Takes memory for a piece of the answer. Returns undefined if it was free; otherwise a promise that waits
-   * for it, and rejects with the signal's reason as soon as the signal aborts.
+   * Takes memory for a piece; undefined if it was free, else a promise that rejects when the signal aborts.
    * @throws Failure SERVICE_ANSWER_UNREADABLE when the answer takes more than one answer may
    */
   take(piece: Buffer, signal: AbortSignal): Promise<void> | undefined;
@@ -19,14 +18,12 @@ export interface AnswerPart {
 }
 
 /**
- * The memory of all answers of one client, from their first byte until their records are written. It is
- * counted in bytes of decompressed text; each takes up to eight bytes of memory, as text, as parsed records
- * and in copies for Postgres. Small objects take more memory than their text, so some bytes are added for
- * each object.
+ * The memory of all answers of one client, from their first byte until their records are written, in bytes of
+ * decompressed text. Each byte of text takes up to eight, as text, parsed records and copies for Postgres.
+ * Small objects take more, so some bytes are added for each object.
  *
  * The oldest answer that is still being read may always grow to `answerMax`, and the others share the rest.
- * So the total is never exceeded, and an answer waits for older answers and for writes, but never for a
- * younger answer.
+ * So the total is never exceeded, and no answer waits for a younger answer.
  */
 export interface AnswerMemory {
   /** Begins an answer, which waits until there is memory for its start. */

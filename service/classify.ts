@@ -2,9 +2,8 @@ import type { FailureCode } from '../contract/failures.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 
 /**
- * Maps an HTTP status to a failure; null for 200. Error bodies have no documented shape (service.md 7), so
- * only the status decides. Redirects are refused: a new address belongs in the settings, and no answer may
- * send the key elsewhere.
+ * Maps an HTTP status to a failure; null for 200. Error bodies have no documented shape (service.md 7).
+ * Redirects are refused: a new address belongs in the settings, and no answer may send the key elsewhere.
  */
 export function failureOfStatus(status: number): FailureCode | null {
   if (status === 200) return null;
@@ -19,10 +18,7 @@ export function failureOfStatus(status: number): FailureCode | null {
   return 'SERVICE_ANSWER_UNREADABLE';
 }
 
-/**
- * Error codes of undici, Node's net, tls and zlib for an answer that is not HTTP, or that contradicts its
- * headers.
- */
+/** Codes of undici, Node's net, tls and zlib for an answer that is not HTTP or contradicts its headers. */
 const unreadable = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_EXCEEDED|ERR_BUFFER_TOO_LARGE)/;
 /** Codes for a request whose client was closed. */
 const ours = /^UND_ERR_(DESTROYED|CLOSED|ABORTED)$/;
@@ -31,10 +27,7 @@ const unsendable = /^(UND_ERR_INVALID_ARG|ERR_INVALID_CHAR|ERR_INVALID_URL|ERR_U
 const network =
   /^(E[A-Z0-9]+|EAI_\w+|UND_ERR_\w+|ERR_(TLS|SSL|STREAM_PREMATURE)_\w+|[A-Z_]*CERT[A-Z_]*|UNABLE_TO_\w+)$/;
 
-/**
- * Maps a thrown error to a failure by its code. Returns undefined for a defect of metersync: it must surface
- * as itself, not be retried as a network error.
- */
+/** Maps an error to a failure by its code; undefined for a defect of metersync, which must not be retried. */
 export function failureOfError(error: unknown): FailureCode | undefined {
   // Only some versions of undici give parser errors a code.
   if (error instanceof Error && error.name === 'HTTPParserError') return 'SERVICE_ANSWER_UNREADABLE';
@@ -46,9 +39,8 @@ export function failureOfError(error: unknown): FailureCode | undefined {
 }
 
 /**
- * Reads Retry-After, which has seconds or an HTTP date. Measures a date from the answer's own Date, if any,
- * so that clock skew does not matter.
- * @returns milliseconds, 0 for a past date; undefined if the header is missing or invalid
+ * Reads Retry-After, in seconds or as an HTTP date, which is compared with the answer's own Date, if any, so
+ * that clock skew does not matter. Returns milliseconds, 0 for a past date; undefined if missing or invalid.
  */
 export function retryAfterMs(answer: {
   readonly retryAfter: string | undefined;

@@ -22,16 +22,10 @@ interface Request {
 }
 
 export interface PageRequest extends Request {
-  /**
-   * Receives the function that returns the page's memory. Call it when the page's records are written.
-   * Without it, the memory is returned as soon as the page was read.
-   */
+  /** Receives the function that returns the page's memory after its write; by default the read returns it. */
   readonly hold?: ((release: () => void) => void) | undefined;
   readonly filters?: readonly ListingFilter[] | undefined;
-  /**
-   * 1-indexed (service.md 8). Beyond the last page the service answers with the last page (service.md 7):
-   * compare `currentPage`.
-   */
+  /** 1-indexed. Beyond the last page the service answers with the last page (service.md 7, 8). */
   readonly page: number;
 }
 
@@ -48,31 +42,18 @@ export interface Ping {
 
 /**
  * Reads the service's API. Every call is retried for a short time (see `createRetry`). A call rejects with a
- * Failure of the catalogue, which never contains the API key, or with the signal's reason as soon as the
- * signal aborts.
+ * Failure, which never contains the API key, or with the signal's reason as soon as it aborts.
  */
 export interface ServiceClient {
-  /**
-   * Whether the catalogue has the endpoint and, if a filter is given, this filter of the endpoint. Calls to
-   * an endpoint that the catalogue lacks fail with SERVICE_NOT_FOUND without a status.
-   */
+  /** Whether the catalogue has the endpoint and the filter. Other calls fail with SERVICE_NOT_FOUND. */
   has(endpoint: EndpointName, filter?: ListingFilter): boolean;
   /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer has no array of records */
   page(request: PageRequest): Promise<Page>;
-  /**
-   * Reads a single record. `found: false` means 404 or 410: either the record is gone, or the catalogue has a
-   * wrong path.
-   */
+  /** Reads a single record. `found: false` is a 404 or 410: it is gone, or the catalogue has a wrong path. */
   record(request: RecordRequest): Promise<RecordAnswer>;
-  /**
-   * Reads the version information of `GET /ping` (service.md 9.5). Its shape is not documented, so `version` is the
-   * value of a key of that name, if any. `date` is the service's clock, from the answer's header.
-   */
+  /** Reads `GET /ping` (service.md 9.5). `version` is a value of that name; `date` is the service's clock. */
   ping(signal?: AbortSignal): Promise<Ping>;
-  /**
-   * Whether `/ping` is answered. A refusal, or a 404, also counts as an answer; a failure of `noAnswers` does
-   * not.
-   */
+  /** Whether `/ping` is answered. A refusal or a 404 is an answer, too; a failure of `noAnswers` is not. */
   answers(signal?: AbortSignal): Promise<boolean>;
   pace(): Pace;
   /** Closes the client's own connections, and aborts requests in flight. */

@@ -1,9 +1,8 @@
 import { isObject, jsonText, parseExact } from '../contract/json.ts';
 
 /**
- * Interval records as columns, for one set-based write. Every value is the service's own text: usage with all
- * its digits, times as they were sent, for Postgres to read. The arrays have the same length, except
- * `unplaced`.
+ * Interval records as columns, for one set-based write. Every value is the service's own text, with all its
+ * digits. The arrays have the same length, except `unplaced`.
  */
 export interface ListedIntervals {
   readonly startAt: string[];
@@ -124,9 +123,7 @@ function wholeSeconds(value: unknown): number | null {
   return typeof seconds === 'number' && Number.isSafeInteger(seconds) && seconds > 0 ? seconds : null;
 }
 
-/**
- * Returns undefined for a number, because the float may be rounded and no longer has the text of the number.
- */
+/** Returns undefined for a number, whose text is lost because the float may be rounded. */
 function textOf(value: unknown): string | null | undefined {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) return null;

@@ -11,10 +11,7 @@ export interface Page {
   readonly itemsKey: string | null;
   /** The records as JSON.parse reads them: never for writing, as their numbers are floats. */
   readonly items: readonly unknown[];
-  /**
-   * The id of each record, in order, with all digits, and UUIDs in one spelling; null for a record without an
-   * id.
-   */
+  /** The id of each record, with all digits, UUIDs in one spelling; null for a record without an id. */
   readonly ids: readonly (string | null)[];
   readonly count: number;
   /** The page number in the answer; the requested number if the answer has none. */
@@ -23,17 +20,13 @@ export interface Page {
   /** Records across all pages; null if the answer has no total. */
   readonly total: number | null;
   readonly hasNext: boolean;
-  /**
-   * Whether the answer says where the list ends (`hasNext`, or `totalPages`). If not, `hasNext` only means
-   * that this page is not empty, and the list ends at an empty or repeated page.
-   */
+  /** Whether the answer says where the list ends. If not, it ends at an empty or repeated page. */
   readonly hasExplicitEnd: boolean;
 }
 
 /**
- * Reads a page. Its envelope may lack everything except the array of records, which is under the key of the
- * catalogue, or else is the only array. `hasNext` is what the service says; a short page does not mean that
- * the listing ends.
+ * Reads a page. Its records are under the key of the catalogue, or else in the only array. The end is where
+ * the service says; a short page does not end the listing.
  * @throws Failure SERVICE_ANSWER_UNREADABLE if there is no such array
  */
 export function readPage(answer: Received, endpoint: Endpoint, asked: number): Page {
@@ -67,10 +60,7 @@ function exactItems(body: string, itemsKey: string | null): readonly unknown[] {
   return (itemsKey === null ? parsed : (parsed as Record<string, unknown>)[itemsKey]) as unknown[];
 }
 
-/**
- * Ids as they are stored. Postgres stores no text with a zero byte, so a record with such an id is refused
- * without affecting others.
- */
+/** Ids as they are stored; null for an id with a zero byte, which Postgres cannot store. */
 export function idsOf(items: readonly unknown[]): (string | null)[] {
   return items.map((item) =>
     isObject(item) && typeof item.id === 'string' && !item.id.includes('\0') ? canonicalId(item.id) : null,
@@ -83,10 +73,7 @@ function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: End
   return arrays.length === 1 ? arrays[0] : undefined;
 }
 
-/**
- * Names the arrays that an answer has instead of the expected array. Names only keys that look like the name
- * of a field, because the key of a map may be data.
- */
+/** Names the arrays of an answer, if their keys look like names of fields; other keys may be data. */
 function arraysOf(value: unknown): string {
   if (!isObject(value)) return 'it is not an object';
   const keys = Object.keys(value).filter((key) => Array.isArray(value[key]) && /^[A-Za-z_]{1,40}$/.test(key));

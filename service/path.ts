@@ -14,10 +14,9 @@ export interface PathRequest {
 }
 
 /**
- * Builds the path and query of a request, relative to the versioned base address. Encodes values for a URI;
- * leaves out a query parameter if its placeholder has no value.
- * @throws Failure SERVICE_REQUEST_REFUSED when a placeholder of the path has no usable value: nothing is
- *   sent.
+ * Builds the path and query of a request, relative to the versioned base address. Leaves out a query
+ * parameter if its placeholder has no value.
+ * @throws Failure SERVICE_REQUEST_REFUSED when a placeholder of the path has no usable value
  */
 export function requestPath({ endpoint, params, filters = [], page }: PathRequest): string {
   const path = endpoint.path.replace(placeholder, (_, name: string) =>
@@ -34,10 +33,7 @@ export function requestPath({ endpoint, params, filters = [], page }: PathReques
   return search === '' ? path : `${path}?${search}`;
 }
 
-/**
- * Encodes a value as one segment. Refuses "." and "..", which survive encoding and would lead to another
- * resource.
- */
+/** Encodes a value as one segment. Refuses "." and "..", which would lead to another resource. */
 function segment(value: string | undefined, name: string, path: string): string {
   if (value === undefined || value === '' || value === '.' || value === '..') {
     throw new Failure(

@@ -13,9 +13,7 @@ const here = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Opens the way through proxies; undefined if there are none. Requests to https addresses go through a
- * tunnel. Requests to http addresses are sent to the proxy, which resolves the host.
- * @param connections at the same time
- * @param tunnelMs how long a proxy may take to open a tunnel
+ * tunnel, which a proxy has `tunnelMs` to open. Requests to http addresses are sent to the proxy.
  */
 export function throughProxies(
   { https, http, none }: Proxies,
@@ -43,9 +41,8 @@ function loginOf(proxy: URL | undefined): { readonly token?: string } {
 }
 
 /**
- * Makes a tunnel fail with an error that names the proxy. undici itself reports a refused tunnel with the
- * code of a request that undici aborted. It requests a tunnel that was cut again at once, and does so
- * forever.
+ * Makes a tunnel fail with an error that names the proxy. undici itself reports a refused tunnel as an
+ * aborted request, and it requests a tunnel that was cut again at once, forever.
  */
 function withOwnErrors(pool: Pool, proxy: string): Pool {
   const connect = pool.connect.bind(pool);

@@ -8,9 +8,8 @@ interface Refusal {
 }
 
 /**
- * Makes the function that describes an answer in an error. It quotes the start of an answer on one line, with
- * the key replaced. It never quotes a success, which contains records, nor the answer to an authentication
- * failure, which may repeat the key in any form.
+ * Makes the function that quotes the start of a refusal on one line, with the key replaced. It quotes no
+ * success, which contains records, and no authentication failure, which may repeat the key in any form.
  */
 export function createQuote(apiKey: string): (answer: Refusal) => string {
   return ({ status, text }) => {
@@ -19,8 +18,7 @@ export function createQuote(apiKey: string): (answer: Refusal) => string {
     const whole = text.replaceAll(apiKey, '[API key]').trim();
     if (whole === '') return 'an empty body';
     const start = whole.slice(0, quotedCharactersMax).replace(/\s+/g, ' ');
-    // Control characters are escaped. Quotation marks and backslashes are not escaped again, because an
-    // answer in JSON has escapes of its own.
+    // Control characters are escaped. JSON has its own escapes for quotation marks and backslashes.
     const escaped = JSON.stringify(start)
       .slice(1, -1)
       .replace(/\\(["\\])/g, '$1');

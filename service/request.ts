@@ -17,10 +17,7 @@ export interface Get<T> {
   readonly signal: AbortSignal | undefined;
   /** Reads the answer of status 200. If it throws an error, the attempt fails. */
   readonly read: (answer: Answer) => T;
-  /**
-   * Receives the function that returns the memory of the answer. Without it, the memory is returned as soon
-   * as the answer was read.
-   */
+  /** Receives the function that returns the answer's memory; by default it is returned after the read. */
   readonly hold?: ((release: () => void) => void) | undefined;
 }
 

@@ -18,12 +18,11 @@ export interface Call<T> {
 }
 
 /**
- * Makes the function that tries until an attempt succeeds, fails permanently, or uses up the budget. Waits
- * are exponential with full jitter. A 429, and any failure with a Retry-After, closes the gate for every
- * request of the client. A 5xx without Retry-After may be about one record, so it delays only its own
- * request.
- * @throws Failure the failure of the last attempt, or SERVICE_BUSY when another request's 429 keeps the gate
- *   closed beyond the budget; the signal's reason as soon as it aborts
+ * Makes the function that tries until an attempt succeeds, fails permanently, or uses up the budget, with
+ * exponential waits and full jitter. A 429, or a Retry-After, closes the gate for every request of the
+ * client. Another 5xx may be about one record and delays only its own request.
+ * @throws Failure of the last attempt, or SERVICE_BUSY when another request's 429 keeps the gate closed
+ *   beyond the budget; the signal's reason as soon as it aborts
  */
 export function createRetry(options: {
   readonly throttle: Throttle;
@@ -34,9 +33,7 @@ export function createRetry(options: {
   const { throttle, clock, random, budget } = options;
   const { backOffFirstMs, backOffMaxMs } = requestPolicy;
 
-  /**
-   * Makes an attempt. Runs inside the turn, so that the gate closes before the next request gets its turn.
-   */
+  /** Makes an attempt within the turn, so that the gate closes before the next request gets its turn. */
   async function settle<T>(call: Call<T>, number: number): Promise<Settled<T>> {
     try {
       const value = await call.attempt(number);
@@ -48,8 +45,7 @@ export function createRetry(options: {
       if (error.code !== 'SERVICE_BUSY' && error.retryAfterMs === undefined) {
         return { failure: error, waitMs: random() * ceiling };
       }
-      // At least half of the ceiling, even if the service asks for less: a gate closed for no time would not
-      // slow anything down.
+      // At least half of the ceiling: a gate closed for no time would not slow anything down.
       throttle.closeFor(Math.max(error.retryAfterMs ?? 0, ceiling * (0.5 + random() / 2)));
       return { failure: error, waitMs: 0 };
     }

@@ -33,10 +33,7 @@ export interface Ask {
   readonly path: string;
   readonly method?: Method;
   readonly json?: unknown;
-  /**
-   * Whether to keep the secrets of the body, for an answer that is a secret itself. The caller then removes
-   * secrets before it quotes the answer.
-   */
+  /** Whether to keep secrets, because the body is a secret. The caller removes them before it quotes. */
   readonly verbatim?: boolean;
 }
 
@@ -53,19 +50,15 @@ export interface Answer {
   readonly release: () => void;
 }
 
-/**
- * The reason with which the wait for the deadline is aborted. Without a reason, each abort would create an
- * exception with its stack.
- */
+/** The reason that ends the wait for the deadline. Without it, each abort would create an exception. */
 const inTime = 'answered';
 
 /**
  * Sends one request and reads the complete answer, of any status, without following redirects. The deadline
- * covers everything: connecting, the wait for the first byte, and a body that trickles. It pauses while the
- * answer waits for memory, which is not the service's fault and has a limit of its own.
+ * covers everything, except while the answer waits for memory, which has a limit of its own.
  * @throws Failure SERVICE_UNREACHABLE at the deadline; SERVICE_ANSWER_UNREADABLE for a body that is too long,
- *   not UTF-8, or in an encoding that was not requested, or for which there was no memory in time; the
- *   signal's reason as soon as it aborts; otherwise the errors of undici, zlib and the network
+ *   not UTF-8, in an encoding that was not requested, or without memory in time; the signal's reason as soon
+ *   as it aborts; otherwise the errors of undici, zlib and the network
  */
 export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined): Promise<Answer> {
   signal?.throwIfAborted();
@@ -89,10 +82,7 @@ export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined
   }
 }
 
-/**
- * Starts the deadline of an answer, and calls `onLate` with the failure when the answer, or a wait for
- * memory, takes too long.
- */
+/** Starts the deadline; calls `onLate` with the failure if the answer or a wait for memory takes too long. */
 function startDeadline({ clock, timeoutMs }: Wire, onLate: (late: Failure) => void) {
   let timer = new AbortController();
   const start = (ms: number, late: () => Failure): void => {

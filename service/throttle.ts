@@ -11,15 +11,11 @@ const priorities: Readonly<Record<Lane, number>> = { live: 1, backfill: 0 };
 export const gateClosed = Symbol('gate closed');
 
 /**
- * Decides when each request of a client is sent. At most `concurrency` requests are in flight, and live
- * requests are sent first. One gate stops all requests: if the service asks one request to slow down, no
- * request is sent until that time is over.
+ * Decides when each request of a client is sent: at most `concurrency` at once, live requests first. One gate
+ * stops all of them while the service asks one request to slow down.
  */
 export interface Throttle {
-  /**
-   * Waits for a turn and sends, unless the gate is closed by then. Rejects with the signal's reason as soon
-   * as it aborts, while waiting or sending.
-   */
+  /** Waits for a turn and sends, unless the gate is closed by then. Rejects with the signal's reason. */
   turn<T>(
     lane: Lane,
     signal: AbortSignal | undefined,
@@ -40,10 +36,7 @@ export interface Throttle {
 export interface Pace {
   /** Requests that may be in flight now: fewer than the limit after a slow-down. */
   readonly concurrency: number;
-  /**
-   * Milliseconds for which the gate was closed since the client was made, including the remaining time if it
-   * is closed now.
-   */
+  /** Milliseconds for which the gate was closed so far, including the remaining time if it is closed now. */
   readonly closedMs: number;
 }
 

@@ -18,9 +18,8 @@ export function nameOf(header: string | undefined): string {
 }
 
 /**
- * Parses the body of a success.
- * @throws Failure SERVICE_ANSWER_UNREADABLE, with the type and length, and where it stops being JSON. A
- *   success is never quoted, because it contains records. The parser's own error would quote it.
+ * Parses the body of a success, which is never quoted: it contains records.
+ * @throws Failure SERVICE_ANSWER_UNREADABLE, with the type and length, and where it stops being JSON
  */
 export function parse(answer: Received): unknown {
   try {

@@ -21,9 +21,8 @@ export interface WalkOptions {
 }
 
 /**
- * Why a walk ended. `last`: the service said that no page follows. `shrunk`: it answered with another page
- * than the requested one, because the listing became shorter (service.md 7). `repeated`: two pages in a row
- * had the same records, or the listing goes in circles. `bound`: the walk reached the limit of pages.
+ * Why a walk ended: no page follows (`last`); another page than the requested one was answered, because the
+ * listing became shorter (`shrunk`); pages repeat or go in circles (`repeated`); too many pages (`bound`).
  */
 export type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
 
@@ -34,17 +33,11 @@ export interface WalkReport {
   /** Pages and records that the walk yielded. */
   readonly pages: number;
   readonly rows: number;
-  /**
-   * Every page as the service answered it, for `judgePass`. Includes a page that was not yielded, because it
-   * was not the requested page or repeated the page before. Empty if the walk is not judged.
-   */
+  /** Every page as the service answered it, for `judgePass`, including a page that was not yielded. */
   readonly manifest: readonly PageManifest[];
 }
 
-/**
- * Yields pages in order, once; `report` describes the walk so far. The memory of a page is given back when
- * the next page is requested, or when the walk ends.
- */
+/** Yields pages in order, once. Gives a page's memory back at the next request or at the end of the walk. */
 export interface Walk extends AsyncIterable<Page> {
   report(): WalkReport;
   /** Keeps the memory of the page that was yielded last; returns the function that gives it back. */
@@ -53,10 +46,8 @@ export interface Walk extends AsyncIterable<Page> {
 
 /**
  * Walks a listing page by page until the service says that none follows. Beyond the last page the service
- * answers with the last page (service.md 7), so each answer is compared with the requested page; the walk
- * ends instead of reading the last page twice or forever. A short page does not end it. If the service does
- * not say where its listing ends, the walk ends with an empty page, a repeated page or another page than the
- * requested one.
+ * answers with the last page (service.md 7), so each answer is compared with the requested page. If the
+ * service does not say where its listing ends, an empty, repeated or unexpected page ends the walk.
  * @throws Failure of the client; the signal's reason when it aborts
  */
 export function walkPages(options: WalkOptions): Walk {
@@ -137,9 +128,8 @@ function pagesMaxOf(first: Page, from: number): number {
 }
 
 /**
- * Returns a function that is given each page of a walk, and says whether the listing goes in circles. It does
- * if as many pages in a row had nothing new as there were pages before them. Fewer pages do not prove it,
- * because a listing that grows at its head shows pages again.
+ * Returns a function that says after each page whether the listing goes in circles: as many pages in a row
+ * had nothing new as there were before them. Fewer prove nothing, because a growing listing repeats pages.
  */
 function goesInCircles(): (page: Page) => boolean {
   const seen = new Set<string | null>();

@@ -21,15 +21,11 @@ export interface WebhookConfiguration {
   enabled(): Promise<boolean>;
   /** Switches events on or off for the whole organization (service.md 3.1); returns the new state. */
   enable(enabled: boolean): Promise<boolean>;
-  /**
-   * Returns the address of the portal, valid for 7 days (service.md 8).
-   * @throws Failure while webhooks are disabled: the portal is inaccessible then (service.md 3.1)
-   */
+  /** Returns the portal's address, valid for 7 days (service.md 8). Throws a Failure if it is off (3.1). */
   portal(): Promise<string>;
 }
 
 export interface WebhookOptions {
-  /** Versioned base address. */
   readonly baseUrl: string;
   /** No error contains the key. */
   readonly apiKey: string;

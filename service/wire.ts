@@ -49,9 +49,8 @@ type WireOptions = Pick<
 >;
 
 /**
- * Makes what all requests of a client share: connections, address, headers and bounds.
- * @throws Error when the base address is not an http(s) URL, or a header cannot carry the key; its message
- *   does not contain the key
+ * Makes what all requests of a client share.
+ * @throws Error, without the key, if the base address is not an http(s) URL, or a header cannot carry the key
  */
 export function openWire(options: WireOptions): Wire {
   const { apiKey, clock, version, proxies, maxConcurrency = limits.requestsAtOnce } = options;

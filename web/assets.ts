@@ -31,10 +31,7 @@ const styles = {
 const morph = { 'idiomorph.js': import.meta.resolve('idiomorph/dist/idiomorph.min.js') };
 const page = { 'page.js': own('page.js') };
 
-/**
- * Reads the shared stylesheets and scripts and those of the site, serves them below `prefix` and returns
- * their addresses. Every address contains a hash of all files, so browsers may cache the files forever.
- */
+/** Serves the shared files and the site's below `prefix`. Addresses have a hash, so caches keep them. */
 export async function serveAssets(
   app: FastifyInstance,
   prefix: string,

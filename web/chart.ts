@@ -17,17 +17,14 @@ echarts.use([
 export const seriesColours: readonly string[] = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--series-${n})`);
 export const heatColours: readonly string[] = [0, 1, 2, 3, 4, 5].map((n) => `var(--heat-${n})`);
 
-/**
- * ECharts needs the font and its size to lay out labels. The stylesheet sets the same font for `.chart text`.
- */
+/** ECharts needs the font and its size to lay out labels. The stylesheet has the same for `.chart text`. */
 export const chartText = { color: 'var(--text)', fontFamily: 'system-ui, sans-serif', fontSize: 13 };
 const line = { lineStyle: { color: 'var(--line)' } };
 
 /**
- * Draws a chart of ECharts as SVG text. The drawing has no scripts, inline styles or classes, so a page whose
- * content security policy allows only its stylesheet shows it. ECharts escapes names.
- * @param width in CSS pixels. Labels have the size of `chartText` at this width; the page may scale the
- *   drawing.
+ * Draws a chart of ECharts as SVG text, without scripts, inline styles or classes, so that a strict content
+ * security policy shows it. ECharts escapes names.
+ * @param width in CSS pixels. Labels have the size of `chartText` at this width; the page may scale it
  */
 export function drawChart(option: object, height: number, width: number): string {
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
@@ -74,11 +71,7 @@ export const grid = {
   outerBoundsContain: 'axisLabel',
 };
 
-/**
- * Draws a bar for each name. A float is enough for the height of a bar: the exact figures are in a table next
- * to it.
- * @param heights null or undefined for a name without a bar
- */
+/** Draws a bar for each name that has a height. Floats are enough: a table next to it has exact figures. */
 export const bars = (
   names: readonly string[],
   heights: readonly (string | number | null | undefined)[],

@@ -1,10 +1,7 @@
 import { html } from 'hono/html';
 import type { Markup } from './markup.ts';
 
-/**
- * Draws an icon on a grid of 24 by 24 with lines of width 2. Screen readers skip it, so it needs words next
- * to it or an element that has a name.
- */
+/** Draws an icon on a grid of 24 by 24. Screen readers skip it, so it needs words or a named element. */
 export const drawing = (shape: Markup): Markup =>
   html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">${shape}</svg>`;
 

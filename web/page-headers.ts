@@ -1,7 +1,4 @@
-/**
- * Sent with every page. The page runs and loads only files of its own site, no page can frame it, and caches
- * do not store it.
- */
+/** Sent with every page: it loads only its site's files, no page can frame it, and no cache stores it. */
 export const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [

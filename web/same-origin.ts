@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Whether a request that changes something comes from the site's own pages. Browsers say so in
- * Sec-Fetch-Site; older browsers send Origin with every form. A request without either is refused, because it
- * is not a form of a browser.
+ * Whether a change is requested by the site's own pages. Browsers say so in Sec-Fetch-Site, older ones send
+ * Origin with every form; a request without either is not a browser's form and is refused.
  */
 export function fromOwnPages(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];

@@ -1,7 +1,6 @@
 /**
- * Characters that a reader cannot see or that change the direction of the text around them: controls,
- * zero-width and direction marks, line separators, tags, and lone surrogates. Tab and line feed are not among
- * them.
+ * Characters that a reader cannot see or that change the direction of text around them: controls, marks, line
+ * separators, tags and lone surrogates. Tab and line feed are not among them.
  */
 const invisible =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

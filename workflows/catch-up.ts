@@ -13,10 +13,7 @@ import { localFirst } from './local-first.ts';
 
 export const wake = defineSignal(signalNames.wake);
 
-/**
- * Reads all due records of one kind. When none are due, it lingers for a while and ends. Work that is added
- * later wakes it, or starts it again.
- */
+/** Reads all due records of one kind, lingers for a while and ends. Later work wakes or restarts it. */
 export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   let woken = false;
   let rounds = 0;

@@ -5,8 +5,7 @@ export async function localFirst<T>(fast: () => Promise<T>, patiently: () => Pro
   try {
     return await fast();
   } catch (error) {
-    // Every other failure counts, because local activities throw their errors unwrapped, and the work has to be
-    // done.
+    // Every other failure counts: local activities throw errors unwrapped, and the work has to be done.
     if (isCancellation(error)) throw error;
     return await patiently();
   }

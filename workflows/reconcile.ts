@@ -15,16 +15,11 @@ import { startChecks } from './start-checks.ts';
 export interface ReconcileInput {
   /** Absent when a schedule starts it. */
   readonly runId?: string;
-  /**
-   * Set when a long run continues as new: the last company of the run before, and the resources still read.
-   */
+  /** Set when a long run continues as new: the last company read, and the resources that are still read. */
   readonly after?: { readonly companyId: string; readonly resources: readonly ReconciledResource[] };
 }
 
-/**
- * Reads the recent updates of all companies, which events should have announced. If the service ignores the
- * filter of a resource, that resource is left to the full backfill.
- */
+/** Reads recent updates of all companies; leaves resources whose filter is ignored to the full backfill. */
 export async function reconcile(input: ReconcileInput = {}): Promise<RunState> {
   const runId = input.runId ?? uuid4();
   let resources = input.after?.resources ?? reconciledResources;

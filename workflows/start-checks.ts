@@ -4,10 +4,7 @@ import type { DataCheck } from '../activities/checks.ts';
 import { taskQueues, workflowIds } from '../contract/names.ts';
 import { checkData } from './checks.ts';
 
-/**
- * Starts the checks of a run that has ended. They continue after it, and neither waits for the other. They
- * may be running already, because a run that was reset in Temporal ends twice.
- */
+/** Starts the checks of a run that has ended. A run that was reset ends twice, so they may be running. */
 export async function startChecks(input: DataCheck): Promise<void> {
   try {
     await startChild(checkData, {

@@ -4,9 +4,8 @@ import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
 import { eachMinute, looking } from './activity-options.ts';
 
 /**
- * Looks after the deployment; a schedule starts it once a minute. A part that fails is tried again in the
- * next minute. The parts do not wait for one another: one of them reports that the warehouse cannot be
- * reached, and the others need the warehouse.
+ * Looks after the deployment once a minute. A part that fails is tried again in the next minute. No part
+ * waits for another, because one of them reports that the warehouse, which the others need, is away.
  */
 export async function watch({ test = false }: { test?: boolean } = {}): Promise<LookResult> {
   const before = workflowInfo().lastResult as LookResult | undefined;

@@ -31,9 +31,7 @@ export interface PassResult {
   readonly lacksNothing?: boolean;
 }
 
-/**
- * Judges a pass over a listing and, once the pass before agrees with it, tombstones the rows that both lack.
- */
+/** Judges a pass over a listing. Tombstones the rows that it lacks once the previous pass agrees with it. */
 export async function judgeListing(
   deps: ActivityDependencies,
   input: ListingBackfill,
@@ -68,10 +66,7 @@ interface Judged {
   readonly quarantined: number;
 }
 
-/**
- * Tombstones the rows of a listing that two stable passes do not contain. `agreedSince` is when the earlier
- * of the two began. It is undefined while no two passes agree, and then nothing is tombstoned.
- */
+/** Tombstones rows that two stable passes lack. Without `agreedSince`, the first's start, it does nothing. */
 async function judgeRows(
   deps: ActivityDependencies,
   runId: string,
@@ -86,8 +81,7 @@ async function judgeRows(
     await unlistRecords(db, resource, companyId, ids);
   if (absent === 0 || agreedSince === undefined) return { live, absent, quarantined: 0 };
   const seen = { ids, beganAt: agreedSince };
-  // If the listing is empty although there are live rows, a fault of the service is more likely than a
-  // deletion.
+  // An empty listing although there are live rows is more likely a fault of the service than a deletion.
   const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
   const { quarantined, awaited } = await retireAbsent(db, runId, listing, seen, cap);
   if (awaited > 0) await wakeFor(deps, resource);
@@ -122,9 +116,8 @@ async function wakeFor(deps: ActivityDependencies, resource: RecordResource): Pr
 }
 
 /**
- * Tombstones sites that their company's record no longer names, once two passes read the same record. A
- * record that names no site at all is likely wrong: its sites are quarantined for somebody to decide. Sites
- * of a company that is gone go with it.
+ * Tombstones sites that their company's record no longer names, once two passes read the same record. If it
+ * names no site, it is likely wrong: its sites are quarantined. Sites go with a company that is gone.
  */
 async function judgeSites(
   deps: ActivityDependencies,
@@ -147,9 +140,8 @@ async function judgeSites(
 }
 
 /**
- * Tombstones the records of companies that the service no longer lists, once two passes agree on that.
- * Records that another company also lists then belong to that company. An empty list of companies proves
- * nothing.
+ * Tombstones the records of companies that the service no longer lists, once two passes agree. Records that
+ * another company also lists then belong to that company. An empty list of companies proves nothing.
  */
 async function judgeGone(
   deps: ActivityDependencies,

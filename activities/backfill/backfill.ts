@@ -31,10 +31,7 @@ export interface CompaniesNext {
 export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /**
-     * Begins a run, reads the list of companies and notes those of the settings. Returns whether the list was
-     * read.
-     */
+    /** Begins a run. Notes companies of the settings and of the list; returns whether the list was read. */
     beginRun: mapFailures(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
       await noteRunStart(deps, runId);
       const listed = await backfillCompanies(deps, runId);
@@ -42,10 +39,7 @@ export function backfillActivities(deps: ActivityDependencies) {
       return { listed };
     }),
 
-    /**
-     * Returns the companies that a run reads next. They are the companies that were chosen for the run, or
-     * all in the warehouse if none were chosen.
-     */
+    /** Returns the companies that a run reads next, of those chosen for it, or of all if none were chosen. */
     nextCompanies: mapFailures(async (input: NextCompanies): Promise<CompaniesNext> => {
       const { runId, after, limit, listed } = input;
       const chosen = await isOfChosen(db, runId);
@@ -63,9 +57,7 @@ export function backfillActivities(deps: ActivityDependencies) {
       return await companiesAfter(db, input.after, input.limit);
     }),
 
-    /**
-     * Reads a company until it is done or the slice is full. Temporal retries failures that may be temporary.
-     */
+    /** Reads a company until it is done or the slice is full. Temporal retries temporary failures. */
     readCompany: mapFailures(async (reading: CompanyReading): Promise<CompanyStep> => {
       const { finished, busy } = await readCompanyInRun(db, reading.runId, reading.companyId);
       if (busy) throw companyBusy(reading.companyId);

@@ -8,13 +8,11 @@ import { backfillIntervals } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
 import { deleteUnread } from './named-companies.ts';
 
-/** A company in a run. */
 export type CompanyKey = Omit<CompanyReading, 'cursor'>;
 
 /**
- * Reads the resources of a company that the run has not finished, one after the other. A permanent refusal
- * fails only the resource that it is about. A listing is always read to its end, because only a complete
- * listing proves which records it does not contain. The readings of meters are read until the slice is full.
+ * Reads the resources of a company that the run has not finished, listings to their end and meters until the
+ * slice is full. A permanent refusal fails only its resource.
  */
 export async function readCompany(
   deps: ActivityDependencies,

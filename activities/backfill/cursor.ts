@@ -13,10 +13,7 @@ export interface ListingCursor {
   readonly written: PageWritten;
 }
 
-/**
- * Where the read of a company's meters continues. Its size does not depend on the number of readings, so it
- * fits into the history of a workflow.
- */
+/** Where the read of a company's meters continues. Its fixed size fits into the history of a workflow. */
 export interface IntervalCursor {
   readonly resource: 'intervals';
   readonly companyId: string;
@@ -58,10 +55,7 @@ export interface CompanyStep {
   readonly cursor: CompanyCursor | null;
 }
 
-/**
- * Where the read of a company continues: where an earlier attempt of this activity stopped, if it stopped in
- * this company, as an activity may read several. Otherwise where the previous activity stopped.
- */
+/** Where the read of a company continues: where an earlier attempt stopped in it, or else at `given`. */
 export const resumedCursor = (companyId: string | null, given: CompanyCursor | null): CompanyCursor | null =>
   cursorIn(companyId, Context.current().info.heartbeatDetails) ?? given;
 

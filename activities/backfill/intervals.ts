@@ -44,10 +44,7 @@ const firstMeter: Omit<IntervalCursor, 'companyId'> = {
 
 type IntervalsPart = RunKey & { readonly companyId: string };
 
-/**
- * Reads all intervals of the company's meters until the slice is full.
- * @param reached how far the company was read before
- */
+/** Reads all intervals of the company's meters until the slice is full, from where `reached` ends. */
 export async function backfillIntervals(
   deps: ActivityDependencies,
   key: IntervalsPart,
@@ -133,18 +130,14 @@ interface MeterReading {
   readonly onWritten: (place: RangePlace) => Promise<void>;
 }
 
-/**
- * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start if its total
- * changed since, or if it listed fewer readings than its total: up to `attemptPolicy.passesMax` passes.
- */
+/** Reads a meter from the cursor; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. */
 async function readMeter(
   deps: ActivityDependencies,
   meterId: string,
   { runId, done, now, interrupted, onWritten }: MeterReading,
 ): Promise<RangeRead> {
   const { db } = deps.warehouse;
-  // Rows of the interrupted attempt count as read when that attempt began; rows of this attempt count as read
-  // now.
+  // Rows of the interrupted attempt count as read when it began; rows of this attempt count as read now.
   let beganAt = interrupted?.beganAt ?? now;
   let readFrom = now;
   let from = interrupted?.place ?? rangeStart;
@@ -174,10 +167,7 @@ async function readMeter(
   }
 }
 
-/**
- * Counts a meter as suspect: its listing has fewer readings than its total, no end, or pages that
- * contradict one another, or lacks so many readings that some are held back.
- */
+/** Counts a meter as suspect if its listing is incomplete, contradicts itself, or lacks many readings. */
 function judged(
   meterId: string,
   done: IntervalCursor,

@@ -14,9 +14,8 @@ import type { CompanyCursor, ListingCursor } from './cursor.ts';
 export const noEndpoint = 'the endpoint catalogue has no such endpoint';
 
 /**
- * Reads a listing to its end; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. Tombstones
- * rows absent from it only when two stable passes agree. Resumes at the page after the last one written.
- * @param reached how far the company was read before
+ * Reads a listing to its end; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. Resumes
+ * after the last page written. Tombstones rows absent from it only when two stable passes agree.
  */
 export async function backfillListing(
   deps: ActivityDependencies,
@@ -76,10 +75,7 @@ const nextPass = (
   written,
 });
 
-/**
- * Reads a listing from the cursor to its end. Returns the pass if this attempt read all pages of it.
- * Otherwise the pages are in `metersync.pages`.
- */
+/** Reads a listing from the cursor. Returns the pass if it read all pages; they are in `metersync.pages`. */
 async function readOnePass(
   deps: ActivityDependencies,
   input: ListingBackfill & { readonly beganAt: string | undefined },

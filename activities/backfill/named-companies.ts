@@ -10,9 +10,8 @@ import { walkPages } from '../../service/walk.ts';
 import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
 
 /**
- * The service's answer about a company that a person named. `found`: it lists the company or answers for it.
- * `unknown`: it has no company with that id. `denied`: the key has no access to it. `unsure`: its answers do
- * not show now which of these is true.
+ * The service's answer about a company that a person named: it lists or answers for it (`found`), has no such
+ * company (`unknown`), refuses the key access to it (`denied`), or its answers leave this open (`unsure`).
  */
 export type CompanyAnswer = 'found' | 'unknown' | 'denied' | 'unsure';
 
@@ -26,9 +25,8 @@ export function explainRefusal(companyId: string, answer: CompanyAnswer): string
 }
 
 /**
- * Asks the listings of a company until one answers with a record.
- * @param listed whether the list of companies was read and does not contain this company. Then an empty
- *   listing of the company does not prove that the company exists.
+ * Asks the listings of a company until one answers with a record. If the list of companies was read and does
+ * not contain it (`listed`), an empty listing does not prove that the company exists.
  * @throws Failure SERVICE_KEY_REFUSED
  */
 async function probeCompany(
@@ -57,9 +55,7 @@ function answerOf(error: unknown): CompanyAnswer {
   return error.code === 'SERVICE_ACCESS_DENIED' ? 'denied' : 'unsure';
 }
 
-/**
- * Looks for the company in the list of companies, if the service has one and allows it; then asks about it.
- */
+/** Looks for the company in the list of companies, if the service allows that; then asks about it. */
 export async function findCompany(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
@@ -80,9 +76,8 @@ export async function findCompany(
 }
 
 /**
- * Notes companies that a person named, so that they are read. Refuses companies that the service does not
- * have, and tombstones their rows if only events wrote them. Notes a company about which the answers are
- * unsure, too, because reading it will show whether it exists.
+ * Notes companies that a person named, so that they are read, also if the answers about them are unsure.
+ * Refuses companies that the service does not have, and tombstones their rows if only events wrote them.
  * @param named.listed whether the list of companies was read
  */
 export async function noteNamed(
@@ -125,9 +120,8 @@ export async function noteConfigured(
 }
 
 /**
- * Tombstones a company whose every listing was refused, and its parts of the run. Keeps a company of the
- * settings, one that was read before, and one whose events wait.
- * @returns whether its parts were deleted
+ * Tombstones a company whose every listing was refused, and deletes its parts of the run; returns whether it
+ * did. Keeps a company of the settings, one that was read before, and one whose events wait.
  */
 export async function deleteUnread(
   deps: ActivityDependencies,

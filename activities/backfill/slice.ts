@@ -28,10 +28,7 @@ export function sliceFrom(now: () => number): () => boolean {
   return () => now() > until;
 }
 
-/**
- * Reads companies one after the other until the slice is full. It also ends at a company that fails for now,
- * so that the others do not wait for it: a workflow of its own tries that company again.
- */
+/** Reads companies until the slice is full or one fails for now, which a workflow of its own retries. */
 export async function readSlice(deps: ActivityDependencies, { runId, companies }: Slice): Promise<SliceRead> {
   const { db } = deps.warehouse;
   const isFull = sliceFrom(deps.now);

@@ -25,20 +25,14 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
   };
 
   return {
-    /**
-     * Returns owners that have due records: companies, or meters for intervals. The longest waiting comes
-     * first.
-     */
+    /** Returns owners with due records (companies, or meters for intervals), the longest waiting first. */
     dueOwners: mapFailures(
       async ({ kind, limit }: { kind: CatchUpKind; limit: number }): Promise<string[]> => {
         return await dueOwners(db, kind, limit);
       },
     ),
 
-    /**
-     * Reads the stale records of these owners. Parks an owner whose reads fail, with the reason; Temporal
-     * retries failures that all owners share.
-     */
+    /** Reads the stale records of owners. Parks owners that fail; throws failures that all owners share. */
     catchUpOwners: mapFailures(
       async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {
         await runOrPark(deps, kind, owners, catchUpOf[kind]);

@@ -23,10 +23,9 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
 }
 
 /**
- * Writes the rows of a company and of sites that so far only events named, once their records were read.
- * Starts the first backfill of a new company. Reads the list of companies if the company or its sites were
- * not read yet. Reads the meters if usage names meters that were not read yet, or if `meters` asks for it and
- * the company has a row.
+ * Writes the rows of a company and of sites that so far only events named, once their records were read, and
+ * starts the first backfill of a new company. Lists the companies if the company or its sites are new.
+ * Reads the meters if usage names unread meters, or if `meters` asks for it and the company has a row.
  * @returns whether the company has a row now
  */
 export async function admitAndRefresh(

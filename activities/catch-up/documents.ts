@@ -56,16 +56,14 @@ async function readDocuments(reads: SingleReads, ids: readonly string[]): Promis
   if (!listed) return { documents: all(ids, 'unseen'), proven: true };
   const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted: ids });
   const seen = ids.filter((id) => !unseen.includes(id));
-  // A listing may skip a record that moves between two pages, so each document not seen is requested by its
-  // id.
+  // A listing may skip a record that moves between two pages, so each is also requested by its id.
   const others = has(reads, 'document') ? await readOneByOne(reads, unseen) : all(unseen, 'unseen');
   return { documents: new Map([...all(seen, 'withoutUsage'), ...others]), proven };
 }
 
 /**
- * Searches the company's listing for documents that were not found by their ids, or were refused. Either they
- * are gone, or the endpoint does not exist, or the key may not read them or the company. The listing shows
- * which of these is true.
+ * Searches the company's listing for documents that were refused or not found by id. The listing shows
+ * whether they are gone, the endpoint does not exist, or the key may not read them.
  */
 async function searchDoubtful(
   { deps, tried, companyId }: SingleReads,
@@ -88,10 +86,7 @@ const isRefused = (state: DocumentState | undefined): boolean =>
 const all = (ids: readonly string[], state: DocumentState): DocumentStates =>
   new Map(ids.map((id) => [id, state]));
 
-/**
- * Reads the usage of documents, each from its own listing, or from the company's listing if the document has
- * none. All usage of a document is replaced together: rows that the listing does not contain are tombstoned.
- */
+/** Reads and replaces all usage of each document, from the document's or the company's listing. */
 async function readUsage(reads: SingleReads, documents: DocumentStates): Promise<DocumentStates> {
   const withoutUsage = inState(documents, 'withoutUsage');
   const single = has(reads, 'documentUsage')
@@ -105,8 +100,7 @@ async function readUsage(reads: SingleReads, documents: DocumentStates): Promise
 /** Reads the usage of documents from the listing of their company. */
 async function readListedUsage(reads: SingleReads, ids: readonly string[]): Promise<DocumentState> {
   const { deps, tried } = reads;
-  // Other documents have a listing of their usage, so the rows that the warehouse has of these may be
-  // outdated.
+  // Other documents have a listing of their usage, so the rows of these may be outdated.
   if (!deps.service.has('usageData')) return tried.working.has('documentUsage') ? usageUnstable : 'read';
   const complete = (await searchUsage(reads, ids)) || (await walkUsage(reads, ids));
   if (!complete) return usageUnstable;
@@ -124,15 +118,13 @@ async function searchUsage(
   const wanted = await usageListedByRecords(db, documentIds);
   if (wanted === undefined) return false;
   const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted });
-  // The listing may contain rows of these documents that their records do not contain. Then all of it is
-  // read.
+  // The listing may contain rows that the documents do not contain. Then all of it is read.
   return unseen.length === 0 && (await usageListedByRecords(db, documentIds)) !== undefined;
 }
 
 /**
- * Reads all usage of the company. Tombstones rows of the documents that neither the proven pass nor the pass
- * that confirms it contains. If the listing is empty although there are live rows, it is likely wrong, and
- * nothing is tombstoned. Returns whether the usage of the documents is complete.
+ * Reads all usage of the company, and returns whether it is complete. Tombstones usage of the documents that
+ * neither the proven nor the confirming pass contains, unless the listing is empty, which is likely wrong.
  */
 async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   const { db } = deps.warehouse;

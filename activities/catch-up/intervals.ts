@@ -34,9 +34,8 @@ interface MeterCursor {
 }
 
 /**
- * Reads the announced ranges of a meter, piece by piece. After an interruption it resumes behind the last
- * piece that was written. The next catch-up reads ranges that are announced meanwhile. A range that changes
- * while it is read is parked, so that it does not delay other ranges.
+ * Reads the announced ranges of a meter in pieces, and resumes behind the last piece written. The next
+ * catch-up reads ranges that are announced meanwhile. A range that changes while it is read is parked.
  */
 export async function catchUpIntervals(
   deps: ActivityDependencies,
@@ -77,15 +76,12 @@ export async function catchUpIntervals(
   await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
 }
 
-/**
- * Where a range continues after a piece; null at its end. `unstable`: the piece changed while it was read.
- */
+/** Where a range continues; null at its end; `unstable` if the piece changed while it was read. */
 type Next = RangeProgress | null | 'unstable';
 
 /**
- * Reads a piece of a range. A range that is no longer than a piece is recent data and is read with the
- * priority of live data; a longer range is history. If a piece that is wider than usual cannot be read, it is
- * read again at the usual width.
+ * Reads a piece of a range. A range of one piece is recent data, and is read with the priority of live data.
+ * If a piece that is wider than usual cannot be read, it is read again at the usual width.
  */
 async function readPiece(
   deps: ActivityDependencies,

@@ -13,24 +13,17 @@ const farPage = 1_000_000;
 export interface ListingSearch {
   readonly listing: 'documents' | 'usageData';
   readonly companyId: string;
-  /** The ids of the records. */
   readonly wanted: readonly string[];
 }
 
 export interface Searched {
   /** Ids that are on none of the pages that were read. */
   readonly unseen: string[];
-  /**
-   * Whether the listing does not contain these ids. If false, it changed while it was read, and may have
-   * skipped them.
-   */
+  /** Whether the listing lacks these ids. If false, it changed during the read and may have skipped them. */
   readonly proven: boolean;
 }
 
-/**
- * Finds records in the listing of a company. First it looks at the first and the last page, where new records
- * are. It reads the other pages only for records that are not there. Writes every page that it reads.
- */
+/** Finds records in a company's listing, on the first and last page first; writes every page it reads. */
 export async function searchListing(deps: ActivityDependencies, search: ListingSearch): Promise<Searched> {
   const { listing, companyId, wanted } = search;
   const unseenBy = (ids: readonly (string | null)[]): string[] => {

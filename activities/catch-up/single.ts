@@ -19,10 +19,7 @@ const documentsPerWrite = 50;
 
 type SingleEndpoint = 'document' | 'documentUsage';
 
-/**
- * What this worker found out about the endpoints of single documents. A 404 can mean two things: the document
- * is gone, or the service does not have the endpoint although the endpoint file names it.
- */
+/** What this worker knows of the endpoints of single documents. A 404 may mean that there is no endpoint. */
 export interface EndpointsTried {
   /** Endpoints that answered 404 for a record that the service has. */
   readonly missing: Set<SingleEndpoint>;
@@ -58,10 +55,7 @@ export function has({ deps, tried }: Omit<SingleReads, 'readAt'>, endpoint: Sing
   return deps.service.has(endpoint) && !tried.missing.has(endpoint);
 }
 
-/**
- * Reads documents by their ids, and their usage where the service has that endpoint. Writes each document
- * with its usage in one transaction.
- */
+/** Reads documents by their ids, and their usage if that has an endpoint. Writes each in one transaction. */
 export async function readOneByOne(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
   return await inBatches(ids, async (batch, at) => {
     const readAt = at === 0 ? reads.readAt : await warehouseNow(reads.deps.warehouse.db);
@@ -121,17 +115,13 @@ async function readRecord({ deps, tried }: SingleReads, id: string): Promise<Fou
   return answer;
 }
 
-/** A document's usage as it was read. */
 interface UsageRead {
   /** Absent if the document has no usage listing. */
   readonly pages?: readonly Page[];
   readonly state: DocumentState;
 }
 
-/**
- * Reads the usage of each document, by its id. A listing that is not found means no usage, on two conditions:
- * other documents have a listing, and the warehouse has no usage of this one.
- */
+/** Reads usage by document. A 404 means no usage if other documents have a listing and this one no rows. */
 async function readUsageOf(
   reads: SingleReads,
   ids: readonly string[],
@@ -197,10 +187,7 @@ async function writeRecords({ deps, companyId, readAt }: SingleReads, found: Fou
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
 
-/**
- * Writes the usage of documents, with their records if given. If the usage of a document is complete,
- * tombstones its rows that are not in it.
- */
+/** Writes usage, and its documents if given. Tombstones rows that a document's complete usage lacks. */
 async function writeSets(
   { deps, companyId, readAt }: SingleReads,
   usage: ReadonlyMap<string, UsageRead>,
@@ -237,9 +224,7 @@ function recordsPage(found: FoundRecords, ids: readonly string[]) {
   return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };
 }
 
-/**
- * Maps each usage row to the document whose listing contains it, because the row may not name the document.
- */
+/** Maps each usage row to the document whose listing has it, because the row may not name the document. */
 const documentsOf = (usage: ReadonlyMap<string, UsageRead>): Record<string, string> =>
   Object.fromEntries(
     [...usage].flatMap(([id, { pages = [] }]) =>

@@ -8,28 +8,22 @@ import type { Page } from '../../service/page.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteWritten } from './rows-written.ts';
 
-/** One page, or one record, to be written to its table. */
+/** One page, or one record, to be written to its table. `RecordPage` describes the options. */
 export interface PageWrite {
   readonly listing: ListedResource;
   readonly companyId: string | null;
-  /** See `RecordPage`. */
   readonly byId?: boolean | undefined;
   readonly readAt: string;
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
-  /** See `RecordPage`. */
   readonly usage?: RecordPage['usage'];
-  /** See `RecordPage`. */
   readonly existingOnly?: boolean | undefined;
-  /** See `RecordPage`. */
   readonly confirms?: boolean;
-  /** See `RecordPage`. */
   readonly noted?: RecordPage['noted'];
 }
 
 /**
- * Says which usage to write from document records. If a company has no listing of usage, every read of a
- * document writes the usage in its record. If a document has no listing of usage either, its record is the
- * only source: `alone`.
+ * Says which usage to write from document records: all in them if the company has no listing of usage;
+ * `alone`, as the only source, if documents have no listing of usage either.
  */
 export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite, 'usage'> => {
   if (service.has('usageData')) return {};

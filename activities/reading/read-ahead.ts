@@ -10,11 +10,10 @@ export interface PageRead {
 }
 
 /**
- * Yields pages in their order, as many at a time as are ready, and reads on while the consumer works. If a
- * page fails, the pages before it are yielded before the failure is thrown. `clock` returns an earlier time
- * of the warehouse's clock. It is called when a request begins, so `readAt` is never too late. `stop` aborts
- * the request in flight when the consumer stops. `keep` reserves memory for a page, which is released when
- * the consumer has finished with the page.
+ * Yields pages in their order, as many as are ready, and reads on while the consumer works. Pages before one
+ * that fails are yielded before its failure is thrown. `clock` gives a time of the warehouse and is called
+ * when a request begins, so `readAt` is never too late. `stop` aborts the request in flight when the consumer
+ * stops. `keep` reserves memory for a page until the consumer has finished with it.
  */
 export async function* readAhead(
   source: AsyncIterable<Page>,

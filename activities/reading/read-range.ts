@@ -64,10 +64,7 @@ export interface RangeRead {
   readonly pages: number;
   readonly readings: number;
   readonly total: number | null;
-  /**
-   * Whether the listing was read to its end and had as many readings as its total, and the warehouse
-   * has exactly these readings, apart from deletions on hold. Then the ledger has the range.
-   */
+  /** Whether the listing was complete and the warehouse has its readings, apart from deletions on hold. */
   readonly complete: boolean;
   /** Whether the range is not complete because passes over the listing contradict one another. */
   readonly unstable: boolean;
@@ -76,9 +73,8 @@ export interface RangeRead {
 }
 
 /**
- * Reads a range of a meter's intervals and replaces what the warehouse has of it. Pages are written as they
- * arrive, a bounded number of readings at a time. If one of them contradicts the warehouse or another page,
- * the listing is read again and compared as a whole: see `replaceRange`.
+ * Reads a range of a meter's intervals and replaces what the warehouse has of it, page by page. If a page
+ * contradicts the warehouse or another page, the whole listing is compared: see `replaceRange`.
  */
 export async function readRange(
   deps: ActivityDependencies,
@@ -138,7 +134,6 @@ export async function readRange(
   };
 }
 
-/** Walks over the pages of a range. */
 const walkOf = (
   { service }: Pick<ActivityDependencies, 'service'>,
   { meterId, start, end }: IntervalRange,
@@ -200,8 +195,7 @@ async function writePages(
       await flush(before.pages, before.rows);
       readAt = readNext;
     }
-    // Once pages contradict one another, this walk ends. The listing is then read again and compared as a
-    // whole.
+    // This walk ends at a contradiction. The listing is then read again and compared as a whole.
     doubtful = joint === 'mixed' || place.inDoubt === true;
     if (doubtful) break;
     written = sum(written, await append(deps, range.meterId, page, columns, waiting));
@@ -244,10 +238,9 @@ async function append(
 }
 
 /**
- * How the readings of a page follow those of the pages before it, which wait to be written. `apart`: all
- * start after them, or all before. `joined`: they share one start at the border, where all readings are
- * different. `mixed`: they lie among them, so that the page may repeat a reading and another reading may be
- * missing.
+ * How the readings of a page follow the waiting readings. `apart`: all start after them, or all before.
+ * `joined`: they share one start at the border, where all readings are different. `mixed`: they lie among
+ * them, so a reading may come twice and another may be missing.
  */
 function jointOf(waiting: ListedIntervals, page: ListedIntervals): 'apart' | 'joined' | 'mixed' {
   if (waiting.startAt.length === 0 || page.startAt.length === 0) return 'apart';

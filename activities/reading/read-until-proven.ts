@@ -7,10 +7,9 @@ interface Pass {
 }
 
 /**
- * Reads a listing until a pass is proven complete. A listing of one page cannot change while it is read, so
- * one pass is enough if it is consistent and has all `existing` ids. A listing of several pages needs two
- * stable passes that agree.
- * @returns `pass`: the proven pass, or else the last one. `last`: the pass that confirmed it; it may contain
+ * Reads a listing until a pass is proven complete. One pass over one page is enough if it is consistent and
+ * has all `existing` ids. A listing of several pages needs two stable passes that agree.
+ * @returns `pass`: the proven pass, or else the last one. `last`: the pass that confirmed it, perhaps with
  *   more records. Both are undefined if there is no such listing
  */
 export async function readUntilProven<P extends Pass>(

@@ -49,9 +49,8 @@ export interface Replaced {
 }
 
 /**
- * Replaces the readings of a range by those of a proved listing. Readings that are not in the listing are
- * removed, readings that are only in the listing are added, and equal readings are not written. Readings that
- * a later read has written are not changed.
+ * Replaces the readings of a range by those of a proved listing: adds, changes and removes readings that
+ * differ, except readings that a later read has written.
  */
 export async function replaceRange(
   { warehouse }: { readonly warehouse: Warehouse },
@@ -91,9 +90,8 @@ interface PassesRead extends Pick<Replaced, 'readings' | 'total' | 'pages'> {
 }
 
 /**
- * Reads a listing of readings into the transaction until a pass is proved. A listing of one page cannot
- * change while it is read, so a consistent pass is enough. For several pages, a later pass has to contain
- * everything that the consistent pass contained: see `confirmsPass`.
+ * Reads a listing of readings into the transaction until a pass is proved. A consistent pass over one page is
+ * enough. For several pages, a later pass has to contain all of it: see `confirmsPass`.
  */
 export async function readUntilProved(
   tx: Transaction,
@@ -117,10 +115,7 @@ export async function readUntilProved(
   return { ...read, proved: undefined };
 }
 
-/**
- * Reads a listing of readings into the transaction. `doubt` says why it may lack readings, and `shifted` whether
- * its pages shifted while they were read.
- */
+/** Reads a listing into the transaction. `doubt` says why it may lack readings, `shifted` if pages moved. */
 export async function readPass(
   tx: Transaction,
   warehouse: Warehouse,

@@ -15,10 +15,7 @@ export interface Stray {
   readonly reason: string;
 }
 
-/**
- * Divides the readings of a page into the meter's own and strays: readings that name another meter, contain
- * text that Postgres would alter, have a unit that is too long for a key, or have no place in time.
- */
+/** Divides a page into the meter's own readings and strays, which belong elsewhere or cannot be stored. */
 export function divideReadings(
   meterId: string,
   page: Page,

@@ -29,9 +29,7 @@ export interface ListingWalk {
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }
 
-/**
- * Walks a listing and writes its pages; reads ahead meanwhile and writes the pages that are ready together.
- */
+/** Walks a listing and writes pages that are ready together while it reads ahead. */
 export async function walkListing(
   deps: ActivityDependencies,
   walk: ListingWalk,

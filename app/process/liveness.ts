@@ -13,10 +13,9 @@ export interface Liveness {
 }
 
 /**
- * Watches the poll loops of workers through the counts that Temporal's native library keeps of its long
- * polls. A queue whose count does not change for `withinMs` counts as dead. While the counts cannot be read,
- * no queue does. A worker without a free slot for activities does not poll for activities, and one check of
- * the data may take hours, so it counts as alive.
+ * Watches the poll loops of workers through the counts of long polls of Temporal's native library. A queue
+ * whose count does not change for `withinMs` is dead, unless the counts cannot be read, or all slots for
+ * activities are in use: one check of the data may take hours.
  * @param now milliseconds of a monotonic clock
  * @param withinMs the time in which the worker of a queue has to begin another poll
  */

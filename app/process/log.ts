@@ -7,9 +7,8 @@ import { openPrivateLog } from './private-file.ts';
 export type { Logger } from 'pino';
 
 /**
- * Creates the structured log: JSON lines on standard output, readable lines on a terminal, or a file while a
- * progress display uses the terminal. Secrets and SQL statements are left out, because the parameters of a
- * statement may be secret. Text from outside is escaped, because a terminal may show log files, too.
+ * Creates the structured log: JSON lines, readable lines on a terminal, or a file during a progress display.
+ * Leaves out secrets and SQL statements, whose parameters may be secret, and escapes text from outside.
  */
 export function createLog(options: { level: string; file?: string }): Logger {
   const serialize = (error: unknown) => pino.stdSerializers.err(withoutStatement(error) as Error);
@@ -39,10 +38,7 @@ const printableLine = (line: string): string => `${printable(line.trimEnd())}\n`
 /** Escapes the texts in a line of JSON that the readable log prints without quotes. */
 const readableLine = (line: string): string => `${JSON.stringify(printableValue(JSON.parse(line)))}\n`;
 
-/**
- * Drops lines when the disk is full, because the work has to go on without a log. Pino's own stream would
- * throw, and then keep the process from ending until there is room.
- */
+/** Drops lines when the disk is full. Pino's own stream would throw, and keep the process from ending. */
 function standardOutput(): { write(line: string): void } {
   process.stdout.on('error', () => {});
   return { write: (line) => void process.stdout.write(line) };

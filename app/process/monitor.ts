@@ -24,11 +24,7 @@ export interface Monitor {
   serve(): Promise<(Running & { readonly url: string }) | undefined>;
 }
 
-/**
- * Observes the parts of a process.
- * @param options.parts the parts of this process; `console` only if it is the only part
- * @param options.readHealth reads the deployment's health for a worker; never rejects
- */
+/** Observes the `parts` of a process; `console` only if it is the only part. `readHealth` never rejects. */
 export async function createMonitor(options: {
   readonly settings: Settings['metrics'];
   readonly parts: readonly WatchedPart['name'][];

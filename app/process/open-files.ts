@@ -1,9 +1,8 @@
 import { httpLimits } from '../../receiver/http-limits.ts';
 
 /**
- * Returns how many sockets a receiver accepts: as many as usual, and at most half of the files that this
- * process may open. Beyond the limit of files the system library closes new sockets without any notice, so no
- * socket could make room for another. Node has raised the limit as far as it can.
+ * Returns how many sockets a receiver accepts: at most half of the files that this process may open. Beyond
+ * the limit of files the system closes new sockets without notice, so no socket could make room for another.
  */
 export function connectionsMaxFor(filesMax: number = openFilesMax()): number {
   return Math.min(httpLimits.connectionsMax, Math.floor(filesMax / 2));

@@ -1,14 +1,10 @@
 /**
- * Characters that steer a terminal, change the direction of text, break a line or are invisible: C0 and C1
- * controls, direction marks, zero-width and line separators, tags, lone surrogates. Emoji keep their
- * variation selectors.
+ * Characters that steer a terminal, change the direction of text, break a line or are invisible. Emoji keep
+ * their variation selectors.
  */
 const hidden = /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]--[\ufe00-\ufe0f]]/gv;
 
-/**
- * Makes untrusted text safe for one line of a terminal: it escapes hidden characters as JSON does, `\u202e`
- * or `\n`. JSON text on one line stays the same JSON.
- */
+/** Escapes hidden characters for one line of a terminal, as JSON does. JSON text stays the same JSON. */
 export const printable = (text: string): string => text.replaceAll(hidden, escaped);
 
 function escaped(char: string): string {

@@ -17,10 +17,7 @@ import {
 import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 
-/**
- * Only the user who runs metersync can read the files that it writes. A file that already exists, above all a
- * link, is never opened. A file is written under a random name, and renamed once it is complete.
- */
+/** Only the user can read the files. They begin under random names, and no existing file is opened. */
 const fileMode = 0o600;
 const folderMode = 0o700;
 
@@ -33,10 +30,7 @@ export interface PrivateFile {
   discard(): void;
 }
 
-/**
- * Begins a private file.
- * @throws Error when `path` is a device, a pipe or a folder, or its folder is not writable
- */
+/** Begins a private file. Throws an Error for a device, a pipe, or a folder that is not writable. */
 export function createPrivateFile(path: string): PrivateFile {
   const there = lstatSync(path, { throwIfNoEntry: false });
   if (there !== undefined && !there.isFile() && !there.isSymbolicLink()) {
@@ -66,10 +60,7 @@ export function writePrivateFile(path: string, text: string): void {
   renameSync(written(path, text), path);
 }
 
-/**
- * Writes a small file atomically unless a file of the same name exists; the first writer wins, also among
- * processes.
- */
+/** Writes a small file atomically unless it exists; the first writer wins, also among processes. */
 export function writePrivateFileOnce(path: string, text: string): void {
   const fresh = written(path, text);
   try {

@@ -6,9 +6,7 @@ import type { Running } from './running.ts';
 /** A part of this process whose health the private port answers for. */
 export interface WatchedPart {
   readonly name: 'receiver' | 'worker' | 'console';
-  /**
-   * Returns why the part needs a restart; undefined if it needs none. This never depends on another system.
-   */
+  /** Returns why the part needs a restart, if it does. This never depends on another system. */
   alive(): Promise<string | undefined>;
   /** Returns why the part cannot do its work now; undefined if it can. */
   ready(): Promise<string | undefined>;
@@ -17,8 +15,7 @@ export interface WatchedPart {
 const never = new Promise<void>(() => {});
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz`, only for monitors: unlike the receiver's public port it says
- * why something is not ready.
+ * Serves `/metrics`, `/healthz` and `/readyz`, only for monitors: unlike the receiver it says why not.
  * @throws Error if the port is taken
  */
 export async function servePrivately(options: {

@@ -50,10 +50,7 @@ function unreadable(error: unknown): Problem {
   return { problem: code === 'ENOENT' ? 'is not there' : `cannot be read: ${code ?? message}` };
 }
 
-/**
- * Reads a file of secrets. A pipe is refused, because opening a pipe waits until somebody writes to it,
- * perhaps forever.
- */
+/** Reads a file of secrets. Refuses a pipe: opening it waits until somebody writes, perhaps forever. */
 function readSecretFile(path: string): string {
   // A system without the flag has undefined here, which counts as 0.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

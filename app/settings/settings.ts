@@ -198,10 +198,7 @@ const environment = z.object({
 });
 const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
 
-/**
- * Decodes the environment and the files of secrets that it names.
- * @throws SettingsError naming every wrong variable
- */
+/** Decodes the environment and its files of secrets; throws a SettingsError that names every problem. */
 export function readSettings(env: Readonly<Record<string, string | undefined>>) {
   const { given, problems: ofFiles } = readSecretFiles(env);
   // Both spellings are usual. Like curl, metersync prefers lower case.
@@ -263,18 +260,12 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
     },
     /** Without a URL, the embedded Postgres is used. */
     databaseUrl: e.DATABASE_URL,
-    /**
-     * Which connections to other machines are refused without verified TLS: all, all except connections to
-     * Postgres and Temporal, or none. Connections that are not refused log a warning.
-     */
+    /** Which connections to other machines need verified TLS: all, all but Postgres and Temporal, or none. */
     strictTls: e.STRICT_TLS,
     proxies: { https: e.HTTPS_PROXY, http: e.HTTP_PROXY, none: e.NO_PROXY },
     /** Whether Node is set to accept any certificate. */
     certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
-    /**
-     * Whether Temporal's own environment configuration names a server. If it does not, the embedded Temporal
-     * is used.
-     */
+    /** Whether Temporal's own environment configuration names a server, instead of the embedded one. */
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
     checksOff: e.CHECKS_OFF,
     /** The first key encrypts. Without keys nothing is encrypted. */
@@ -288,10 +279,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
       reconcile: e.RECONCILE_EVERY === undefined ? undefined : { everyMs: e.RECONCILE_EVERY },
     } satisfies Record<RunKind, ScheduleTimes | undefined>,
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
-    /**
-     * The private port of monitors. Port 0 turns it off. In the same way, port 0 of the console turns the
-     * console off.
-     */
+    /** The private port of monitors. Port 0 turns it off, as it does for the console. */
     metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
     console: {
       host: e.CONSOLE_HOST,
@@ -299,9 +287,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
       access: accessOf(e),
       temporalUi: e.TEMPORAL_UI_URL?.replace(/\/$/, ''),
     },
-    /**
-     * Who runs commands, for the log of operations. If it is not set, the log names the user of the system.
-     */
+    /** Who runs commands, for the log of operations; by default the user of the system. */
     actor: e.METERSYNC_ACTOR,
     /** Hours without any event after which events probably cannot arrive; 0 for never. */
     silenceHours: e.SILENCE_HOURS,
@@ -376,10 +362,7 @@ function readJson(path: string): { readonly value: unknown } | { readonly proble
   }
 }
 
-/**
- * Refuses a path, because the rest of a password after an unescaped `/`, `?` or `#` would be taken for a
- * path.
- */
+/** Refuses a path, which the rest of a password after an unescaped `/`, `?` or `#` would be taken for. */
 function isProxy(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, pathname, search, hash, username, password } = new URL(text);

@@ -33,8 +33,7 @@ interface Connection {
 
 /**
  * Lists the configured connections that are not safe, without connecting.
- * @throws SettingsError that names all of them unless STRICT_TLS is off, or a missing file that DATABASE_URL
- * names
+ * @throws SettingsError that names them unless STRICT_TLS is off, or a missing file that DATABASE_URL names
  */
 export function requireSafeTransport(settings: Settings, connects: Connects): readonly Insecure[] {
   const { strictTls } = settings;
@@ -79,10 +78,7 @@ function connectionsOf(settings: Settings, connects: Connects): Connection[] {
   return connections;
 }
 
-/**
- * Leaves out connections to this machine and, if STRICT_TLS is `outside`, connections within the user's
- * networks.
- */
+/** Leaves out connections to this machine and, if STRICT_TLS is `outside`, within the user's networks. */
 export function insecureAmong(
   connections: readonly Connection[],
   { strictTls, certificatesIgnored }: Pick<Settings, 'strictTls' | 'certificatesIgnored'>,

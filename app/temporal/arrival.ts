@@ -19,9 +19,8 @@ const usualWaits: ArrivalWaits = {
 };
 
 /**
- * Waits until Temporal is there and knows our namespace. It logs once that Temporal is away, tries again and
- * again, and logs once that it is there. A refusal that lasts, for example of an unknown namespace, ends the
- * search with an error.
+ * Waits until Temporal is there and knows our namespace; logs once that it is away and once that it is there.
+ * A refusal that lasts, for example of an unknown namespace, ends the search.
  * @throws Error when Temporal's own configuration cannot be read
  */
 export async function awaitTemporal(

@@ -7,10 +7,9 @@ import type { CodecKey } from './payload-codec.ts';
 const keyBytes = 32;
 
 /**
- * Reads the key that encrypts the payloads of the embedded Temporal; the first process of the folder creates
- * it. Temporal's port accepts every user of the machine, but without the key nobody can read events there or
- * have forged events applied. Returns undefined for data that is older than the keys, which stays
- * unencrypted. Call it before the server starts.
+ * Reads the key that encrypts the payloads of the embedded Temporal, or creates it: call it before the server
+ * starts. Temporal's port accepts every user of the machine, who without the key can neither read nor forge
+ * events. Returns undefined for data that is older than the keys and stays unencrypted.
  * @throws Error if the file does not contain a key
  */
 export function embeddedCodecKey(dir: string): CodecKey | undefined {

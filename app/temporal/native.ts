@@ -44,10 +44,7 @@ const activitiesAlone = 'No workflows registered, not polling for workflow tasks
 /** Maps Temporal's log levels to metersync's. Temporal's INFO is about its own work, so it becomes debug. */
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
-/**
- * Sends Temporal's own logs to metersync's log, and keeps it from handling signals. Its metrics get the names
- * of its documentation. Call it once in a process, before any worker starts.
- */
+/** Sends Temporal's logs to our log, and keeps it from handling signals. Call it before any worker starts. */
 export function installRuntime(log: Logger, core?: Pick<CoreMetrics, 'address'>): void {
   const explain = explainRefused(log);
   const repeats = repeatedFailures(() => performance.now());

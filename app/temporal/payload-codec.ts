@@ -11,10 +11,7 @@ export interface CodecKey {
   readonly key: Buffer;
 }
 
-/**
- * A key that Node has already read. Node would read a buffer again for each payload, which costs as much as
- * encrypting.
- */
+/** A key that Node has already read: reading a buffer for each payload would cost as much as encrypting. */
 interface ReadyKey {
   readonly id: string;
   readonly key: KeyObject;
@@ -31,12 +28,11 @@ const encrypted = 'binary/encrypted';
 const boundTo = 'metersync-bound-to';
 
 /**
- * Encrypts payloads for Temporal with AES-256-GCM and the first key, and decrypts payloads of any of the
- * keys. It refuses payloads that none of the keys encrypted, or that belong to another workflow or activity,
- * so others who reach Temporal can neither create a payload nor move one. `accepted` lets plaintext pass, for
- * histories that are older than the keys. Without keys nothing is encrypted, and plaintext passes. The format
- * is the format of Temporal's own samples, so that their codec servers can read it: nonce, ciphertext and tag
- * of the whole payload, and the id of the key.
+ * Encrypts payloads for Temporal with AES-256-GCM and the first key, and decrypts payloads of any key.
+ * Refuses payloads that none of the keys encrypted, or that belong to another workflow or activity, so others
+ * who reach Temporal can neither create a payload nor move one. `accepted` plaintext passes, for histories
+ * older than the keys; without keys nothing is encrypted. The format (nonce, ciphertext and tag of the whole
+ * payload, and the key's id) is the format of Temporal's samples, so their codec servers can read it.
  */
 export function payloadCodec(keys: readonly CodecKey[], plaintext: Plaintext = 'refused'): PayloadCodec {
   const ready = keys.map(({ id, key }): ReadyKey => ({ id, key: createSecretKey(key) }));
@@ -116,10 +112,7 @@ function decrypt(
   }
 }
 
-/**
- * Returns the key and place that a payload is bound to. Leaves out the namespace, because a history that is
- * replayed, or restored into another namespace, has to be readable.
- */
+/** Returns what a payload is bound to: not the namespace, because restored histories must be readable. */
 function bindingOf({ id }: ReadyKey, context: SerializationContext | undefined): string {
   return JSON.stringify([id, ...placeOf(context)]);
 }
@@ -127,10 +120,7 @@ function bindingOf({ id }: ReadyKey, context: SerializationContext | undefined):
 /** The suffix that Temporal adds to the id of each workflow that a schedule starts. */
 const scheduledAt = /-\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
 
-/**
- * Names the place of a payload. All workflows of a schedule count as one place, because Temporal gives each
- * workflow the result of the previous workflow.
- */
+/** Names the place of a payload: one for a whole schedule, whose workflows pass their results on. */
 function placeOf(context: SerializationContext | undefined): readonly string[] {
   if (context === undefined) return [];
   const { type } = context;

@@ -15,10 +15,7 @@ export interface TemporalPlace {
   readonly plaintext?: Plaintext | undefined;
 }
 
-/**
- * Options of a client's channel. Without them it would use `https_proxy` to reach Temporal, while workers
- * would not.
- */
+/** Options of a client's channel, so that it does not use `https_proxy`, as workers do not. */
 export const direct = { 'grpc.enable_http_proxy': 0 } as const;
 
 /** Reads the options of a connection. @throws SettingsError when Temporal's own configuration is wrong */
@@ -64,10 +61,7 @@ function configuration(): ClientConnectConfig {
   }
 }
 
-/**
- * Checks the API key and headers, and reads the certificates, as connections would.
- * @throws Error that says which of them is wrong, without quoting it
- */
+/** Checks the API key, headers and certificates; throws an Error that quotes none of them. */
 function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientConnectConfig): void {
   // Otherwise a request would fail with an error that quotes the key, or a header.
   if (typeof apiKey === 'string' && !/^[\x21-\x7e]+$/.test(apiKey))

@@ -14,9 +14,8 @@ export interface QueuePollers {
 const { TASK_QUEUE_TYPE_ACTIVITY: activities, TASK_QUEUE_TYPE_WORKFLOW: workflows } = TaskQueueType;
 
 /**
- * Reads who polled a queue in the last five minutes. A worker whose activity slots are all in use, perhaps
- * for hours, still polls for workflow tasks. The queue of checks has no workflows, so the activity pollers of
- * the watch, which run in the same process, stand for its worker.
+ * Reads who polled a queue in the last five minutes. A worker without a free slot still polls for workflow
+ * tasks. The queue of checks has none, so the watch, in the same process, stands for its worker.
  */
 export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
   const describe = async (name: keyof typeof taskQueues, taskQueueType: number) =>

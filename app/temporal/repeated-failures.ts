@@ -5,9 +5,8 @@ import { limits } from '../../contract/limits.ts';
 const retriedCall = /^gRPC call (\w+) retried/;
 
 /**
- * Makes the function that says whether a line of Temporal's log repeats a line of the last minute: the same
- * call is tried again, or an activity of the same type failed for the same cause. During an outage, the work
- * of each event fails several times.
+ * Makes the function that says whether a line of Temporal's log repeats a line of the last minute: another
+ * attempt, or the same cause for an activity of the same type. In an outage each event causes several.
  * @param now milliseconds of a clock that only grows
  */
 export function repeatedFailures(now: () => number): (message: string, meta?: object) => boolean {

@@ -17,10 +17,7 @@ export interface Replayed {
   readonly failures: readonly NotReplayed[];
 }
 
-/**
- * Replays workflows of a namespace on a bundle, at most `most` of each type: running workflows, or any that
- * Temporal has kept.
- */
+/** Replays workflows on a bundle, at most `most` of each type: running, or any that Temporal has kept. */
 export async function replayHistories(
   client: Client,
   options: {

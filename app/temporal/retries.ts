@@ -10,10 +10,7 @@ type Call = ReturnType<Parameters<Interceptor>[1]>;
 /** gRPC's CANCELLED, which is not tried again. */
 const cancelled = 1;
 
-/**
- * Ends a retry whose connection was closed before its time came. The SDK retries in a timer, where a closed
- * connection throws an error that nobody catches, which would end the process.
- */
+/** Ends a retry whose connection was closed. The SDK would throw in a timer and so end the process. */
 const endWhenClosed = ((options, nextCall) => {
   try {
     return nextCall(options);

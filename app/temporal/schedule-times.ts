@@ -5,10 +5,7 @@ export type ScheduleTimes =
   | { readonly cron: string; readonly timeZone: string }
   | { readonly everyMs: number };
 
-/**
- * Parses five fields of cron, preceded by `CRON_TZ=Europe/Berlin ` if they are not in UTC. Returns undefined
- * for anything else. Temporal checks the fields themselves.
- */
+/** Parses five fields of cron, perhaps after `CRON_TZ=Europe/Berlin `; undefined for anything else. */
 export function parseCron(text: string): { readonly cron: string; readonly timeZone: string } | undefined {
   const [, timeZone = 'UTC', cron] = /^(?:CRON_TZ=(\S+) +)?((?:[\w*,/?-]+ +){4}[\w*,/?-]+)$/.exec(text) ?? [];
   return cron === undefined ? undefined : { cron: cron.replace(/ +/g, ' '), timeZone };
@@ -24,10 +21,7 @@ export const describeTimes = (times: ScheduleTimes): string =>
 /** Repeats a cron expression in its own comment, which Temporal keeps together with the calendars that it derives. */
 export const cronComment = (cron: string): string => `# ${cron}`;
 
-/**
- * Describes the times of a schedule. Of calendars that were set in Temporal, it only says that there are
- * some.
- */
+/** Describes the times of a schedule. Of calendars set in Temporal, it only says that there are some. */
 export function timesOf(spec: ScheduleSpecDescription): string {
   const zone = spec.timezone === undefined || spec.timezone === '' ? 'UTC' : spec.timezone;
   const parts = [

@@ -30,10 +30,7 @@ interface Definition {
   readonly workflowType: string;
   readonly workflowId: string;
   readonly setting: string;
-  /**
-   * Each start is delayed by a random part of this, so that deployments do not read the service at the same
-   * time.
-   */
+  /** Each start is delayed by a random part of this, so that deployments do not read at the same time. */
   readonly jitterMs: (times: ScheduleTimes) => number;
   /** How late a start that was missed while Temporal was down may still happen. Older starts are skipped. */
   readonly catchUpMs: number;
@@ -83,9 +80,8 @@ export interface ScheduleState {
 const lastRuns = 5;
 
 /**
- * Gives the schedules the times of the settings, and deletes a schedule whose setting is `none`. A paused
- * schedule stays paused. A schedule that already has its times is not updated, because Temporal forgets
- * missed starts on an update.
+ * Gives the schedules the times of the settings, and deletes those whose setting is `none`. Keeps pauses.
+ * Does not update a schedule that has its times, because Temporal forgets missed starts then.
  * @throws SettingsError if Temporal does not accept the times
  */
 export async function applySchedules(client: Client, settings: ScheduleSettings): Promise<void> {
@@ -129,10 +125,7 @@ async function refusingTimes(name: RunKind, change: () => Promise<void>): Promis
   }
 }
 
-/**
- * Pauses a schedule. Its note says who paused it, when and why, and is shown on Temporal's web page, too.
- * @throws Error if there is no such schedule, as `resumeSchedule` does
- */
+/** Pauses a schedule, with a note of who, when and why. Throws an Error if there is no such schedule. */
 export async function pauseSchedule(
   client: Client,
   name: RunKind,

@@ -35,9 +35,8 @@ export function lazyClient(place: TemporalPlace): { client: Client; close(): Pro
 }
 
 /**
- * Connects a client. Temporal has to answer one request within the time. This request is not retried, so a
- * refused connection fails at once. Later requests are retried.
- * @throws TemporalAway if Temporal does not answer or has no such namespace
+ * Connects a client. The first request is not retried, so a refused connection fails at once.
+ * @throws TemporalAway if Temporal does not answer in time or has no such namespace
  */
 export async function connectClient(
   place: TemporalPlace,
@@ -80,9 +79,7 @@ export async function withClient<T>(
 
 /**
  * Makes the function that starts applyEvents for a group. It resolves when Temporal has the group on disk,
- * also if an earlier attempt put it there.
- * @param options.eager whether Temporal's answer may carry the first task to the worker on this client's
- * connection
+ * also from an earlier attempt. If `eager`, the answer may carry the first task to this client's worker.
  */
 export function startOf(client: Client, { eager = false }: { eager?: boolean } = {}): Start {
   return async ({ workflowId, group, withinMs }) => {
@@ -125,10 +122,7 @@ const overAs: Readonly<Record<string, string>> = {
   TIMED_OUT: 'timed out',
 };
 
-/**
- * Creates the function that returns how a workflow ended: undefined while it runs, `gone` if Temporal has no
- * such id.
- */
+/** Creates the function that returns how a workflow ended: undefined while it runs, `gone` if unknown. */
 export function howEndedOn(client: Client): (workflowId: string) => Promise<string | undefined> {
   return async (workflowId) => {
     try {
@@ -142,10 +136,9 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 }
 
 /**
- * Creates the schedules that no command changes. The watch wakes lost work and judges alarms each minute; it
- * begins at once, because it may not have run for a long time. The other schedule drops old payloads each
- * hour. Both use the queue of backfills, because tasks of the queue of events may wait for Postgres. An
- * existing schedule keeps its times and pause, and from now on starts what this version starts.
+ * Creates the schedules that no command changes: the watch, which begins at once because it may not have run
+ * for a long time, and the hourly drop of old payloads. Both use the queue of backfills, because tasks of the
+ * queue of events may wait for Postgres. An existing schedule keeps its times and pause.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
   await ensureEvery(client, '1 minute', 'watch');

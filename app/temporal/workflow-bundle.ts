@@ -28,10 +28,7 @@ export async function workflowBundle(
   return made;
 }
 
-/**
- * Digests all that workflows may import: their room, contract/ and packages, whose versions the lock file
- * holds.
- */
+/** Digests all that workflows may import: their room, contract/ and the packages of the lock file. */
 export async function digestOfSources(checkout: string): Promise<string> {
   const sources = globSync('{workflows,contract}/**/*.ts', { cwd: checkout }).sort();
   const hash = createHash('sha256');
@@ -46,10 +43,7 @@ function addTo(hash: Hash, path: string, content: Buffer): void {
   hash.update(`${path}\0${content.length}\0`).update(content);
 }
 
-/**
- * Stores a script so that other processes see it completely or not at all, and removes scripts of earlier
- * sources.
- */
+/** Stores a script so that it appears complete to others, and removes scripts of earlier sources. */
 async function keep(folder: string, name: string, code: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const unfinished = join(folder, `${name}.${process.pid}`);

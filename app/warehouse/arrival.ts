@@ -8,9 +8,8 @@ import { isPassing, WarehouseAway } from './absence.ts';
 import { requireSchema } from './prepare.ts';
 
 /**
- * Waits until the warehouse is there with the schema of this metersync. It logs once that the warehouse is
- * away, tries again and again, and logs once that it is there. A refusal, for example of a password, or a
- * missing migration ends the search.
+ * Waits until the warehouse is there with this metersync's schema; logs once that it is away and once that it
+ * is there. A refusal, for example of a password, or a missing migration ends the search.
  * @throws Error that says what is refused or missing, if the first attempt finds that
  */
 export async function awaitWarehouse(options: {

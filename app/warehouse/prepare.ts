@@ -11,10 +11,7 @@ import type { Settings } from '../settings/settings.ts';
 import { placeOf, WarehouseAway } from './absence.ts';
 import { openToAsk, openWarehouse } from './warehouse.ts';
 
-/**
- * Checks that Postgres answers, for a command for which a person waits.
- * @throws WarehouseAway within `serverWaits.answerMs`
- */
+/** Checks that Postgres answers, for a person who waits; throws WarehouseAway in `serverWaits.answerMs`. */
 export async function requireAnswer(settings: Settings, url: string, log: Logger): Promise<void> {
   const warehouse = openToAsk(settings, url, log, 1);
   try {
@@ -48,9 +45,8 @@ async function withWarehouse<T>(
 }
 
 /**
- * Checks that this metersync may write the warehouse's schema, and that its sessions use the service's time
- * zone. A newer schema that this version may still write only logs a warning. Another search path or
- * isolation level also logs a warning.
+ * Checks that this metersync may write the schema, and that sessions use the service's time zone. A newer
+ * schema that it may still write, another search path or another isolation level only log a warning.
  * @throws WarehouseAway when Postgres does not answer, or refuses
  * @throws Error that says what to do when the schema or the time zone is wrong
  */
@@ -71,11 +67,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
   }
 }
 
-/**
- * Checks the time zone of sessions: a pooler may drop their options, and times without a zone would be read
- * wrongly.
- * @throws Error that says what to do
- */
+/** Checks the zone of sessions, which a pooler may drop. Throws an Error that says what to do. */
 export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: string): Promise<void> {
   const zone = await readSetting(db, 'TimeZone');
   if (zone.toLowerCase() === timeZone.toLowerCase()) return;
@@ -85,9 +77,8 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
 }
 
 /**
- * Settings that a pooler may drop with the options of sessions. With another search path, a function that
- * somebody made in `public` could run. With another isolation level, groups of events that write at the same
- * time fail with 40001.
+ * Settings that a pooler may drop. Another search path could run functions that somebody made in `public`.
+ * With another isolation level, groups that write at the same time fail with 40001.
  */
 const settingsOfSessions = {
   search_path: { wanted: searchPath.join(', '), written: searchPath.join(', ') },

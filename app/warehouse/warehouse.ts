@@ -14,17 +14,13 @@ export const openWarehouse = (settings: Settings, url: string, log: Logger, max 
   open(settings, url, log, { max });
 
 /**
- * Opens the warehouse for a worker. A worker sends the same statements again and again, so Postgres keeps one
- * plan of each. By default, Postgres plans for the values of each call if it expects such a plan to be
- * cheaper, and so it planned every upsert again.
+ * Opens the warehouse for a worker, whose repeated statements get one plan each. By default Postgres may plan
+ * each call for its values, and so it planned every upsert again.
  */
 export const openToWork = (settings: Settings, url: string, log: Logger, max: number): Warehouse =>
   open(settings, url, log, { max, session: '-c plan_cache_mode=force_generic_plan' });
 
-/**
- * Opens the warehouse to ask whether it is healthy, for a person who waits: Postgres has to answer soon. A
- * statement waits only as long for a free connection, so this is only for few statements at a time.
- */
+/** Opens the warehouse for a few statements that ask about its health while a person waits. */
 export const openToAsk = (settings: Settings, url: string, log: Logger, max = 4): Warehouse =>
   // A little longer than `withTimeout` waits, whose message is plainer than the driver's.
   endingSoon(open(settings, url, log, { max, connectMs: serverWaits.answerMs + serverWaits.closeMs / 2 }));

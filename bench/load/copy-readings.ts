@@ -2,10 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { withClient } from '../stack.ts';
 
-/**
- * Copies every reading of a sandbox's database into a warehouse, as fast as Postgres can copy. The result is
- * the same as after a backfill. Returns the number of readings.
- */
+/** Copies a sandbox's readings into a warehouse, as a backfill would, but fast. Returns their number. */
 export async function copyReadings(sandboxUrl: string, warehouseUrl: string): Promise<number> {
   return await withClient(sandboxUrl, (sandbox) =>
     withClient(warehouseUrl, async (warehouse) => {

@@ -1,9 +1,6 @@
 import type pg from 'pg';
 
-/**
- * Returns the bytes on disk of the tables whose name, with its schema, begins with the prefix. Indexes and
- * compressed values are included.
- */
+/** Returns the bytes on disk, with indexes, of the tables whose name with schema begins with the prefix. */
 export async function bytesOnDisk(client: pg.Client, prefix: string): Promise<number> {
   const { rows } = await client.query<{ bytes: string }>(
     `select coalesce(sum(pg_total_relation_size(c.oid)), 0) as bytes

@@ -37,10 +37,7 @@ export function corrected(pages: readonly DocumentPage[]): DocumentPage[] {
   });
 }
 
-/**
- * Returns how many seconds it takes to write the pages, including the flush of the counts. Every record must
- * be new or changed, as `written` says.
- */
+/** Returns the seconds to write the pages and counts. Every record must be new or changed: see `written`. */
 export async function writeDocumentPages(
   warehouse: Warehouse,
   pages: readonly DocumentPage[],

@@ -1,10 +1,7 @@
 import { createRandom, type Random } from './random.ts';
 import type { Connection, Document, World } from './world.ts';
 
-/**
- * How often each change of the service is drawn. The mix is the same as for the sandbox's random changes:
- * mostly documents, then connections, then interval ranges.
- */
+/** How often each change is drawn, as in the sandbox: documents, then connections, then intervals. */
 const weights = {
   createDocument: 24,
   reprocessDocument: 22,
@@ -23,14 +20,10 @@ interface Events {
   take(count: number, changes?: readonly Change[]): string[];
 }
 
-/**
- * Draws changes of a world and makes the bodies of their events (service.md 2.4 to 2.6), in the order of their
- * times.
- */
+/** Draws changes of a world and makes the bodies of their events (service.md 2.4 to 2.6), by time. */
 export function createEvents(world: World, seed: number): Events {
   const random = createRandom(seed);
-  // Microseconds since a time after that of every record of the world. Each event is newer than the previous
-  // event.
+  // Microseconds since a time after the world's records. Each event is newer than the previous one.
   let micros = 0;
   const now = (): string => {
     micros += random.int(1, 900);

@@ -1,10 +1,7 @@
 import { withClient } from '../stack.ts';
 import { createWorld, worldSeed } from './world.ts';
 
-/**
- * Writes a load's world as rows, as a backfill would. Existing companies start no backfill of their own, and
- * most events find an existing row. `raw` has the size of a real document's.
- */
+/** Writes a load's world as rows, as a backfill would: most events find a row. `raw` has a real size. */
 export async function fillWarehouse(url: string): Promise<void> {
   const { companies, connections, documents, meters } = createWorld(worldSeed);
   const raw = `(select jsonb_object_agg('field' || n, md5(id::text || n)) from generate_series(1, 24) n)`;

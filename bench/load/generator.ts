@@ -1,6 +1,4 @@
-/**
- * The process that sends a load: it holds a world, signs its events in advance, and sends them on request.
- */
+/** The process that sends a load: it signs the events of a world in advance, and sends them on request. */
 import { randomUUID } from 'node:crypto';
 import { serve } from '../process/serve.ts';
 import { type Change, createEvents } from './events.ts';

@@ -18,9 +18,7 @@ const keys: readonly (readonly string[])[] = [
 /** Views with a row for each meter or site, which the rows of other views name. */
 const named: Readonly<Record<string, string>> = { meters: 'meter_id', sites: 'site_id' };
 
-/**
- * Views of readings, which are left out. They need a meter or a time span, and this world has no readings.
- */
+/** Views of readings, which this world lacks. They need a meter or a time span. */
 const ofReadings = /^interval_|^load_profile$|^bill_interval_comparison$/;
 
 /** Lists all pairs and triples of views of analytics that have a key in common. */

@@ -8,10 +8,7 @@ const lookEveryMs = 100;
 const settledWithinMs = 300_000;
 const settledEveryMs = 250;
 
-/**
- * Waits until the journal has this many events. Returns the time in Unix milliseconds.
- * @throws Error after a minute
- */
+/** Returns the Unix time in ms when the journal has this many events. Throws an Error after a minute. */
 export async function untilJournaled(client: pg.Client, events: number): Promise<number> {
   for (const deadline = Date.now() + appliedWithinMs; ; ) {
     const held = await journaled(client);
@@ -21,10 +18,7 @@ export async function untilJournaled(client: pg.Client, events: number): Promise
   }
 }
 
-/**
- * Waits until the journal has this many events that were received since a time (Unix milliseconds). It counts
- * no other events, so its cost does not grow with the journal.
- */
+/** Waits until the journal has this many events received since a time (Unix ms), whatever its size. */
 export async function untilReceived(client: pg.Client, since: number, events: number): Promise<number> {
   for (const deadline = Date.now() + appliedWithinMs; ; ) {
     const { rows } = await client.query(
@@ -56,9 +50,7 @@ export async function proveApplied(client: pg.Client): Promise<void> {
   if (rows[0].count > 0) throw new Error(`${rows[0].count} events are in the journal without their effect`);
 }
 
-/**
- * Whether any record is stale. This query is cheap, and a query for the outcomes of events costs far more.
- */
+/** Whether any record is stale. A query for the outcomes of events would cost far more. */
 async function anyStale(db: pg.Client): Promise<boolean> {
   const { rows } = await db.query('select exists (select from metersync.stale_records) as stale');
   return rows[0].stale;
@@ -83,10 +75,7 @@ export async function untilSettled(db: pg.Client, events: number): Promise<numbe
   }
 }
 
-/**
- * Counts reads of records for the events received since a time (ISO). Each read counts once, however many
- * events it settled. A deletion is applied at once, without a read.
- */
+/** Counts reads of records for events received since a time (ISO). Deletions are applied without a read. */
 export async function countRecordsRead(db: pg.Client, since: string): Promise<number> {
   const { rows } = await db.query(
     `select count(distinct (kind, record_id, applied_at))::int as count

@@ -16,10 +16,7 @@ export interface RunPlan {
 /** How long a caller waits for all rows of a statement, which Postgres sends as text. */
 export interface RunTime {
   readonly ms: number;
-  /**
-   * Processor time of Postgres, if it can be measured. On an idle machine, the statement would take about
-   * this long.
-   */
+  /** Postgres's processor time, if it can be measured: how long the statement takes on an idle machine. */
   readonly cpuMs: number | undefined;
 }
 
@@ -32,10 +29,7 @@ interface Node {
   readonly Plans?: readonly Node[];
 }
 
-/**
- * Runs a statement to get its plan. This takes a quarter longer than a normal run, because each row is
- * counted.
- */
+/** Runs a statement to get its plan. Counting the rows makes it a quarter slower. */
 export async function planOf(client: pg.Client, statement: string): Promise<RunPlan> {
   const { rows } = await client.query(`explain (analyze, timing off, format json) ${statement}`);
   const { Plan: plan } = rows[0]['QUERY PLAN'][0] as { Plan: Node };
@@ -50,10 +44,7 @@ export async function timeOf(client: pg.Client, statement: string): Promise<RunT
   return { ms, cpuMs: before === undefined || after === undefined ? undefined : after - before };
 }
 
-/**
- * Processor time of the session so far, which Linux counts in hundredths of a second. Undefined if Postgres
- * runs elsewhere or on another system.
- */
+/** Processor time of the session, in hundredths of a second; undefined if Postgres is not on this Linux. */
 function cpuMs(client: pg.Client): number | undefined {
   return cpuMsOf((client as pg.Client & { readonly processID: number | null }).processID);
 }

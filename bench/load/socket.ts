@@ -3,9 +3,8 @@ import { connect, type Socket } from 'node:net';
 const headEnd = Buffer.from('\r\n\r\n');
 
 /**
- * One keep-alive connection that sends complete requests, one at a time. It reads only the status of an
- * answer and finds its end. The sender of a load must be cheap, because it shares the machine with the
- * measured process.
+ * One keep-alive connection that sends complete requests in turn and reads only the status of an answer. It
+ * must be cheap, because it shares the machine with the measured process.
  */
 export class LeanSocket {
   readonly #port: number;

@@ -1,10 +1,7 @@
 import pg from 'pg';
 import { withClient } from '../stack.ts';
 
-/**
- * Settings that turn off durability, and checkpoints during a load, because only the bench needs its rows.
- * All of them take effect by a reload.
- */
+/** Settings that turn off durability, and checkpoints during a load, and take effect by a reload. */
 const settings = {
   fsync: 'off',
   full_page_writes: 'off',
@@ -15,9 +12,8 @@ const settings = {
 } as const;
 
 /**
- * Loads rows without the indexes that are not unique, and creates these indexes afterwards. A load of
- * millions of rows at random ids would otherwise slow down as soon as the indexes outgrow Postgres's memory.
- * It also resets all settings that `alter system` had set before.
+ * Loads rows without the indexes that are not unique, and creates these afterwards: rows at random ids slow
+ * down when indexes outgrow Postgres's memory. Resets all `alter system` settings.
  * @param url of the warehouse, as superuser
  */
 export async function loadWithoutIndexes(url: string, load: () => Promise<void>): Promise<void> {

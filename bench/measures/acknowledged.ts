@@ -56,10 +56,7 @@ const rateOf = (reports: readonly LoadReport[]): number =>
 
 type Rounds = Record<(typeof levels)[number], LoadReport[]>;
 
-/**
- * Measures both in turn, so that other load on the machine affects both. Each round begins with nothing left
- * to apply.
- */
+/** Measures both in turn, so that other load affects both. Each round begins with nothing to apply. */
 async function measureInTurn(
   bench: Bench,
   generator: Generator,

@@ -122,10 +122,7 @@ async function monthsOfAll(client: pg.Client): Promise<Pick<Answers, 'everyone' 
 /** How many companies one statement fills. */
 const filledTogether = 200;
 
-/**
- * Fills a warehouse with companies that have bills and no readings, and computes their stored months.
- * @returns for how many companies per second the months were computed
- */
+/** Fills a warehouse with companies that have bills, and returns how fast their months were computed. */
 export async function fillMonths(
   { size, stack, say }: Bench,
   url: string,
@@ -251,10 +248,7 @@ function describe(small: Answers, large: Answers): string {
   ]).join('\n');
 }
 
-/**
- * Measures how fast documents are written with history and field catalogue, as a share of the rate without
- * both. It writes new documents, and then a correction of each, so that history stores a state of each.
- */
+/** Measures what share of the rate of writing documents is left with history and field catalogue. */
 async function measureLoad(bench: Bench): Promise<Figures> {
   const pages = await recordDocumentPages(bench, bench.size.analyticsLoaded);
   const later = corrected(pages);

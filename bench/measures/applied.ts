@@ -39,10 +39,7 @@ async function measureApplied(bench: Bench): Promise<Figures> {
   };
 }
 
-/**
- * Returns the events per second from the first byte sent to the last event in the journal, and the bytes that
- * an event takes on disk.
- */
+/** Returns the events per second from the first byte to the journal, and an event's bytes on disk. */
 async function rateOf(
   bench: Bench,
   generator: Generator,

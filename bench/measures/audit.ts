@@ -107,10 +107,7 @@ async function auditEqual(bench: Bench, sides: Sides): Promise<CommandRun> {
   throw new Error(`equal sides, and these differ: ${JSON.stringify(run.report.examples.slice(0, 5))}`);
 }
 
-/**
- * Changes a few readings by the smallest possible amount: a usage by a thousandth, a start by a microsecond.
- * The audit must find each change, and nothing else.
- */
+/** Changes a few readings by the smallest possible amount. The audit must find each, and nothing else. */
 async function auditChanged(bench: Bench, sides: Sides): Promise<void> {
   const { rows: made } = await withClient(sides.warehouseUrl, (client) => client.query<Change>(changeSome));
   if (made.length !== changes) throw new Error(`${made.length} of ${changes} changes were made`);
@@ -130,10 +127,7 @@ const changes = 6;
 const sameReading = `(i.meter_id, i.start_at, i.granularity_seconds, i.usage_units)
   = (c.meter_id, c.start_at, c.granularity_seconds, c.usage_units)`;
 
-/**
- * Changes one reading of each of several meters, spread from the first meter to the last. Returns the changes
- * as an audit names and orders them.
- */
+/** Changes one reading of each of several meters. Returns the changes as an audit names and orders them. */
 const changeSome = `
   with meter as (
     select id, row_number() over (order by id) - 1 as place, count(*) over () - 1 as last from utility.meters m

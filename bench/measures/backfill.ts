@@ -78,9 +78,7 @@ async function loadInTurn(
   };
 }
 
-/**
- * Measures companies of a few documents each, which shows what a company costs in addition to its records.
- */
+/** Measures companies of a few documents, to show what a company itself costs. */
 async function measureCompanies(bench: Bench): Promise<number> {
   const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
   const rates: number[] = [];
@@ -105,10 +103,7 @@ export async function record(bench: Bench, companies: number, documents: number)
   return recorded;
 }
 
-/**
- * Starts a pipeline that reads some companies to warm up. Their rows are removed, because another read would
- * find them.
- */
+/** Starts a pipeline that reads some companies to warm up, and removes their rows. */
 export async function startWarm(bench: Bench, { url, companies }: Recorded): Promise<Pipeline> {
   const pipeline = await startPipeline(bench, { service: { url, apiKey, endpoints }, filled: false });
   await runBackfill(pipeline, companies.slice(0, warmUpCompanies));

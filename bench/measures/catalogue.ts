@@ -19,8 +19,7 @@ async function measureCatalogue(bench: Bench): Promise<Figures> {
   bench.atEnd(() => warehouse.close());
   bench.say(`${pages.length} pages of 100 documents, ${catalogueRounds} rounds, with and without in turn`);
   const seconds = { with: [] as number[], without: [] as number[] };
-  // The first round warms up connections and code. It also notes the new fields, which a worker meets only in
-  // its first seconds.
+  // The first round warms up, and notes the new fields, which a worker meets only in its first seconds.
   for (let round = 0; round <= catalogueRounds; round++) {
     const fields = createFieldCatalogue({
       db: warehouse.db,

@@ -57,10 +57,7 @@ async function send(generator: Generator, pipeline: Pipeline, events: number, in
   await withClient(pipeline.databaseUrl, (client) => untilReceived(client, beganAt, events));
 }
 
-/**
- * Measures documents of 3.8 kB through the workflows, from a server that costs next to nothing, and then the
- * same documents unchanged.
- */
+/** Measures documents of 3.8 kB through the workflows, new and then unchanged, from a cheap server. */
 async function costOfDocuments(bench: Bench): Promise<Figures> {
   const recorded = await record(bench, bench.size.backfillCompanies, bench.size.backfillDocuments);
   const pipeline = await startWarm(bench, recorded);

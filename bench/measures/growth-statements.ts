@@ -37,8 +37,7 @@ const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<u
 
 /**
  * Measures the share of a deployment's statements that touch as few blocks in a large warehouse as in a small
- * one. They are judged as in the cost test (test/db/cost), with the same exceptions, but in a warehouse
- * twenty times as large.
+ * one, as the cost test does (test/db/cost), but in a warehouse twenty times as large.
  */
 async function measureStatements(bench: Bench): Promise<Figures> {
   const { growthPlots, growthEveryNthWork } = bench.size;
@@ -52,8 +51,7 @@ async function measureStatements(bench: Bench): Promise<Figures> {
     await loadPlots(db, 1, works.length);
   });
   const before: Ran[][] = [];
-  // In small tables, the planner rightly scans. Without scans, it uses the plan that it would use in large
-  // tables.
+  // In small tables the planner rightly scans. Without scans, it uses the plan for large tables.
   for (const [place, work] of works.entries())
     before.push(await ranBy(small, work, place + 1, { enable_seqscan: 'off' }));
   await loadLarge(bench, large, works.length * knowledge.length, growthPlots);

@@ -95,10 +95,7 @@ async function proveDocuments({ databaseUrl }: Pipeline, documents: number): Pro
     throw new Error(`${rows[0].documents} of ${documents} documents have rows; usage: ${rows[0].usage}`);
 }
 
-/**
- * Measures events per second with many pending events, in turn with a warehouse without any. Catch-ups are
- * off, so no record is read again.
- */
+/** Measures events per second with and without many pending events. Catch-ups are off. */
 async function measureEvents(bench: Bench): Promise<Figures> {
   const { rounds, growthWaiting, growthEvents, warmUpEvents } = bench.size;
   const generator = startGenerator(bench);
@@ -124,9 +121,7 @@ async function measureEvents(bench: Bench): Promise<Figures> {
   };
 }
 
-/**
- * Sends events of new documents and of readings until this many are pending. Such events supersede no others.
- */
+/** Sends events of new documents and of readings, which supersede none, until this many are pending. */
 async function letWait(
   bench: Bench,
   generator: Generator,

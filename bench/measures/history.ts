@@ -44,10 +44,7 @@ async function measureHistory(bench: Bench): Promise<Figures> {
   });
 }
 
-/**
- * Counts the events in the histories of all workflows that were started since then, including running
- * workflows.
- */
+/** Counts the events in the histories of all workflows that were started since, also running ones. */
 async function countHistory(client: Client, since: Date): Promise<number> {
   let events = 0;
   const query = `StartTime >= "${since.toISOString()}"`;

@@ -74,10 +74,7 @@ async function writeFresh(warehouse: Warehouse, meterId: string, columns: Interv
   if (inserted !== columns.startAt.length) throw new Error(`${inserted} of the fresh readings were written`);
 }
 
-/**
- * Returns how many seconds it takes to write over the rows of an earlier sync. Writing the earlier rows is
- * not counted.
- */
+/** Returns the seconds to write over the rows of an earlier sync, whose own writing is not counted. */
 async function writeOverlapping(
   warehouse: Warehouse,
   meterId: string,

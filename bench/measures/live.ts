@@ -74,10 +74,7 @@ async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures
   return { acknowledgedPerSecond: events / seconds, answerP50Ms: p50, answerP99Ms: p99 };
 }
 
-/**
- * Returns the times from an event's arrival at the receiver until its row is written, and until its record is
- * read.
- */
+/** Returns the times from an event's arrival until its row is written, and until its record is read. */
 async function latenciesOf(pipeline: Pipeline, since: string, events: number): Promise<Figures> {
   const { rows } = await withClient(pipeline.databaseUrl, (db) =>
     db.query(

@@ -54,10 +54,7 @@ async function measureLone(bench: Bench): Promise<Figures> {
   };
 }
 
-/**
- * Picks created and updated documents with one event each. This is the newest event, because the service
- * shows only the newest state.
- */
+/** Picks documents with one event, the newest: the service shows only the newest state. */
 async function documentEvents(
   sandbox: Awaited<ReturnType<typeof startSandbox>>,
   count: number,

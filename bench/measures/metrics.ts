@@ -48,10 +48,7 @@ async function measureMetrics(bench: Bench): Promise<Figures> {
   };
 }
 
-/**
- * Makes a function that sends events to the pipeline and waits until they are journaled. It returns the rate
- * and the processor time.
- */
+/** Makes a function that sends events and waits until they are journaled; it returns rate and CPU time. */
 function senderTo(generator: Generator) {
   let sent = 0;
   return async (pipeline: Pipeline, events: number): Promise<{ perSecond: number; processorMs: number }> => {

@@ -37,10 +37,7 @@ async function measurePeers(bench: Bench): Promise<Figures> {
   return { ...(await measureBackfill(bench, python)), ...(await measureEvents(bench, folder)) };
 }
 
-/**
- * Measures a first load of the same pages by dlt and by metersync. The pages come from memory, and each has
- * its own database.
- */
+/** Measures a first load by dlt and by metersync of the same pages in memory, each with its own database. */
 async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
   const { peersCompanies, peersDocuments, rounds } = bench.size;
   const made = makeSmallDocuments(peersCompanies, peersDocuments);

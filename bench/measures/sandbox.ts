@@ -30,10 +30,7 @@ async function measureSandbox(bench: Bench): Promise<Figures> {
   return { ...(await measureDeliveries(bench, service)), ...pages };
 }
 
-/**
- * Releases a backlog at one moment. After that, a simple load posts the same bodies, which were signed in
- * advance.
- */
+/** Releases a backlog at one moment. Then a simple load posts the same bodies, signed in advance. */
 async function measureDeliveries(bench: Bench, service: BenchSandbox): Promise<Figures> {
   const generator = startGenerator(bench);
   const receiver = bench.child<AnsweringCalls>('service/answering.ts');

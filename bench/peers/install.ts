@@ -10,10 +10,7 @@ export const versions = {
   stripe: '23.1.0',
 } as const;
 
-/**
- * The folder of all peers, next to the data of the embedded stack. Peers are not installed among the
- * project's own packages.
- */
+/** The folder of all peers, next to the embedded stack and apart from the project's own packages. */
 export const peersDir = resolve(import.meta.dirname, '../../.metersync/peers');
 
 const run = promisify(execFile);
@@ -28,10 +25,7 @@ export interface Installing {
   say(line: string): void;
 }
 
-/**
- * Installs dlt in its own virtual environment, if it is not installed yet. Returns the path of its Python.
- * @throws Error that names the missing part: python3, venv, pip, or the package
- */
+/** Installs dlt in its own virtual environment, if needed. Returns its Python or throws an Error. */
 export async function installDlt({ dir, env, say }: Installing): Promise<string> {
   const home = join(dir, `dlt-${versions.dlt}`);
   const python = join(home, process.platform === 'win32' ? 'Scripts/python.exe' : 'bin/python');
@@ -52,10 +46,7 @@ export async function installDlt({ dir, env, say }: Installing): Promise<string>
   return python;
 }
 
-/**
- * Installs stripe-sync-engine in its own folder, if it is not installed yet. Returns the folder.
- * @throws Error that names the missing part: npm, or the packages
- */
+/** Installs stripe-sync-engine in its own folder, if needed. Returns the folder or throws an Error. */
 export async function installStripeSync({ dir, env, say }: Installing): Promise<string> {
   const home = join(dir, `stripe-sync-engine-${versions.stripeSyncEngine}`);
   await once(home, async () => {

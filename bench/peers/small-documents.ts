@@ -3,9 +3,7 @@ import { createHash } from 'node:crypto';
 /** Documents of a page. */
 const perPage = 100;
 
-/**
- * The pages of a service with documents of some 600 B, as bytes by path. Every reader gets the same bytes.
- */
+/** The pages of a service with documents of some 600 B, as bytes by path, the same for every reader. */
 export interface SmallDocuments {
   readonly pages: ReadonlyMap<string, Uint8Array>;
   readonly documents: number;

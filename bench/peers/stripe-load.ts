@@ -1,7 +1,4 @@
-/**
- * The process that sends a load of Stripe's events. For each event of our load there is an event of the same
- * record and size.
- */
+/** The process that sends a load of Stripe's events: for each event of ours, one of its record and size. */
 import { createHmac } from 'node:crypto';
 import { createEvents } from '../load/events.ts';
 import { type LoadReport, runLoad } from '../load/run.ts';
@@ -32,10 +29,7 @@ function createStripeLoad() {
   };
 }
 
-/**
- * Creates an update of a customer that stands for the record of metersync's event. It is later than all
- * earlier updates, so stripe-sync-engine writes it.
- */
+/** Creates an update of a customer for the record of our event, later than all before, so it is written. */
 function customerEvent(number: number, created: number, ours: string): string {
   const { id, meterId } = JSON.parse(ours) as { id?: string; meterId?: string };
   const customer = {

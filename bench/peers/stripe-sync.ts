@@ -1,7 +1,4 @@
-/**
- * The process of stripe-sync-engine: an HTTP server that passes each webhook to it, and answers once the
- * event is written.
- */
+/** The process of stripe-sync-engine: a server that answers a webhook once the engine has written it. */
 import { createServer, type IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';

@@ -1,7 +1,4 @@
-/**
- * The upper limit of a receiver: a Fastify server that only verifies a delivery, with the same library, and
- * answers.
- */
+/** The upper limit of a receiver: Fastify that only verifies a delivery, with our library, and answers. */
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
 import { Webhook } from 'standardwebhooks';

@@ -15,10 +15,7 @@ import { fixedSecrets } from '../../receiver/secrets.ts';
 import type { Start } from '../../receiver/start-group.ts';
 import { serve } from '../process/serve.ts';
 
-/**
- * How the receiver hands events to Temporal: in groups, as it really does, or each in its own workflow that
- * is started at once, which is the simpler way.
- */
+/** How the receiver hands events to Temporal: in groups, or, more simply, each in a workflow of its own. */
 export type Grouping = 'groups' | 'one-per-event';
 
 const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
@@ -133,9 +130,7 @@ function createPipeline() {
     },
     /** Stops the parts. After that, others may be started. */
     stop,
-    /**
-     * Starts groups without events, one after the other, to measure what a workflow that does nothing costs.
-     */
+    /** Starts groups without events, one after the other: what a workflow that does nothing costs. */
     startEmptyGroups: async (count: number): Promise<void> => {
       const start = startHere;
       if (start === undefined) throw new Error('no worker runs here that could take an eager start');

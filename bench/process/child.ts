@@ -21,11 +21,10 @@ export interface Child<C extends Calls> {
 }
 
 /**
- * Starts a script of the bench whose last statement is `serve(...)`. The child ends with this process, even
- * if this process is killed.
+ * Starts a script of the bench whose last statement is `serve(...)`. It ends with this process.
  * @param script path relative to `bench/`
  * @param options.output file to which its output is added
- * @param options.profileDir folder for a CPU profile that it writes at its end; if undefined, it writes none
+ * @param options.profileDir folder for a CPU profile that it writes at its end
  */
 export function startChild<C extends Calls>(
   script: string,

@@ -17,19 +17,13 @@ export function processorMs(pid: number): number {
   return (own + waited + running.reduce((sum, ticks) => sum + ticks, 0)) * msOfTick;
 }
 
-/**
- * Returns the pids of the servers that the stack started. Another Temporal that is used instead is not
- * included.
- */
+/** Returns the pids of the servers that the stack started, without another Temporal that is used instead. */
 export function serverPids({ dir }: BenchStack): Partial<Record<ServerName, number>> {
   const servers = Object.entries(readRunning(dir)?.servers ?? {});
   return Object.fromEntries(servers.map(([name, { pid }]) => [name, pid]));
 }
 
-/**
- * The fields of /proc/PID/stat after the name of the program, which may contain spaces. The first field is
- * the state.
- */
+/** The fields of /proc/PID/stat after the name, which may contain spaces. The first is the state. */
 function fieldsOf(pid: string): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');

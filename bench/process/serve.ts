@@ -13,9 +13,8 @@ export type Answer =
   | { readonly id: number; readonly error: string };
 
 /**
- * Answers the calls of the process that forked this one. This process ends when the channel closes, by `stop`
- * or because the other process has ended.
- * @param cleanUp is awaited before the end
+ * Answers the calls of the process that forked this one, until `stop` or that process closes the channel.
+ * Then awaits `cleanUp`.
  */
 export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {}): void {
   process.on('message', async (request: Request) => {
@@ -28,8 +27,7 @@ export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {
       () => process.exit(1),
     );
   });
-  // Ctrl-C in a terminal reaches every process of the terminal, but the parent decides when this process
-  // ends.
+  // Ctrl-C reaches every process of the terminal, but the parent decides when this process ends.
   process.on('SIGINT', () => {});
 }
 

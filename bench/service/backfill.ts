@@ -20,9 +20,8 @@ export async function withTemporal<T>(
 }
 
 /**
- * Backfills the given companies, or all, through the real workflows. It also waits for the checks of the data
- * that follow, because they would disturb the next measurement. Returns the seconds of the backfill without
- * the checks.
+ * Backfills the given companies, or all, through the real workflows, and returns the seconds. It also waits
+ * for the following checks of the data, which would disturb the next measurement.
  * @throws Error if the run did not end as complete
  */
 export async function runBackfill(

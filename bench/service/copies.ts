@@ -1,7 +1,6 @@
 /**
- * The process of a service with any number of companies, which costs next to nothing. It reads the documents
- * and usage of one company of the sandbox once. It serves copies of them, with different ids, for each of its
- * companies.
+ * The process of a cheap service of any number of companies: it reads the documents and usage of one company
+ * of the sandbox once, and serves copies with different ids for each.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

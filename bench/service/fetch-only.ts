@@ -10,10 +10,7 @@ export type FetchOnlyCalls = ReturnType<typeof createFetchOnly>;
 
 function createFetchOnly() {
   return {
-    /**
-     * Returns how many seconds it takes to read every document of every company. It reads as many companies
-     * at the same time as a backfill.
-     */
+    /** Returns the seconds to read all documents of all companies, as many at a time as a backfill reads. */
     fetch: async (service: {
       url: string;
       apiKey: string;

@@ -1,7 +1,6 @@
 /**
- * The process of a service that costs next to nothing. It reads the documents of the sandbox once, page by
- * page, and serves the same bytes from memory. So the figures show the speed of a backfill, and not how fast
- * a service makes pages.
+ * The process of a cheap service: it reads the documents of the sandbox once and serves the same bytes from
+ * memory, so that the figures show only the speed of a backfill.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -12,10 +12,7 @@ const eventsTogether = 5_000;
 export interface BenchSandbox extends SandboxProcess {
   /** URL of the database of the sandbox. */
   readonly databaseUrl: string;
-  /**
-   * Makes random changes and returns their events, in order. Nothing is delivered: the bench sends the events
-   * itself, once the service has their state.
-   */
+  /** Makes random changes and returns their events. The bench sends them itself; nothing is delivered. */
   change(count: number, types?: readonly string[]): Promise<Outgoing[]>;
   /** Requests a path of the API or of the control routes, with the headers of both. The answer is JSON. */
   ask<T>(method: string, path: string, body?: unknown): Promise<T>;

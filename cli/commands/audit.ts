@@ -27,15 +27,10 @@ export interface AuditCommandOptions {
   readonly json?: boolean;
 }
 
-/**
- * Upper limit for any SERVICE_MAX_CONCURRENCY, because each listing holds a page and a connection of the
- * warehouse.
- */
+/** Upper limit for any SERVICE_MAX_CONCURRENCY, because each listing holds a page and a connection. */
 const listingsAtOnceMax = 16;
 
-/**
- * `metersync audit`: reads the service again and prints each difference; changes nothing without `--repair`.
- */
+/** `metersync audit`: reads the service again and prints differences; `--repair` changes the rows. */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
   const listings = (settings: Settings) => Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
   const need = { temporal: false, service: true, connections: listings };
@@ -113,10 +108,7 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   return `${counted(found.differences, 'difference')} ${were} found and corrected${left}. Rows that the service no longer has are tombstoned; metersync deletes undo ${found.runId} restores them.`;
 }
 
-/**
- * Describes a report in lines for people. Resources that were not compared are shown only if a listing of
- * them is suspect.
- */
+/** Describes a report in lines for people. Omits resources not compared, unless their listing is suspect. */
 export function describeAudit(
   report: AuditReport,
   { resource: only, since }: Pick<AuditCommandOptions, 'resource' | 'since'> = {},

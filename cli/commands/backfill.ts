@@ -24,10 +24,7 @@ export interface BackfillOptions {
   follow?: boolean;
 }
 
-/**
- * `metersync backfill`: starts a backfill of one company or all, and waits for its end with `--follow`.
- * With `--run` it follows an existing run instead.
- */
+/** `metersync backfill`: starts a backfill, or follows one with `--run`; `--follow` waits for its end. */
 export async function backfill(scope: string | undefined, options: BackfillOptions): Promise<void> {
   requireOne(scope, options);
   const service = options.company === undefined ? false : 'if known';
@@ -73,10 +70,7 @@ async function run(context: Context, client: Client, db: Database, options: Back
   else say(`To follow it: metersync backfill --run ${runId}`);
 }
 
-/**
- * Asks the service whether it has the company that the user typed, before anything about the company is
- * written. If this command does not know the service, the worker asks instead.
- */
+/** Asks the service whether it has the company, before it is written. If this cannot ask, the worker does. */
 async function refuseIfUnknown(context: Context, db: Database, companyId: string): Promise<void> {
   if (context.service.url === '') return;
   const { client } = await context.access();

@@ -16,10 +16,7 @@ export interface DeletesOptions {
   readonly json?: boolean;
 }
 
-/**
- * `metersync deletes list`: lists the rows that runs found gone from the service. For one run, lists each
- * row.
- */
+/** `metersync deletes list`: lists the rows that runs found gone from the service, one by one for one run. */
 export async function deletesList(run: string | undefined, options: DeletesOptions): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) =>
     print(...(run === undefined ? await list(db, options) : await listOf(db, run, options))),
@@ -68,10 +65,7 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
   ];
 }
 
-/**
- * Lists deletions that wait for a decision, by run, company and resource; with `--all`, also lists decided
- * deletions.
- */
+/** Lists deletions that wait for a decision, by run, company and resource; `--all` adds decided ones. */
 async function list(db: Database, { all = false, json }: DeletesOptions): Promise<string[]> {
   const found = await readDeletes(db, { all });
   if (json) return [asJson({ deletes: found })];

@@ -50,10 +50,7 @@ const settleWithinMs = 120_000;
 /** Connections of the warehouse, and so the number of listings that the audit reads at once. */
 const connections = 8;
 
-/**
- * `metersync demo`: runs everything from the service to rows on real parts, and proves the result by an
- * audit.
- */
+/** `metersync demo`: runs everything from the service to rows on real parts, and proves it by an audit. */
 export async function demo(options: DemoOptions): Promise<void> {
   const unused = ['SERVICE_URL', 'DATABASE_URL', 'TEMPORAL_ADDRESS'].filter((name) => process.env[name]);
   if (unused.length > 0)

@@ -87,9 +87,7 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
   });
 }
 
-/**
- * Writes an event as JSON. The payload stays as Postgres prints it, so that no number passes through a float.
- */
+/** Writes an event as JSON. The payload stays as Postgres prints it: no number passes through a float. */
 function detailsAsJson({ payload, body, ...event }: EventDetails): string {
   const columns = asJson({ ...event, body: body?.toString('utf8') ?? null });
   const oneLine = payload?.replaceAll(/\n\s*/g, '') ?? 'null';

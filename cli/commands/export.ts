@@ -38,8 +38,7 @@ export async function exportCommand(relation: string, options: ExportCommandOpti
 }
 
 /**
- * Returns the format of a file, which its extension names. Standard output and files without an extension get
- * CSV.
+ * Returns the format that a file's extension names; CSV without one, or for standard output.
  * @throws UsageError if the extension stands for a format that is not supported
  */
 function formatOf(out: string | undefined): ExportFormat {

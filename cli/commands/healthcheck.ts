@@ -2,10 +2,7 @@ import { readSettings } from '../../app/settings/settings.ts';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import { print } from '../print.ts';
 
-/**
- * `metersync healthcheck`: asks the private port of the process on this machine. It ends with 0 or 1, for
- * containers.
- */
+/** `metersync healthcheck`: asks the private port on this machine and ends with 0 or 1, for containers. */
 export async function healthcheck(options: { ready?: boolean }): Promise<void> {
   const { metrics } = readSettings(process.env);
   if (metrics.port === 0) throw new Error('METRICS_PORT is 0, so there is no private port to ask');

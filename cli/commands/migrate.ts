@@ -14,10 +14,7 @@ interface MigrateOptions {
   readonly json?: boolean;
 }
 
-/**
- * `metersync migrate`: migrates the warehouse's schema to the newest version, or prints the statements that
- * this would run.
- */
+/** `metersync migrate`: migrates the warehouse to the newest schema, or prints the statements. */
 export async function migrateCommand(options: MigrateOptions): Promise<void> {
   await withContext({ temporal: false, service: false, quiet: true }, async (context) => {
     const { settings, stack, log, insecure } = context;

@@ -12,9 +12,7 @@ export interface ReportOptions extends CompanyOptions {
   readonly json?: boolean;
 }
 
-/**
- * `metersync report`: reports cost, usage, load, coverage, corrections and freshness, of a company or of all.
- */
+/** `metersync report`: reports cost, usage, coverage, corrections and more, of a company or of all. */
 export async function report(options: ReportOptions): Promise<void> {
   const { html, json } = options;
   if (html !== undefined) requireFolder(html);
@@ -25,8 +23,7 @@ export async function report(options: ReportOptions): Promise<void> {
       else print(...reportText(read));
       return;
     }
-    // The file is opened first, because reading may take a minute and is useless if the file cannot be
-    // written.
+    // The file is opened first: a minute of reading is useless if the file cannot be written.
     await writeOutputFile(html, async (file) => {
       const read = await readWithProgress(db, options);
       if (json) printJson(read);

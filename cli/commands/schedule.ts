@@ -22,9 +22,7 @@ export interface ScheduleOptions {
   json?: boolean;
 }
 
-/**
- * `metersync schedule`: shows or pauses runs that start by themselves. Prints the schedule after the change.
- */
+/** `metersync schedule`: shows or pauses runs that start by themselves, and prints the schedule. */
 export async function schedule(
   action: ScheduleAction,
   name: RunKind | undefined,
@@ -60,10 +58,7 @@ function stateOf({ name, state, reason }: ScheduleState): string[] {
   return [pausedInWords(reason), `resume with metersync schedule resume ${name}`];
 }
 
-/**
- * Formats a time in the zone of a schedule, whose times are for example `0 3 * * * (Europe/Berlin)`; empty
- * for UTC.
- */
+/** Formats a time in the zone of a schedule, such as `0 3 * * * (Europe/Berlin)`; empty for UTC. */
 function localTime(at: string, times: string | null): string {
   const [, timeZone = 'UTC'] = /\((\S+)\)$/.exec(times ?? '') ?? [];
   if (timeZone === 'UTC') return '';

@@ -22,10 +22,7 @@ export interface SitesOptions extends CompanyOptions {
   readonly json?: boolean;
 }
 
-/**
- * `metersync sites`: lists sites with the values that are set for them, or sets values from a file or from
- * the addresses.
- */
+/** `metersync sites`: lists sites with the values set for them, or sets values from a file or addresses. */
 export async function sites(options: SitesOptions): Promise<void> {
   const { file, acceptProposals = false } = options;
   const isNarrowed = options.company !== undefined || options.externalId !== undefined;

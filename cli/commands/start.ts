@@ -17,10 +17,7 @@ export type Part = 'receiver' | 'worker' | 'console';
 export type Overrides = (given: { readonly readHealth: ReadHealth }) => WorkerOverrides;
 type ReadHealth = ReturnType<typeof import('../../operations/health.ts').healthOf>;
 
-/**
- * `metersync start`, `receiver`, `worker`: runs the parts until it is asked to stop. While Temporal is away,
- * the receiver answers 503 and the worker waits. While Postgres is away, the receiver takes deliveries.
- */
+/** `metersync start`, `receiver`, `worker`: runs the parts until it is asked to stop. Servers may be away. */
 export async function start(
   parts: readonly Part[],
   options: { live?: number; temporalUi?: boolean; overrides?: Overrides } = {},
@@ -165,8 +162,7 @@ async function work(
 ): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
-  // Loaded only for a worker. A process with only a receiver needs neither a warehouse nor Temporal's native
-  // library.
+  // Loaded only for a worker: a receiver needs neither a warehouse nor Temporal's native library.
   const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }, { healthOf }] =
     await Promise.all([
       import('../../app/warehouse/prepare.ts'),
@@ -193,8 +189,7 @@ async function work(
 }
 
 /**
- * Returns how to get the signing secrets: the configured secrets, or the secret that the sandbox makes for
- * the receiver's endpoint.
+ * Returns how to get the signing secrets: from the settings, or from the sandbox's endpoint for the receiver.
  * @throws UsageError when there are no secrets, Error when some are wrong
  */
 function configuredSecrets(context: Context, { host, port }: Place): () => Promise<Secrets> {

@@ -24,10 +24,7 @@ import { withContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph, table } from '../terminal.ts';
 
-/**
- * `metersync status`: prints a verdict and each problem with its remedy. Then what was applied and what
- * waits.
- */
+/** `metersync status`: prints a verdict, each problem with its remedy, what was applied and what waits. */
 export async function status(options: {
   json?: boolean;
   exitCode?: boolean;

@@ -74,10 +74,7 @@ async function traceInWarehouse(
   });
 }
 
-/**
- * Finds the records that a user names by their id, or by a name or number that people use, such as the number
- * of an invoice.
- */
+/** Finds records by their id, or by a name or number that people use, such as the number of an invoice. */
 async function resolve(db: Database, kind: TracedKind, given: string): Promise<Found[]> {
   const ofKind = (found: readonly Found[]) => found.filter((one) => one.kind === kind);
   const byId = ofKind(await findById(db, given));

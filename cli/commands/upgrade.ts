@@ -12,10 +12,7 @@ interface UpgradeOptions {
   readonly json?: boolean;
 }
 
-/**
- * `metersync upgrade check`: says whether this version may take over from the running version; status 1 if
- * not.
- */
+/** `metersync upgrade check`: says whether this version may take over from the running one; 1 if not. */
 export async function upgradeCheck({ temporal = false, json }: UpgradeOptions): Promise<void> {
   const need = { temporal: 'if running', service: false, quiet: true, existing: true } as const;
   await withContext(need, async ({ settings, stack, log }) => {

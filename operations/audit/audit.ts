@@ -32,45 +32,34 @@ export type { AuditReport, Example } from './report.ts';
 export interface AuditOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
-  /**
-   * Number of listings that are read at the same time. Each requests one page at a time, and needs a
-   * connection of the warehouse's pool.
-   */
+  /** Number of listings that are read at the same time; each needs a connection of the warehouse's pool. */
   readonly concurrency: number;
   readonly companyId?: string | undefined;
   /** Companies of the settings. They count as living even if the service does not list them. */
   readonly configured?: readonly string[] | undefined;
   /** Only these resources are compared; all if absent. */
   readonly resources?: readonly AuditResource[] | undefined;
-  /**
-   * ISO time: compares only records that the service changed since then, and readings that start since then.
-   * Resources without a time of change (companies, sites, meters) are compared completely.
-   */
+  /** ISO time: compares what changed or started since then, and completely what has no time of change. */
   readonly since?: string | undefined;
-  /**
-   * How long to wait, in milliseconds, before a listing that differs is read again, because events may be on
-   * their way. The last reading counts. Without this time, and for a repair, there is no such wait.
-   */
+  /** After how many ms a listing that differs is read again: events may be on their way. Not for repairs. */
   readonly settleMs?: number | undefined;
   readonly onProgress?: (progress: { companies: number; compared: number }) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Reads the service again and compares it with the warehouse, changing nothing. A change at the service that
- * takes longer to arrive than `settleMs` appears as a difference. Memory holds the ids, or 8 bytes for each
- * reading, a page of each listing that is being read, and the ids of rows that no audited company has.
+ * Compares the service with the warehouse, changing nothing. A change that takes longer than `settleMs` to
+ * arrive is a difference. Memory holds ids (8 bytes a reading) and a page of each listing that is being read.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
 }
 
 /**
- * Audits, and writes the rows that differ again, as the service has them. A row takes the service's state
- * even if the warehouse has a newer version. A row that two passes over the listing do not contain is
- * tombstoned (`metersync deletes undo` takes that back). Readings that the service does not have are removed.
- * Rows that a read or an event changed meanwhile are left alone. The report holds the differences that were
- * found; deletions are noted under `runId`.
+ * Audits, and writes rows that differ again as the service has them, even over a newer version. Tombstones
+ * rows that two passes do not contain (`metersync deletes undo` takes that back), and removes readings that
+ * the service does not have. Leaves alone rows that changed meanwhile. The report holds the differences that
+ * were found; deletions are noted under `runId`.
  */
 export async function repair(
   options: AuditOptions & { readonly apiVersion: string },
@@ -168,8 +157,7 @@ class Auditor {
         ids.push(...present(chosen.ids));
         sites.push(...sitesOfPage);
       }
-      // A single company is complete on the page where it was found, so doubts about the other pages do not
-      // matter.
+      // A single company is complete on its page, so doubts about other pages do not matter.
       const doubt = only !== undefined && ids.length > 0 ? undefined : doubtOf(walk);
       return { beganAt, all, ids, sites, doubt };
     });
@@ -194,10 +182,7 @@ class Auditor {
     return only === undefined ? [...this.tally.companies] : [only];
   }
 
-  /**
-   * Compares listings one after the other, because the repair of a listing may write rows of another listing.
-   * Then compares several meters at the same time.
-   */
+  /** Compares listings in turn, because a repair may write rows of another one, and then meters at once. */
   async company(companyId: string): Promise<void> {
     for (const resource of this.#compared()) {
       if (resource !== 'intervals') await this.#inTurn(() => this.#listing(resource, companyId));
@@ -225,9 +210,8 @@ class Auditor {
   }
 
   /**
-   * Counts live rows as extra if their company was not read: the company is gone or has no row, or the row
-   * names no company. A repair reads the list of companies once more, and tombstones the rows whose company
-   * it does not contain.
+   * Counts live rows as extra if their company was not read: it is gone or has no row, or is not named. A
+   * repair reads the list of companies once more, and tombstones the rows of companies that are not in it.
    */
   async strays(): Promise<void> {
     if (this.#beganAt === undefined) return;
@@ -296,8 +280,7 @@ class Auditor {
     if (doubt !== undefined) return;
     const extra = this.tally.extra(resource, companyId, unlisted);
     this.tally.count(resource, extra);
-    // This includes records that the listing of another company may still contain. A record is tombstoned
-    // when the last of its companies no longer lists it.
+    // Another company may still list some of these. A record is tombstoned when no company lists it.
     if (this.#repairer !== null && unlisted.length > 0)
       await this.#repairer.retire({ resource, companyId }, params, seen, beganAt);
   }

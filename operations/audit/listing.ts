@@ -21,10 +21,7 @@ export async function* dated(db: Executor, walk: Walk): AsyncGenerator<ReadPage>
   }
 }
 
-/**
- * Returns why a walk may not show what the service has, by the rules of a backfill; undefined if it does show
- * it.
- */
+/** Returns why a walk may not show what the service has, by the rules of a backfill; else undefined. */
 export function doubtOf(walk: Walk): string | undefined {
   const { stable, reasons } = judgePass(walk.report().manifest);
   return stable ? undefined : reasons.join('; ');

@@ -39,10 +39,7 @@ export class MeterAudit {
     this.#pages = options.pages;
   }
 
-  /**
-   * Returns the meters that the service lists, and counts unlisted meters with readings in the warehouse as
-   * extra. If the service has no listing of meters, returns the meters of the warehouse.
-   */
+  /** Returns the listed meters, or without a listing the warehouse's. Counts unlisted readings as extra. */
   async metersOf(companyId: string): Promise<Set<string>> {
     const { db } = this.#warehouse;
     if (!this.#service.has('meters'))
@@ -66,10 +63,7 @@ export class MeterAudit {
     await this.#tally.read({ resource: 'intervals', id: meterId }, (found) => this.#pass(found, meterId));
   }
 
-  /**
-   * Reads the listing into a transaction and compares all of it. If it differs and has several pages, it is
-   * read once more, because it may have missed a reading that moved between two pages.
-   */
+  /** Reads and compares the listing; once more if it differs, as readings may move between its pages. */
   async #pass(found: AuditReport, meterId: string): Promise<Pass> {
     const range = this.#since === null ? {} : { start: this.#since };
     const walk = () => this.#walk(meterId);

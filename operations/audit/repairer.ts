@@ -16,7 +16,6 @@ import { dated, doubtOf, listingOf, present, type ReadPage, siteIds } from './li
 interface RepairOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
-  /** Companies of the settings. They count as living even if the service does not list them. */
   readonly configured?: readonly string[] | undefined;
   /** Deletions are noted under this id. */
   readonly runId: string;
@@ -25,9 +24,7 @@ interface RepairOptions {
   readonly pages: (endpoint: EndpointName, params: Record<string, string>) => Walk;
 }
 
-/**
- * Writes rows that differ again, as the service has them, and tombstones rows that the service does not have.
- */
+/** Writes rows that differ as the service has them, and tombstones rows that it does not have. */
 export class Repairer {
   readonly #options: RepairOptions;
 
@@ -45,10 +42,7 @@ export class Repairer {
     await rewrite(warehouse, apiVersion, arrival);
   }
 
-  /**
-   * Writes all pages of a listing again; returns the ids of the resource's records; undefined if the listing
-   * is in doubt.
-   */
+  /** Writes all pages of a listing again. Returns the ids of its records, or undefined if it is in doubt. */
   async rewriteAll(
     resource: RecordResource,
     companyId: string | null,
@@ -70,10 +64,7 @@ export class Repairer {
     await writeListed(tx, proved);
   }
 
-  /**
-   * Walks once more, because a walk may miss a record that moves. Tombstones the records that neither pass
-   * saw and no other company lists.
-   */
+  /** Walks once more, as records may move. Tombstones those that no pass saw and no other company lists. */
   async retire(
     listing: Listing,
     params: Record<string, string>,

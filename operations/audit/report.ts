@@ -12,10 +12,7 @@ export interface ResourceAudit {
   suspect: number;
   /** Rows that the service no longer has, and that somebody decided to keep. They are not differences. */
   kept: number;
-  /**
-   * Values of the service's records that no column can hold. They are not differences, because `raw` has
-   * them.
-   */
+  /** Values that no column can hold. They are not differences, because `raw` has them. */
   unreadable: number;
 }
 
@@ -40,9 +37,7 @@ export interface AuditReport {
   resources: Record<AuditResource, ResourceAudit>;
   /** How many rows are kept although the service no longer has them, and by whose decisions. */
   kept: { rows: number; decisions: readonly KeptBy[] };
-  /**
-   * Examples of the differences, for people: the first by resource and id, whatever order they were found in.
-   */
+  /** Examples of the differences, for people: the first by resource and id. */
   examples: Example[];
 }
 
@@ -91,7 +86,6 @@ export function addTo(
   }
 }
 
-/** Adds the report of a part of the audit. */
 export function addReport(report: AuditReport, part: AuditReport): void {
   for (const resource of auditResources) {
     const [counts, more] = [report.resources[resource], part.resources[resource]];

@@ -41,10 +41,9 @@ export class Tally {
   }
 
   /**
-   * Reads a listing, and reads it again while it contradicts or repeats itself, because it may have changed
-   * meanwhile. The last pass counts. If the listing differs from the warehouse, it is also read again after a
-   * wait, because the change may be on its way. A repair counts what each pass found. A listing that never
-   * agrees with itself is suspect.
+   * Reads a listing, again while it contradicts itself, and after a wait if it differs from the warehouse,
+   * because the change may be on its way. The last pass counts, but a repair counts each pass. A listing that
+   * never agrees with itself is suspect.
    */
   async read<P extends Pass>(listing: AuditedListing, pass: (found: AuditReport) => Promise<P>): Promise<P> {
     let waited = false;
@@ -73,8 +72,7 @@ export class Tally {
   }
 
   /**
-   * Returns the rows that are missing from every listing that should contain them, among the listings that a
-   * full audit reads.
+   * Returns the rows that are missing from every listing of a full audit that should contain them.
    * @param companyId the company whose listing was read; null for all
    */
   extra(resource: AuditResource, companyId: string | null, unlisted: readonly UnlistedRow[]): Found[] {

@@ -22,10 +22,7 @@ export const notChecked = (saw: string, todo: string | null = null): Verdict => 
   todo,
 });
 
-/**
- * Runs one check. If it throws an error, it fails with the advice of the error, of the failure catalogue, or
- * `todo`.
- */
+/** Runs one check. An error fails it, with the advice of the error, of the catalogue, or `todo`. */
 export async function check(
   name: string,
   todo: string,

@@ -57,9 +57,8 @@ export interface Examination {
 }
 
 /**
- * Checks everything that a sync needs, from the key to the silence of events. It changes nothing, except that
- * it sends one ignored event if the receiver's public address is known. Never rejects: a check that cannot
- * run is a result, too.
+ * Checks everything that a sync needs, from the key to the silence of events. Changes nothing, except that it
+ * sends one ignored event if the receiver's public address is known. Never rejects.
  */
 export async function examine(options: DoctorOptions): Promise<Examination> {
   const { settings, databaseUrl, log } = options;
@@ -161,10 +160,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   return { checks: [reached, schema], away: false, db: fits ? db : undefined, aheadMs };
 }
 
-/**
- * Checks the service. Its first request does not wait for Postgres, unless the service is the sandbox, which
- * needs Postgres.
- */
+/** Checks the service. Only the sandbox, which needs Postgres, waits for Postgres first. */
 async function examineService(storing: Promise<Stored>, options: DoctorOptions): Promise<Check[]> {
   const { settings, service, standIn, log, now } = options;
   if (service.url === '') {
@@ -255,10 +251,7 @@ function checksOf({ findings }: Verdict, checks: readonly Check[]): Check[] {
   );
 }
 
-/**
- * Adds failed checks to the verdict, because the pipeline depends on them. Leaves out a check if a finding of
- * that name says the same.
- */
+/** Adds failed checks to the verdict, unless a finding of that name says the same. */
 function withChecks({ findings }: Verdict, checks: readonly Check[]): Verdict {
   const failed = checks
     .filter(({ name, state }) => state === 'fail' && !findings.some((finding) => finding.name === name))

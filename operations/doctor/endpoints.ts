@@ -12,10 +12,7 @@ const todo = 'Correct the entry in SERVICE_ENDPOINTS, or set it to null.';
 
 type Query = { readonly params: Record<string, string> } | { readonly without: string };
 
-/**
- * Reads one page or record of each endpoint of the catalogue and checks its shape, in some fifteen requests.
- * @param companies the companies to query if the service lists none
- */
+/** Reads and checks one page or record of each endpoint, with `companies` if the service lists none. */
 export async function checkEndpoints(
   service: ServiceClient,
   companies: readonly string[],

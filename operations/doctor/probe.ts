@@ -22,10 +22,7 @@ export interface ProbeOptions {
   readonly arrivesWithinMs: number;
 }
 
-/**
- * Sends a signed probe through the public address and waits for it in the journal. It is `ignored` there and
- * changes no record.
- */
+/** Sends a signed probe through the public address, and waits until the journal has it as `ignored`. */
 export async function checkReceiver(options: ProbeOptions): Promise<Check> {
   const { url } = options;
   const todo = 'Check RECEIVER_PUBLIC_URL, its name, certificate and proxy, and that the receiver runs.';

@@ -6,10 +6,7 @@ import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './c
 /** The answer of `GET /ping`, or why there is none. */
 export type Pinged = { readonly ping: Ping; readonly at: number } | { readonly problem: Check };
 
-/**
- * Requests `GET /ping`. If the service does not answer, it never saw the key, so the key stays unchecked.
- * @param now Unix time in milliseconds; `at` is the middle of the request
- */
+/** Requests `GET /ping`. Without an answer the key is unchecked. `at` is the middle of the request. */
 export async function pingService(
   ping: () => Promise<Ping>,
   now: () => number,
@@ -48,9 +45,7 @@ function judgeAway(code: FailureCode, { saw, todo }: Check): Verdict {
   );
 }
 
-/**
- * If neither `/ping` nor the webhook switch is found, the address is wrong and further checks are pointless.
- */
+/** If neither `/ping` nor the webhook switch is found, the address is wrong: other checks are pointless. */
 export const wrongAddress = (url: string): Check => ({
   name: 'service',
   ...fail(
@@ -59,10 +54,7 @@ export const wrongAddress = (url: string): Check => ({
   ),
 });
 
-/**
- * Whether the service answers in the version of SERVICE_URL (service.md 9.5). Its document leaves the answer's
- * shape open.
- */
+/** Whether the service answers in the version of SERVICE_URL; service.md 9.5 leaves the shape open. */
 export function checkVersion(pinged: Pinged, asked: string): Check {
   return { name: 'API version', ...versionOf(pinged, asked) };
 }
@@ -81,10 +73,7 @@ function versionOf(pinged: Pinged, asked: string): Verdict {
 /** Makes `v2`, `2` and `v2.0` equal (service.md 9). */
 const plain = (version: string): string => version.replace(/^v/i, '').replace(/\.0$/, '');
 
-/**
- * Compares clocks. A webhook whose time is too far from the receiver's time is refused. Half of this
- * difference is a warning.
- */
+/** Compares clocks. Webhooks too far from the receiver's time are refused; half of that is a warning. */
 export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, toleranceSeconds: number): Check {
   const offs: { of: string; ms: number }[] = [];
   if ('ping' in pinged && pinged.ping.date !== null) {

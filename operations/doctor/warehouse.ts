@@ -26,10 +26,7 @@ export function judgeSchema(versions: SchemaVersions): Verdict {
 /** Among fewer events than this, there may be none of a kind by chance. */
 const typesJudgedFrom = 100;
 
-/**
- * Judges which types of events arrive. If the warehouse has rows of a kind, events of this kind should have
- * arrived.
- */
+/** Judges which types of events arrive: each kind of which the warehouse has rows should have events. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
   if (seen.size === 0)

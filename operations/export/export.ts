@@ -18,22 +18,16 @@ export interface ExportOptions {
   readonly format: ExportFormat;
   /** Exports only the rows of this company. */
   readonly companyId?: string | undefined;
-  /**
-   * CSV only: begins with the mark of UTF-8, and puts an apostrophe before what a spreadsheet would run as a
-   * formula, at the start of a text or after a separator in it; other values stay exact.
-   */
+  /** CSV only: begins with the mark of UTF-8, and puts an apostrophe before what a spreadsheet would run. */
   readonly spreadsheet?: boolean;
-  /**
-   * Opens the target once the relation is found, by its name with schema. The target is left open at the end.
-   */
+  /** Opens the target for the relation, by its name with schema. The target is left open at the end. */
   readonly open: (relation: string) => Writable;
 }
 
 /**
  * Streams a table or view as one transaction sees it, with times in UTC; returns the number of rows. Memory
- * does not grow with the rows: it holds what COPY has in flight, or one group of rows.
- * @throws UnknownRelation if there is no such relation, or its rows do not name a company although a company
- *   is requested
+ * holds what COPY has in flight, or one group of rows.
+ * @throws UnknownRelation if there is no such relation, or a company is requested and its rows name none
  */
 export async function exportRelation(options: ExportOptions): Promise<number> {
   const { warehouse, companyId, format, spreadsheet = false } = options;
@@ -55,8 +49,7 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
     failed = false;
     return rows;
   } finally {
-    // A reader that stops early leaves the connection in the middle of an answer, so the connection is
-    // closed.
+    // A reader that stops early leaves the connection in the middle of an answer, so it is closed.
     client.release(failed);
   }
 }

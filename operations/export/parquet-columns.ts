@@ -81,11 +81,10 @@ function asDecimal(scale: number): Made {
 
 /**
  * Chooses a type for each column. It reads numerics, times and dates first, because most numerics have no
- * limits, and a file has its types before its values. Numerics become decimals with 12 places, or with the
- * places of the longest fraction. The number of places is the same in most files, because DuckDB reads
- * several files with the places of the first file. A column with a value that its type cannot hold (NaN,
- * infinity, more than 38 digits) becomes text. Types without an equivalent, such as uuid and jsonb, also
- * become text. Arrays become lists of text, and ranges two columns.
+ * limits, and a file has its types before its values. Numerics become decimals with 12 places, or
+ * as many as the longest fraction: the same in most files, because DuckDB reads several files with the places
+ * of the first. Values that their type cannot hold (NaN, infinity, more than 38 digits), and types without an
+ * equivalent, such as uuid and jsonb, become text. Arrays become lists of text, and ranges two columns.
  */
 export async function parquetColumns(
   client: pg.PoolClient,
@@ -144,10 +143,7 @@ function digitsOf(column: string): string {
   end`;
 }
 
-/**
- * SQL that says whether all values fit. In 64 bits, microseconds since 1970 end a little before Postgres's
- * microseconds since 2000.
- */
+/** SQL that says whether all values fit: microseconds since 1970 end before Postgres's, since 2000. */
 const isHeld = (column: string, type: string): string =>
   `coalesce(bool_and(isfinite(${column})${type === 'date' ? '' : ` and ${column} < '290000-01-01'`}), true)`;
 

@@ -12,10 +12,7 @@ const [firstRows, fetchedRowsMax] = [20, 2_000];
 /** Keeps values as the texts of Postgres, because each column reads its own values. */
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
-/**
- * Writes the rows of `source` as a Parquet file, a group of rows at a time, within the client's transaction.
- * `counted.rows` is the number of rows so far.
- */
+/** Writes the rows of `source` as a Parquet file, by groups, in the client's transaction, and counts them. */
 export async function* parquetChunks(
   client: pg.PoolClient,
   from: readonly RelationColumn[],
@@ -46,10 +43,7 @@ export async function* parquetChunks(
 const noGroups = Buffer.from([0x16, 0x00, 0x19, 0x00]);
 const structs = 0x0c;
 
-/**
- * Sets the element type of the empty list of groups to struct. The writer omits it, and strict readers refuse
- * that.
- */
+/** Sets the element type of the empty list of groups: the writer omits it, and strict readers refuse that. */
 function withStructs(emptyFile: Uint8Array): Uint8Array {
   const place = Buffer.from(emptyFile.buffer).lastIndexOf(noGroups);
   if (place === -1) throw new Error('the footer of an empty Parquet file is not as expected');
@@ -64,10 +58,7 @@ function taken(bytes: ByteWriter): Uint8Array {
   return copy;
 }
 
-/**
- * Yields groups of rows as columns of values. The cursor is planned for being read to its end. A fetch takes
- * as many rows as fill a group, assuming that they are as long as the rows before.
- */
+/** Yields groups of rows as columns. A fetch takes a group's rows, if they are as long as those before. */
 async function* groups(
   client: pg.PoolClient,
   columns: readonly ParquetColumn[],

@@ -1,14 +1,11 @@
 import type { Executor } from '../../db/connection/connect.ts';
 import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
 
-/**
- * A name matches no table or view, or several, or a table without companies; the message says what there is.
- */
+/** A name matches no table or view, several, or one without companies; the message says what there is. */
 export class UnknownRelation extends Error {}
 
 /**
- * Finds a table or view by its name. If several schemas have the name, the view of analytics is meant;
- * otherwise the name needs its schema.
+ * Finds a table or view by its name, which needs its schema if several have it, unless analytics is one.
  * @throws UnknownRelation that lists the tables and views of that name
  */
 export async function findRelation(db: Executor, wanted: string): Promise<Relation> {

@@ -17,18 +17,14 @@ const safeTypes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Matches what a spreadsheet may run: `= + - @`, also in full width, after the characters that it skips. It
- * is at the start of a text, or after a character that separates the cells of a line in some locale. Both
- * Postgres and JavaScript can read the pattern.
+ * Matches what a spreadsheet may run: `= + - @`, also in full width, after characters that it skips, at the
+ * start of a text or after a separator of cells in some locale. Postgres and JavaScript can read it.
  */
 const formula = String.raw`(^|[;,|\t\n\r])([\u0001-\u0008\u000b\u000c\u000e-\u0020"\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060\u3000\ufeff]*[-=+@\u2212\uff1d\uff0b\uff0d\uff20])`;
 /** Matches texts that begin with a character that ends a cell. */
 const cellEnd = String.raw`^[\t\n\r]`;
 
-/**
- * Selects the columns of a relation for a spreadsheet, with an apostrophe before everything in texts that it
- * would run.
- */
+/** Selects the columns for a spreadsheet, with an apostrophe before everything in texts that it would run. */
 export const guardedColumns = (columns: readonly RelationColumn[]): SQL =>
   sql.join(
     columns.map(({ name, type }) => {

@@ -30,10 +30,7 @@ export function figuresOf(report: Report): Figures {
   };
 }
 
-/**
- * Finds the last month of rows (oldest first) that has ended, because a month that has not ended looks like a
- * collapse. If none has ended, returns the last row.
- */
+/** Finds the last month that has ended (an open month looks like a collapse), or else the last row. */
 const lastEnded = <T extends { readonly month: string }>(rows: readonly T[], madeAt: string): T | undefined =>
   rows.findLast(({ month }) => hasEnded(month, madeAt)) ?? rows.at(-1);
 
@@ -46,10 +43,7 @@ function costFigure({ cost, madeAt }: Report): string {
   return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
 }
 
-/**
- * Describes the bills that no month has: `in no month, as they have no dates: 2 bills (3.00 EUR)`; otherwise
- * empty.
- */
+/** Describes bills without dates: `in no month, as they have no dates: 2 bills (3.00 EUR)`, or empty. */
 export function undatedCost({ undated }: Report): string {
   if (undated.cost.length === 0) return '';
   const bills = undated.cost.map((row) => {
@@ -59,10 +53,7 @@ export function undatedCost({ undated }: Report): string {
   return `in no month, as they have no dates: ${bills.join(' and ')}`;
 }
 
-/**
- * The usage of a commodity in one unit by month; `latest` describes its last ended month with any day billed,
- * `undated` describes the usage that no month has, or is empty.
- */
+/** Usage of a commodity in one unit. `latest` describes the last ended month with any day billed. */
 export interface UsageSeries {
   readonly name: string;
   readonly units: string;
@@ -99,10 +90,7 @@ export function usageSeries({ usage, undated, madeAt }: Report): UsageSeries[] {
   });
 }
 
-/**
- * Describes the time zones of days and hours: `in UTC: no time zone is set for 3 of 30 sites
- * (metersync sites)`.
- */
+/** Describes the zones of days and hours: `in UTC: no time zone is set for 3 of 30 sites (metersync …)`. */
 export function zonesOf({ timeZones }: Report): string {
   const sites = timeZones.reduce((sum, zone) => sum + zone.sites, 0);
   const unset = timeZones.find(({ source }) => source === 'default')?.sites ?? 0;
@@ -137,9 +125,7 @@ function coverageFigure({ coverage, madeAt }: Report): string {
   return `${billed}, ${read} in ${monthAt(last.month, madeAt)}`;
 }
 
-/**
- * Describes corrections by kind and currency. A bill that replaces a superseded bill is new, and not counted.
- */
+/** Describes corrections by kind and currency. A bill that replaces another is new, and not counted. */
 function correctionsFigure({ corrections }: Report): string {
   if (corrections.byChange.length === 0) return 'none';
   const moved = corrections.byChange.filter(({ what }) => what === 'moved');

@@ -7,9 +7,8 @@ const setting = z.strictObject({ enabled: z.boolean() });
 
 export interface PortalLinks {
   /**
-   * Creates a link to the organization's webhook portal that is valid for 7 days (service.md 4). It has the
-   * host by which the caller reached the sandbox, because a browser cannot use 0.0.0.0 or a port inside a
-   * container.
+   * Creates a link to the organization's portal, valid for 7 days (service.md 4), on the host by which the
+   * caller reached the sandbox: a browser cannot use 0.0.0.0 or a port inside a container.
    */
   create(organizationId: string, reachedAt: string): Promise<string>;
 }

@@ -23,10 +23,7 @@ function alsoWhere(
   };
 }
 
-/**
- * Columns that a date filter of documents or usage rows compares: `startDate` with the end of a period,
- * `endDate` with its start.
- */
+/** Columns that a date filter compares: `startDate` with the end of a period, `endDate` with its start. */
 export interface DateColumns {
   readonly alias: string;
   readonly periodStart: string;
@@ -34,9 +31,8 @@ export interface DateColumns {
 }
 
 /**
- * The filters `startDate` and `endDate`, alone or together and inclusive, on the dates that `dateType` names.
- * A usage period matches if one of its days is in the range. Times of creation and change are compared with
- * 00:00 UTC of the dates.
+ * The filters `startDate` and `endDate`, each optional and inclusive, on the dates that `dateType` names. A
+ * usage period matches if one of its days does. Times are compared with 00:00 UTC of the dates.
  */
 export function dateFilters(
   conditions: Conditions,
@@ -80,10 +76,7 @@ const datasourceTypes = [
   'TELECOM',
 ] as const;
 
-/**
- * The filters `datasourceType` (repeatable) and `identifier`. `holds` makes the condition that a row belongs
- * to one of the meters.
- */
+/** The filters `datasourceType` (repeatable) and `identifier`; `holds` makes the condition for the meters. */
 export function meterFilters(
   conditions: Conditions,
   query: Query,
@@ -103,9 +96,7 @@ export function meterFilters(
   return result;
 }
 
-/**
- * SQL of an identifier in the form in which it is compared: upper case, without separators and leading zeros.
- */
+/** SQL of an identifier as it is compared: upper case, without separators and leading zeros. */
 const normal = (text: string) => `upper(ltrim(translate(${text}, '- _,/', ''), '0'))`;
 
 const metersIdentifiedBy = (value: string) => `select f.id from sandbox.meters f
@@ -143,10 +134,7 @@ export function deletedFilter(conditions: Conditions, query: Query): Conditions 
   };
 }
 
-/**
- * Intervals that lie completely in the range: they begin at or after `startDate` and end at or before
- * `endDate`.
- */
+/** Intervals completely in the range, from `startDate` or later to `endDate` or earlier. */
 export function intervalFilters(conditions: Conditions, query: Query): Conditions {
   const start = readTime(query, 'startDate');
   const end = readTime(query, 'endDate');

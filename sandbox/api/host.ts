@@ -3,10 +3,8 @@ import type { FastifyInstance } from 'fastify';
 import { Problem } from '../problem.ts';
 
 /**
- * Refuses requests whose `Host` is not a name of this sandbox. A web page of another site can have its own
- * name resolve to this machine (DNS rebinding); the browser then lets the page read the answers, but still
- * sends the page's name as `Host`.
- * @param host the name or address that the sandbox listens on
+ * Refuses requests whose `Host` is not a name of this sandbox, which listens on `host`. Otherwise a page of
+ * another site, whose name resolves to this machine (DNS rebinding), could read the answers.
  */
 export function refuseForeignHosts(app: FastifyInstance, host: string): void {
   app.addHook('onRequest', async ({ headers }) => {
@@ -18,10 +16,7 @@ export function refuseForeignHosts(app: FastifyInstance, host: string): void {
   });
 }
 
-/**
- * Names that no public DNS server resolves, so that no other site can have them. They have no dot, as names
- * of containers, or are below a domain that is reserved for private networks.
- */
+/** Names without a dot, as of containers, or below private domains: no other site can have them. */
 const privateName = /^[^.]+$|\.(internal|local|localhost|test)$/;
 
 function namesUs(header: string | undefined, host: string): boolean {

@@ -13,10 +13,7 @@ export interface Listing {
   /** Joins the rows of the page with the other tables that `record` reads. */
   readonly join?: string;
   readonly record: string;
-  /**
-   * SQL for the company of the record to which the list belongs; null if the caller has no access to such a
-   * record.
-   */
+  /** SQL for the company of the record that the list belongs to; null if the caller has no access to it. */
   readonly owner: string;
   readonly parameters: readonly unknown[];
 }
@@ -46,9 +43,8 @@ interface PageRow {
 
 /**
  * Reads one page as the envelope of service.md 2.7, in one statement, so that the total and the records are
- * of the same moment. A page beyond the last returns the last page, with its number in `currentPage`
- * (service.md 7); an empty list has one empty page. Returns undefined if the record that the list belongs to
- * does not exist.
+ * of the same moment. A page beyond the last returns the last page (service.md 7); an empty list has one
+ * empty page. Returns undefined if the record that the list belongs to does not exist.
  */
 export async function readPage(
   reader: Reader,

@@ -29,10 +29,7 @@ export interface ListAsked {
   readonly query: Query;
 }
 
-/**
- * SQL for the company of the record to which a list belongs, or null if the record is not of the caller's
- * organization. $1 is the id of the record, $2 the organization.
- */
+/** SQL for the company of the record ($1) that a list belongs to; null in another organization than $2. */
 const ownerOf: Readonly<Record<Scope, string>> = {
   company: owned('sandbox.companies c', 'c.id'),
   site: owned('sandbox.sites x join sandbox.companies c on c.id = x.company_id', 'x.id'),

@@ -1,12 +1,6 @@
-/**
- * Keeps pages ready to be sent until a record of their company changes. A page costs Postgres milliseconds,
- * and a sync with an audit reads each page several times.
- */
+/** Keeps pages, which cost Postgres milliseconds, until a record of their company changes. */
 export interface PageCache {
-  /**
-   * The number of changes so far. Callers take it before they read a page, because a later change makes the
-   * page outdated.
-   */
+  /** The number of changes so far, taken before a page is read: a later change makes the page outdated. */
   asOf(): number;
   find(key: string): Buffer | undefined;
   keep(key: string, page: { readonly companyId: string; readonly asOf: number; readonly body: Buffer }): void;
@@ -14,10 +8,7 @@ export interface PageCache {
   changed(companyIds: Iterable<string>): void;
 }
 
-/**
- * Memory that a page takes in addition to its body and key. Without it, many empty pages of different filters
- * would fill the memory.
- */
+/** Memory of a page besides its body and key, so that many empty pages do not fill the memory. */
 const entryBytes = 500;
 
 const sizeOf = (key: string, body: Buffer): number => entryBytes + 2 * key.length + body.length;
@@ -29,8 +20,7 @@ interface Kept {
 }
 
 export function createPageCache(bytesMax: number): PageCache {
-  // A Map keeps the order of insertion. A page that is used moves to the end, and pages at the start are
-  // dropped first.
+  // A Map keeps the order: a page that is used moves to the end, and the first pages are dropped first.
   const pages = new Map<string, Kept>();
   const changedAt = new Map<string, number>();
   let bytes = 0;

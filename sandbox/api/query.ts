@@ -30,10 +30,7 @@ export function readCount(query: Query, name: string, fallback: number, max: num
 /** A page number beyond every list. Larger numbers could exceed the number types of Postgres. */
 const pageMax = 999_999_999;
 
-/**
- * Reads the number of a page. Any number from 1 on is accepted, because a page beyond the last is not an
- * error (service.md 7).
- */
+/** Reads the number of a page, from 1 on. A page beyond the last is not an error (service.md 7). */
 export function readPageNumber(query: Query): number {
   const text = one(query, 'page') ?? '1';
   const value = /^\d+$/.test(text) ? Number(text) : 0;

@@ -1,7 +1,4 @@
-/**
- * Records as SQL expressions that return their JSON text. Rows contain the text of their JSON members, so
- * Postgres joins a page as one string, and nothing has to parse it.
- */
+/** Records as SQL that returns JSON text. Rows contain such text, so Postgres joins a page as one string. */
 export const versions = ['v2', 'v2.1', 'v2.2'] as const;
 export type Version = (typeof versions)[number];
 
@@ -33,10 +30,7 @@ function usageMembers(version: Version, inDocument: boolean): string {
   return `${common}u.time_of_use||','||u.v21`;
 }
 
-/**
- * A usage row with the header of its document, which has no usage rows of its own here. Reads rows `u` and
- * `d`.
- */
+/** A usage row with the header of its document, without usage rows of its own. Reads rows `u` and `d`. */
 export const usageRecord = (version: Version): string =>
   `'{'||${usageMembers(version, false)}||',"document":{'||${header(version)}||'}}'`;
 
@@ -47,10 +41,7 @@ export function documentRecord(version: Version): string {
   return `'{'||${header(version)}||',"usageData":['||${usage}||'],"lineItems":'||d.line_items${demand}||'}'`;
 }
 
-/**
- * An interval has no id column, so its id is derived from its meter, start, granularity and units. Reads rows
- * `i` and `m`.
- */
+/** An interval's id is derived from its meter, start, granularity and units. Reads rows `i` and `m`. */
 export const intervalRecord = `'{"id":"'||overlay(overlay(md5(m.id::text||i.start_at||i.seconds||i.usage_units)
   placing '4' from 13) placing '8' from 17)::uuid||${dates('i')}
   ||'"meter":"'||m.id||'","account":"'||m.account_id||'","start":"'||${stamp('i.start_at')}

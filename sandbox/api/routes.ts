@@ -62,9 +62,7 @@ const records: readonly (readonly [string, Resource])[] = [
 /** The largest `limit` that `/connection/company/{id}` accepts. */
 const limitMax = 500;
 
-/**
- * Serves the API under the prefix of each version, with the same paths, keys and data (service.md 4, 5, 9).
- */
+/** Serves the API below each version's prefix, with the same paths, keys and data (service.md 4, 5, 9). */
 export function apiRoutes(app: FastifyInstance, dependencies: ApiDependencies): void {
   app.decorateRequest('organizationId', '');
   app.decorateRequest('faults');
@@ -109,10 +107,7 @@ function versionRoutes(app: FastifyInstance, version: Version, dependencies: Api
   configureWebhook(app, pool, links);
 }
 
-/**
- * Returns a page from the cache, or reads the page and keeps it. A request that a fault strikes does not use
- * the cache.
- */
+/** Returns a page from the cache, or reads and keeps it. A request with a fault does not use the cache. */
 async function answerPage(
   request: FastifyRequest<ById>,
   scope: Scope,

@@ -4,10 +4,7 @@ import { badRequest } from '../problem.ts';
 /** Matches an escaped NUL in JSON, but not an escaped backslash before `u0000`. */
 const escapedNul = /(?<!\\)(?:\\\\)*\\u0000/;
 
-/**
- * Creates the HTTP server of the API, the control routes and the portal. Every refusal is JSON `{"detail":
- * …}`. Unexpected errors are answered with 500 and passed to `report`, never to the caller.
- */
+/** Creates the HTTP server. Refusals are JSON `{"detail": …}`. Unexpected errors are 500 and reported. */
 export function createServer(report: (error: Error) => void): FastifyInstance {
   const app = Fastify({
     bodyLimit: 64 * 1024 * 1024,

@@ -30,9 +30,7 @@ function recordOf(resource: Resource, version: Version): string {
   ];
 }
 
-/**
- * Returns the JSON text of a record, or undefined if it does not exist or belongs to another organization.
- */
+/** Returns the JSON text of a record; undefined if the organization does not have it. */
 export async function readRecord(
   reader: Reader,
   resource: Resource,

@@ -166,10 +166,7 @@ function newMeter(
   };
 }
 
-/**
- * Changes credentials. Events name the fields that changed, but show neither old nor new values (service.md
- * 2.4).
- */
+/** Changes credentials. Events name the changed fields, but show no values (service.md 2.4). */
 export function rotateCredentials(context: ChangeContext, change: ChangeOf<'rotateCredentials'>): void {
   const connection = take(context.set.connections, 'connection', change.connectionId);
   const { username = connection.facts.username, password, securityQuestions } = change;
@@ -194,10 +191,7 @@ const secretFields = ['username', 'password', 'securityQuestions'];
 /** Times that accompany a change, but are not a change themselves (service.md 6.1.3). */
 const timestampFields = ['statusLastUpdateTime', 'statusFirstSeenTime'];
 
-/**
- * Stores a connection's new state and emits the events that service.md 6.3 requires. If the state is the
- * same, it does nothing.
- */
+/** Stores a connection's new state, if it differs, and emits the events of service.md 6.3. */
 function alter(
   { set, now }: ChangeContext,
   before: Connection,

@@ -54,20 +54,14 @@ function periodOf(
   return { start, end };
 }
 
-/**
- * Corrects a document, moves it to another meter or gives it new usage values. Emits `document.updated.v2` if
- * its data differ.
- */
+/** Corrects or moves a document or gives it new usage. Emits `document.updated.v2` if its data differ. */
 export function reprocessDocument(context: ChangeContext, change: ChangeOf<'reprocessDocument'>): void {
   const before = present(context, change.documentId);
   const bill = reprocessed(context, before, change);
   if (bill !== before.bill) rewrite(context, before, bill);
 }
 
-/**
- * Replaces a document by a new bill. Emits `document.created.v2` for the new bill, and `document.updated.v2`
- * for the link to it.
- */
+/** Replaces a document by a new bill. Emits `document.created.v2`, and `document.updated.v2` for the link. */
 export function supersedeDocument(context: ChangeContext, change: ChangeOf<'supersedeDocument'>): string {
   const before = present(context, change.documentId);
   const id = unused(context.set.documents, 'document', change.id ?? context.newId());
@@ -125,10 +119,7 @@ function reprocessed(
   return { ...bill, readings, notes: 'Corrected bill', fixedCents: bill.fixedCents + random.int(1, 500) };
 }
 
-/**
- * Deletes a document and emits `document.deleted.v2` with its last state. Its usage rows disappear from every
- * list.
- */
+/** Deletes a document and its usage rows; emits `document.deleted.v2` with its last state. */
 export function deleteDocument(context: ChangeContext, change: ChangeOf<'deleteDocument'>): void {
   const before = present(context, change.documentId);
   emit(

@@ -29,10 +29,9 @@ type SyncedRow = WrittenRow & PresentRow;
 const slotsMax = 400_000;
 
 /**
- * Inserts or updates interval data (service.md 6.2). Emits `intervals.synced` with the counts, or no event if
- * nothing was written. Mode `insert` leaves existing readings unchanged, `update` writes only existing
- * readings, and `both` writes the whole range. The end of a range is not included. Returns the companies
- * whose meters were synced.
+ * Inserts or updates interval data (service.md 6.2), to before the end of the range, and emits
+ * `intervals.synced` if anything was written. Mode `insert` leaves existing readings unchanged, `update`
+ * writes only existing readings, and `both` writes all. Returns the companies whose meters were synced.
  */
 export async function syncIntervals(
   client: ClientBase,

@@ -9,10 +9,7 @@ export interface Live {
   stop(): Promise<void>;
 }
 
-/**
- * How many changes may wait for their turn. If the rate is more than the machine can do, further changes are
- * left out.
- */
+/** How many changes may wait. If the machine is too slow for the rate, further changes are left out. */
 const waitingMax = 50;
 
 export function createLive(changes: ChangeService, seed: number, report: (error: Error) => void): Live {

@@ -68,9 +68,8 @@ export interface Times {
 }
 
 /**
- * Draws up to `count` valid changes for one batch from the database, and at least one if possible. If no
- * types are named, the last bill is corrected instead of a new bill for a period that is not over, and only
- * last bills are deleted.
+ * Draws up to `count` valid changes, and at least one if possible. If no types are named, the last bill is
+ * corrected instead of a new bill for an open period, and only last bills are deleted.
  */
 export async function drawChanges(
   client: ClientBase,
@@ -146,10 +145,7 @@ function compose(
   return connection && drawForConnection(random, type, connection, drawn.statuses);
 }
 
-/**
- * Draws the bill of the next period once that period is over, and until then a correction of the last bill.
- * Deletes only the last bill, because its period is then billed again. An older bill would never come back.
- */
+/** Draws the next bill once its period is over, and until then corrects or deletes only the last bill. */
 function drawBill(
   random: Random,
   type: 'createDocument' | 'deleteDocument',

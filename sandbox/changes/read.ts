@@ -15,10 +15,7 @@ interface Mentioned {
   readonly documents: Set<string>;
 }
 
-/**
- * Reads the records that a batch of changes mentions. The caller's transaction is the only writer, so no rows
- * are locked.
- */
+/** Reads the records that changes mention. No rows are locked: the transaction is the only writer. */
 export async function readWorkingSet(client: ClientBase, changes: readonly Change[]): Promise<WorkingSet> {
   const set = emptyWorkingSet();
   const ids = mentionedBy(changes);
@@ -105,10 +102,7 @@ interface MeterRow extends Omit<MeterInPlace, 'facts' | 'utility' | 'country'> {
   readonly connectionMembers: string;
 }
 
-/**
- * Reads the named meters, and all other meters of their accounts and of the named connections, because a bill
- * covers an account.
- */
+/** Reads the named meters, and all of their accounts and of the named connections, as bills need them. */
 async function readMeters(
   client: ClientBase,
   set: WorkingSet,

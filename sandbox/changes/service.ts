@@ -14,10 +14,7 @@ export interface ChangeServiceDependencies {
   readonly delays: () => readonly DeliveryDelay[];
   readonly newId: () => string;
   readonly newMessageId: () => string;
-  /**
-   * Last day of the generated history. The first intervals of a meter begin there, or 48 intervals before now
-   * if that is earlier.
-   */
+  /** Last day of the generated history. First intervals begin there, or 48 before now if that is earlier. */
   readonly until: string;
   /** Called after changes were committed. */
   readonly committed: (applied: Applied) => void;
@@ -36,10 +33,7 @@ export interface RandomResult {
   readonly byType: Readonly<Record<string, number>>;
 }
 
-/**
- * The only way in which records change. Batches run one after another, so events are numbered in commit
- * order.
- */
+/** The only way in which records change. Batches run in turn, so events are numbered in commit order. */
 export interface ChangeService {
   apply(changes: readonly Change[]): Promise<Applied>;
   /** Draws and applies valid changes until there are `count`. */

@@ -45,10 +45,7 @@ export interface NewSite extends Site {
   readonly facts: SiteFacts;
 }
 
-/**
- * The records that a batch of changes touches, in memory between one read and one write. Changes are applied
- * in their order, and each sees the earlier changes, however many there are.
- */
+/** The records that a batch of changes touches, in memory. Each change sees the changes before it. */
 export interface WorkingSet {
   readonly companies: Map<string, CompanyObject>;
   readonly sites: Map<string, Site>;
@@ -67,9 +64,7 @@ export interface WorkingSet {
   readonly events: PendingEvent[];
 }
 
-/**
- * Everything that a change depends on. Time and ids are given, so that the same input makes the same change.
- */
+/** Everything that a change depends on. Time and ids are given, so a change can be repeated. */
 export interface ChangeContext {
   readonly set: WorkingSet;
   readonly now: Micros;
@@ -101,10 +96,7 @@ export function take<T>(records: ReadonlyMap<string, T>, what: string, id: strin
   return record;
 }
 
-/**
- * Returns the id for a new record.
- * @throws Problem 409 if a record already has it, because a record is created only once (service.md 6.2)
- */
+/** Returns the id for a new record. Throws a Problem 409 if a record already has it (service.md 6.2). */
 export function unused(records: ReadonlyMap<string, unknown>, what: string, id: string): string {
   if (records.has(id)) throw new Problem(409, `${what} ${id} exists`);
   return id;

@@ -74,10 +74,7 @@ async function writeMeters(client: ClientBase, { newMeters }: WorkingSet): Promi
   );
 }
 
-/**
- * Writes documents with a new or different bill completely, with their usage rows. Of other changed
- * documents, it writes only `updated` and `deleted_at`.
- */
+/** Writes new and changed bills with their usage rows; of others only `updated` and `deleted_at`. */
 async function writeDocuments(client: ClientBase, set: WorkingSet): Promise<void> {
   const rewritten = [...set.rewrittenDocuments].sort().map((id) => take(set.documents, 'document', id));
   await insert(
@@ -117,10 +114,7 @@ async function writeDocuments(client: ClientBase, set: WorkingSet): Promise<void
 
 const texts = (count: number): string[] => Array<string>(count).fill('text');
 
-/**
- * Inserts rows. `into` is a table with a select from `v`, whose columns are named a, b, c … and have the
- * given types.
- */
+/** Inserts rows. `into` is a table and a select from `v`, with columns a, b, c … of the given types. */
 async function insert(
   client: ClientBase,
   into: string,

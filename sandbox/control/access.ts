@@ -4,9 +4,8 @@ import type { FastifyInstance } from 'fastify';
 import { Problem } from '../problem.ts';
 
 /**
- * Lets only requests with the control token reach the routes of `app`, and no requests from web pages. The
- * routes show keys and secrets of every organization, and any user of the machine can reach its loopback
- * address.
+ * Lets only requests with the control token reach the routes, and none from web pages: they show secrets of
+ * every organization, and any user of the machine can reach its loopback address.
  */
 export function requireControl(app: FastifyInstance, token: string): void {
   app.addHook('onRequest', async ({ headers }, reply) => {
@@ -18,10 +17,7 @@ export function requireControl(app: FastifyInstance, token: string): void {
   });
 }
 
-/**
- * Browsers name the page that sends the request in Sec-Fetch-Site, which is `none` for an address that a
- * person typed.
- */
+/** Browsers name the requesting page in Sec-Fetch-Site: `none` for an address that a person typed. */
 function askedByPage(headers: IncomingHttpHeaders): boolean {
   return headers.origin !== undefined || (headers['sec-fetch-site'] ?? 'none') !== 'none';
 }

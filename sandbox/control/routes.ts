@@ -77,10 +77,7 @@ const organizationSchema = z.strictObject({
     .optional(),
 });
 
-/**
- * Routes that show the service's internals and cause changes in it. They need the control token and no API
- * key.
- */
+/** Routes that show the service's internals and change it. They need the control token and no API key. */
 export function controlPlane(app: FastifyInstance, dependencies: ControlDependencies): void {
   readingRoutes(app, dependencies);
   changingRoutes(app, dependencies);

@@ -21,10 +21,7 @@ export interface Status {
     readonly dropped: number;
     readonly duplicates: number;
   };
-  /**
-   * Whether nothing waits and nothing is in flight, so that receivers have got everything that was to be
-   * sent.
-   */
+  /** Whether nothing waits or is in flight, so that receivers have got everything that was to be sent. */
   readonly quiet: boolean;
 }
 
@@ -46,10 +43,7 @@ export interface StatusDependencies {
   readonly revision: () => number;
 }
 
-/**
- * `GET /sandbox/status` is requested again and again by callers that wait for quiet, so it does not count
- * records each time.
- */
+/** `GET /sandbox/status` is requested often by callers that wait for quiet: it rarely counts records. */
 export function createStatus({ pool, now, busy, revision }: StatusDependencies): () => Promise<Status> {
   let known: { readonly revision: number; readonly counts: Counts } | undefined;
 

@@ -20,10 +20,7 @@ export function copyLine(values: readonly CopyValue[]): string {
   return `${line}\n`;
 }
 
-/**
- * Streams lines made by copyLine into a table that the same transaction has emptied. Rows are frozen, so that
- * no later vacuum has to mark them as visible to everyone.
- */
+/** Streams lines of copyLine into a table that the transaction emptied; frozen, so no vacuum marks them. */
 export async function copyInto(
   client: ClientBase,
   table: string,
@@ -34,10 +31,7 @@ export async function copyInto(
   await pipeline(chunks(lines), target);
 }
 
-/**
- * Groups lines into COPY messages of about a quarter megabyte. A message for each line would cost more than
- * the rows.
- */
+/** Groups lines into COPY messages of a quarter megabyte: one for each line would cost more than the rows. */
 function* chunks(lines: Iterable<string>, bytes = 262_144): Generator<Buffer> {
   let held: string[] = [];
   let size = 0;

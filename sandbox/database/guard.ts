@@ -16,10 +16,7 @@ const retryMs = 500;
 
 class Taken extends Error {}
 
-/**
- * Takes the lock, and takes it again with a new connection whenever the connection is lost.
- * @throws Error when another sandbox runs on this database.
- */
+/** Takes the lock, again after each lost connection. Throws an Error when another sandbox has it. */
 export async function openGuard(databaseUrl: string, report: (error: Error) => void): Promise<Guard> {
   const lost = Promise.withResolvers<Error>();
   let closed = false;

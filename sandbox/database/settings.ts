@@ -1,9 +1,6 @@
 import type { Pool } from 'pg';
 
-/**
- * Reads a setting that was changed at run time and survives a restart. Settings are stored as JSON under
- * their name.
- */
+/** Reads a setting that was changed at run time and survives a restart, stored as JSON by name. */
 export async function readSetting<T>(pool: Pool, name: string): Promise<T | undefined> {
   const { rows } = await pool.query<{ value: string }>('select value from sandbox.settings where name = $1', [
     name,

@@ -7,10 +7,7 @@ export interface Stores {
   /** Prevents a second sandbox from using the database. */
   readonly guard: Guard;
   readonly pool: pg.Pool;
-  /**
-   * For the writes of deliveries. Its commits do not wait for Postgres's disk. A crash of the sandbox still
-   * loses nothing, and after a crash of Postgres the last deliveries are repeated.
-   */
+  /** For writes of deliveries. Its commits do not wait for the disk: a crash of Postgres repeats some. */
   readonly deliveryPool: pg.Pool;
   close(): Promise<void>;
 }

@@ -9,9 +9,7 @@ export interface Claimed {
   readonly payload: string;
 }
 
-/**
- * Claims due deliveries of an endpoint, those due for longest first. No other claim gets the same deliveries.
- */
+/** Claims due deliveries of an endpoint, the oldest first. No other claim gets the same ones. */
 export async function claimDue(
   pool: Pool,
   endpointId: string,

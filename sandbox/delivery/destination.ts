@@ -34,10 +34,7 @@ function parseNetwork(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
-/**
- * Connects only to allowed addresses. For a name, the address of the connection is checked, so a name that
- * later resolves to another address is refused, too.
- */
+/** Connects only to allowed addresses, checked for each connection, because a name may change its address. */
 export function connectorTo(
   allows: Allows,
   lookup: typeof dns.lookup = dns.lookup,

@@ -50,9 +50,7 @@ const retryMs = 500;
 export async function createDispatcher(dependencies: DispatcherDependencies): Promise<Dispatcher> {
   const { pool, clock, report } = dependencies;
   const routes = new Map<string, Route>();
-  /**
-   * Routes that start no further attempts. Attempts in flight still have their 15 seconds (service.md 4.1.2).
-   */
+  /** Routes that start no further attempts; those in flight have their 15 seconds (service.md 4.1.2). */
   const ending = new Map<Route, Promise<void>>();
   const connect = connectorTo(dependencies.allows);
   const ledger = createLedger({ pool, report, disabled: () => void reload().catch(report) });

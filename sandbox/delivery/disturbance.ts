@@ -3,10 +3,7 @@ import { createRandom } from '../generate/random.ts';
 
 const probability = z.number().min(0).max(1);
 
-/**
- * The body of `POST /sandbox/disturb`: what happens to deliveries on their way. Disturbances that it leaves
- * out are off.
- */
+/** The body of `POST /sandbox/disturb`: what happens to deliveries on their way. By default nothing does. */
 export const disturbanceSchema = z
   .strictObject({
     /** Share of deliveries that arrive twice, with the same id but a new timestamp and signature. */
@@ -32,9 +29,7 @@ export interface Fate {
   readonly duplicate: 'none' | 'beside' | 'behind';
 }
 
-/**
- * Decides what happens to a delivery. It depends only on the seed and the id, not on the order of deliveries.
- */
+/** Decides what happens to a delivery. It depends only on the seed and the id, not on the order. */
 export function fateOf({ seed, drop, duplicate }: Disturbance, deliveryId: string): Fate {
   if (drop === 0 && duplicate === 0) return { dropped: false, duplicate: 'none' };
   const random = createRandom('fate', seed, deliveryId);

@@ -1,10 +1,7 @@
 /** Servers and proxies on the way may cut longer addresses. */
 const addressLengthMax = 2_048;
 
-/**
- * Says what is wrong with an endpoint's address, for the person who typed it. Undefined if the address can be
- * used.
- */
+/** Says what is wrong with an endpoint's address, for the person who typed it; else undefined. */
 export function wrongWithAddress(text: string): string | undefined {
   if (text === '') return 'Enter the address that receives your webhooks.';
   if (text.length > addressLengthMax) return `An address has ${addressLengthMax} characters at most.`;

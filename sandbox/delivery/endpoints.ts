@@ -94,10 +94,7 @@ export async function updateEndpoint(
 /** Hours for which messages are still signed with the previous secret, too. */
 export const rotationHours = 24;
 
-/**
- * Sets a new secret. Until `until`, messages are signed with the old and the new secret, so that receivers
- * can change over.
- */
+/** Sets a new secret. Until `until`, messages are signed with both, so that receivers can change over. */
 export async function rotateSecret(pool: Pool, id: string, secret: string, until: string): Promise<Endpoint> {
   const { rows } = await pool.query<Endpoint>(
     `update sandbox.endpoints set previous_secret = secret, previous_secret_until = $3, secret = $2
@@ -109,10 +106,7 @@ export async function rotateSecret(pool: Pool, id: string, secret: string, until
   return endpoint;
 }
 
-/**
- * Sets the state of an endpoint. Any state except `active` cancels its remaining attempts (service.md 3.2,
- * 6.4).
- */
+/** Sets an endpoint's state. Any except `active` cancels remaining attempts (service.md 3.2, 6.4). */
 export async function setEndpointState(
   client: ClientBase,
   id: string,

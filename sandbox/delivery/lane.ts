@@ -31,10 +31,7 @@ export interface Lane {
   /** Looks for due deliveries. */
   wake(): void;
   readonly inFlight: () => number;
-  /**
-   * Starts no further deliveries; deliveries in flight continue. `unsent` resolves at once, or when a claim
-   * under way has ended.
-   */
+  /** Starts no further deliveries. `unsent` resolves at once, or when a claim under way has ended. */
   stop(): { readonly unsent: Promise<readonly Claimed[]>; readonly ended: Promise<void> };
 }
 
@@ -98,10 +95,7 @@ export function createLane(dependencies: LaneDependencies): Lane {
     return fate.duplicate === 'behind' ? copy() : beside;
   };
 
-  /**
-   * Any 2xx is success (service.md 4.1.2). Otherwise the schedule says when to try again, counted from this
-   * failure (6.4).
-   */
+  /** Any 2xx is success (service.md 4.1.2). The schedule counts from the end of a failure (6.4). */
   const outcomeOf = (claimed: Claimed, answer: Answer | undefined): Outcome => {
     const number = claimed.attempts + 1;
     const at = now();

@@ -51,8 +51,7 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
           pool,
           underway.map((entry) => entry.outcome),
         );
-        // Outcomes must not be recorded twice, so an error here is only reported. The next failure of the
-        // endpoint tries to disable it again.
+        // Outcomes must not be recorded twice, so an error is only reported. Disabling is tried again later.
         if (ids.length > 0) await disable(ids).catch(report);
         for (const { written } of underway) written();
       } catch (error) {
@@ -77,8 +76,7 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
     async close() {
       closing = true;
       await writing;
-      // For the database, deliveries that were not recorded are still in flight, so the next start sends them
-      // again.
+      // Deliveries that were not recorded are still in flight, so the next start sends them again.
       for (const { written } of [...underway, ...waiting]) written();
     },
   };

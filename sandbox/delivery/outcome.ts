@@ -10,9 +10,7 @@ export interface Outcome {
   readonly at: string;
   /** Undefined for a dropped delivery: nothing was sent. */
   readonly answer: Answer | undefined;
-  /**
-   * Whether this was a second copy. It is kept as an attempt, but does not change the state of the delivery.
-   */
+  /** Whether this was a second copy, an attempt that does not change the state of the delivery. */
   readonly duplicate: boolean;
   readonly state: 'waiting' | 'delivered' | 'failed' | 'dropped';
   readonly number: number;
@@ -20,10 +18,7 @@ export interface Outcome {
   readonly dueAt: string | null;
 }
 
-/**
- * The result of a batch for one delivery: the outcome of its own attempt, if the batch has it, and the number
- * of second copies.
- */
+/** A batch's result for a delivery: the outcome of its own attempt, if any, and the number of copies. */
 interface Moved {
   readonly id: string;
   readonly first: Outcome | undefined;

@@ -10,9 +10,8 @@ function delayAfterFailure(number: number): number | undefined {
 export const failingSecondsMax = 5 * 24 * 3600;
 
 /**
- * Seconds from the failure of attempt `number` to the next, spread by up to `jitter` (0.2: ±20 %) so that
- * messages that failed together are not sent again at the same time. `draw` is in [0, 1). Undefined after the
- * last attempt.
+ * Seconds from the failure of attempt `number` to the next, spread by up to `jitter` (0.2: ±20 %), so
+ * that messages that failed together do not return together. `draw` is in [0, 1). Undefined after the last.
  */
 export function retryDelaySeconds(number: number, jitter: number, draw: number): number | undefined {
   const delay = delayAfterFailure(number);

@@ -29,10 +29,7 @@ export interface Sender {
 
 export interface SenderOptions {
   readonly url: string;
-  /**
-   * Returns the secrets that are valid now. Messages get a signature for each (service.md 5.2). There are two
-   * during a rotation.
-   */
+  /** Returns the secrets that are valid now, two during a rotation; each signs (service.md 5.2). */
   readonly secrets: () => readonly string[];
   readonly connections: number;
   /** service.md 5.3: the vendor's prefix of the three header names. */
@@ -95,9 +92,8 @@ function reason(error: unknown): string {
 }
 
 /**
- * Reads the first bytes of an answer as text that Postgres can store. If there is more, the connection is
- * dropped. A body that breaks off or does not end in time does not change the status of the answer
- * (service.md 4.1.2).
+ * Reads the first bytes of an answer as text that Postgres can store, and drops the connection if there are
+ * more. A body that breaks off does not change the status (service.md 4.1.2).
  */
 async function readBounded(body: AsyncIterable<Uint8Array> & { destroy(): unknown }): Promise<string> {
   const chunks: Uint8Array[] = [];

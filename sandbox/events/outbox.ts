@@ -30,9 +30,8 @@ export interface OutboxSettings {
 }
 
 /**
- * Writes events and their deliveries in the transaction of the change, so that no event is lost, and none is
- * sent for a change that did not happen. Only organizations with enabled webhooks get events (service.md
- * 6.1.1), and only endpoints that chose the type, or no type at all, get deliveries (6.1.2).
+ * Writes events and deliveries in the transaction of the change. Events need enabled webhooks (service.md
+ * 6.1.1); deliveries an endpoint that chose the type, or no type at all (6.1.2).
  */
 export async function writeEvents(
   client: ClientBase,

@@ -38,10 +38,7 @@ export function connectionPayload({ id, created, updated, facts }: ConnectionSta
   };
 }
 
-/**
- * The payload of `connection.updated.v2` and `connection.validated.v2` (service.md 2.4). `old` never contains
- * secret values.
- */
+/** The payload of `connection.updated.v2` and `.validated.v2` (service.md 2.4). `old` has no secrets. */
 export function connectionChangePayload(
   eventType: 'connection.updated.v2' | 'connection.validated.v2',
   connection: ConnectionState,
@@ -78,10 +75,7 @@ export interface IntervalSync {
   readonly qualities: readonly string[];
 }
 
-/**
- * The payload of `intervals.synced` (service.md 2.6): which range was synced, without readings and without
- * `eventType`.
- */
+/** The payload of `intervals.synced` (service.md 2.6): a range, no readings and no `eventType`. */
 export function intervalsPayload(sync: IntervalSync) {
   return {
     meterId: sync.meterId,

@@ -1,10 +1,7 @@
 import { z } from 'zod';
 
 const common = {
-  /**
-   * The start of the path after the version, for example `/document/company`. If absent, the fault applies to
-   * every path.
-   */
+  /** The start of the path after the version, such as `/document/company`; by default every path. */
   path: z.string().startsWith('/').optional(),
   probability: z.number().min(0).max(1).default(1),
   /** The maximum number of requests that the fault strikes. */
@@ -37,10 +34,7 @@ export const faultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('garbage'), ...common }),
   /** The connection is closed without an answer. */
   z.strictObject({ kind: z.literal('reset'), ...common }),
-  /**
-   * The first record of a list is inserted after page 1 was read, so all records of later pages are moved by
-   * one.
-   */
+  /** The first record is inserted after page 1 was read, so all records of later pages move by one. */
   z.strictObject({ kind: z.literal('itemInserted'), ...common }),
   /** The first record of a list is removed after page 1 was read, so a walk misses one record. */
   z.strictObject({ kind: z.literal('itemRemoved'), ...common }),

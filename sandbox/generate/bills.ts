@@ -94,10 +94,7 @@ function reading(random: Random, meter: MeterInPlace, startDate: string, endDate
   };
 }
 
-/**
- * The reading of a meter that counts what is fed into the grid. Its usage is positive, and it is credited at
- * less than the price of supplied energy.
- */
+/** A reading of energy that is fed into the grid: positive usage, credited below the price of supply. */
 function exported(random: Random, meter: MeterInPlace, startDate: string, endDate: string): Reading {
   return {
     usageId: random.uuid(),

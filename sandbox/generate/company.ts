@@ -38,10 +38,7 @@ interface Place {
   readonly city: City;
 }
 
-/**
- * How many months the bills of one account reach back at most. For more documents, a company gets more
- * accounts.
- */
+/** How many months the bills of an account reach back. For more documents there are more accounts. */
 const monthsMax = 24;
 
 /** Generates everything about one company. The random choices depend only on the seed and the ordinal. */
@@ -90,10 +87,7 @@ export function generateCompany(plan: CompanyPlan): CompanyData {
   };
 }
 
-/**
- * Returns the document with times before a day begins. Times are moved back by as many whole days as
- * necessary.
- */
+/** Returns the document with times before a day, moved back by as many whole days as necessary. */
 function madeBefore(document: DocumentRow, day: string): DocumentRow {
   const begins = fromText(day);
   const oneDay = secondsToMicros(86_400);
@@ -140,10 +134,7 @@ interface Connected {
   readonly meters: readonly MeterInPlace[];
 }
 
-/**
- * Generates a connection to one utility with its accounts. Each account is at one site and has a meter for
- * each of its flows.
- */
+/** Generates a connection to a utility with accounts, each at one site with a meter for each flow. */
 function connect(
   random: Random,
   plan: CompanyPlan,
@@ -210,10 +201,7 @@ function connect(
   };
 }
 
-/**
- * The connections of every fourth company have a failing status, each time the next one of the list, so that
- * forty companies show every failing status.
- */
+/** Every fourth company has a failing connection, with each status in turn: forty companies show all. */
 const statusOf = (ordinal: number): string =>
   (ordinal % 4 === 0 ? failingStatuses[(ordinal / 4) % failingStatuses.length] : undefined) ?? 'CONNECTED';
 
@@ -250,10 +238,7 @@ function connectionFacts(
   };
 }
 
-/**
- * Describes one site of a connection (service.md 2.4): the accounts and commodities that the connection has
- * there.
- */
+/** Describes a site of a connection (service.md 2.4): its accounts and commodities there. */
 export function relation(site: SiteObject, meters: readonly MeterInPlace[]): SiteRelation {
   const here = meters.filter((meter) => meter.site.id === site.id);
   return {

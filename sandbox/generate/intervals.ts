@@ -5,10 +5,7 @@ import { addDays, toText } from '../timestamps.ts';
 import type { LocalDays } from './local-days.ts';
 import { createRandom } from './random.ts';
 
-/**
- * Readings of a meter with one granularity and unit. A meter can have several of each in one range
- * (service.md 2.6).
- */
+/** Readings of a meter with one granularity and unit; a meter can have several (service.md 2.6). */
 export interface Series {
   readonly meter: MeterInPlace;
   readonly seconds: number;
@@ -16,10 +13,7 @@ export interface Series {
   readonly timeZone: string;
 }
 
-/**
- * Returns the series of a company. Its first meter has readings for every quarter of an hour, and its second
- * for every hour, for electricity also of the demand. Further meters have no readings.
- */
+/** Returns a company's series: the first meter's by quarter-hours, the second's by hours, no others. */
 export function seriesOf(meters: readonly MeterInPlace[], timeZones: ReadonlyMap<string, string>): Series[] {
   return meters.slice(0, 2).flatMap((meter, index) => {
     const timeZone = timeZones.get(meter.site.id) ?? 'UTC';
@@ -31,10 +25,7 @@ export function seriesOf(meters: readonly MeterInPlace[], timeZones: ReadonlyMap
   });
 }
 
-/**
- * Returns the COPY lines of a series for `days` local days before `until`. A day runs from local midnight to
- * local midnight, so it has 23 or 25 hours when the clocks change. Times are in UTC.
- */
+/** Returns the COPY lines, in UTC, of a series for `days` local days, of 23 to 25 hours, before `until`. */
 export function* intervalLines(
   series: Series,
   seed: number,

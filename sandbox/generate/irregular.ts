@@ -3,10 +3,7 @@ import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
 import type { Random } from './random.ts';
 import type { DocumentRow } from './rows.ts';
 
-/**
- * The ways in which a bill can be irregular. Each returns the changed document and the documents that are
- * added.
- */
+/** The ways in which a bill can be irregular. Each returns the changed and the added documents. */
 const irregularities: Readonly<Record<string, (random: Random, document: DocumentRow) => DocumentRow[]>> = {
   superseded: (random, document) => supersede(random, document),
   sentTwice: (random, document) => [document, later(random, document, reissued(random, document.bill))],
@@ -26,10 +23,7 @@ const irregularities: Readonly<Record<string, (random: Random, document: Documen
   ],
 };
 
-/**
- * Makes a share of the bills irregular, because every utility has such bills. The others stay unchanged. The
- * documents that are added, such as a successor or a copy, are not drawn again.
- */
+/** Makes a share of the bills irregular, as every utility's are. Bills that it adds are not drawn again. */
 export function makeIrregular(
   random: Random,
   share: number,
@@ -42,10 +36,7 @@ export function makeIrregular(
   });
 }
 
-/**
- * The same bill once more, as when a utility sends it again with another number. Only the ids and the number
- * differ.
- */
+/** The same bill as when a utility sends it again: only the ids and the number differ. */
 function reissued(random: Random, bill: Bill): Bill {
   return {
     ...bill,
@@ -106,10 +97,7 @@ function startsLater(bill: Bill, days: number): Bill {
   };
 }
 
-/**
- * Adds an excluded reading: a tenth of the first meter's usage belongs to a tenant with a bill of their own.
- * Sums subtract it.
- */
+/** Adds an excluded reading, which sums subtract: a tenth of the usage belongs to a tenant. */
 function withExclusion(random: Random, bill: Bill): Bill {
   const [first] = bill.readings;
   if (first === undefined) return bill;

@@ -1,7 +1,4 @@
-/**
- * Finds when days begin in time zones. A call of Intl takes 50 µs, so results are kept while data is
- * generated.
- */
+/** Finds when days begin in time zones. A call of Intl takes 50 µs, so results are kept. */
 export interface LocalDays {
   /** Milliseconds since 1970 at which a date `YYYY-MM-DD` begins in a zone. */
   midnight(date: string, timeZone: string): number;

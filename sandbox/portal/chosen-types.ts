@@ -4,10 +4,7 @@ import { badRequest } from '../problem.ts';
 export const isEventType = (text: string): text is EventType =>
   (eventTypes as readonly string[]).includes(text);
 
-/**
- * The event types that were ticked in a form.
- * @throws Problem 400 if one of them does not exist
- */
+/** The event types that were ticked in a form. Throws a Problem 400 if one does not exist. */
 export function chosenTypes(form: URLSearchParams): EventType[] {
   const chosen = form.getAll('type');
   if (!chosen.every(isEventType)) throw badRequest('There is no such event type.');

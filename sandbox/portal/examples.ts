@@ -17,10 +17,7 @@ const company = {
 };
 const site = { id: '7c9e6679-7425-40de-944b-e07fc1f90ae7', name: 'Warehouse North' };
 
-/**
- * Returns a payload of an event type with all of its fields (service.md 2.4 to 2.6), as it would be sent at
- * `now`. Its records do not exist.
- */
+/** Returns a payload of an event type with all fields (service.md 2.4 to 2.6), of invented records. */
 export function examplePayload(type: EventType, now: string): object {
   switch (type) {
     case 'connection.created.v2':

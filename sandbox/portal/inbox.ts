@@ -22,10 +22,7 @@ export interface InboxAsked {
   readonly now: Micros;
 }
 
-/**
- * Creates a temporary inspection URL (service.md 6.5). It is an endpoint for all events, and the service
- * itself answers its requests.
- */
+/** Creates a temporary inspection URL (service.md 6.5): an endpoint that the service itself answers. */
 export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
   const { organizationId, endpointId, secret, token, server, now } = asked;
   return inTransaction(pool, async (client) => {
@@ -57,10 +54,7 @@ interface KnownInbox {
   readonly secret: string;
 }
 
-/**
- * `/portal/inbox/{token}` accepts any request, stores it and answers 204, or 410 once the inspection URL has
- * expired.
- */
+/** `/portal/inbox/{token}` stores any request and answers 204, or 410 once the URL has expired. */
 export function inboxRoute(
   app: FastifyInstance,
   { pool, clock }: Pick<PortalDependencies, 'pool' | 'clock'>,
@@ -111,9 +105,8 @@ async function findInbox(pool: Pool, token: string): Promise<KnownInbox | undefi
 }
 
 /**
- * Returns the id of the message that the secret signed, or undefined if the signature is not valid. It is
- * verified as a receiver must verify it (service.md 5.4), and the three headers may have any vendor's prefix
- * (5.3).
+ * Returns the id of the message that the secret signed; undefined without a valid signature. It is verified
+ * as by a receiver (service.md 5.4), with headers of any vendor's prefix (5.3).
  */
 function signedMessage(secret: string, headers: IncomingHttpHeaders, body: Buffer): string | undefined {
   const name = Object.keys(headers).find((one) => one.endsWith('-signature'));

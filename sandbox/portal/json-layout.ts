@@ -13,16 +13,10 @@ export interface JsonLayout {
 const word = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gy;
 const space = /\s*/y;
 
-/**
- * The largest depth of indentation. Without a limit, the layout of a text of only brackets would grow with
- * the square of its length.
- */
+/** The largest depth of indentation, so that a text of brackets does not grow by the square. */
 const indentMax = 40;
 
-/**
- * Lays JSON out over lines for a reader, up to about `lengthMax` characters. Only white space between tokens
- * changes: big numbers, repeated names and escapes stay as they were sent. Undefined if the text is not JSON.
- */
+/** Lays JSON out over lines, up to about `lengthMax` characters; undefined if the text is not JSON. */
 export function layOutJson(text: string, lengthMax: number): JsonLayout | undefined {
   if (!isJson(text)) return undefined;
   const pieces: JsonPiece[] = [];

@@ -7,10 +7,7 @@ const linkLifetimeSeconds = 7 * 24 * 3600;
 
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
 
-/**
- * Names a link in addresses, so that several portals stay separate in one browser. The name alone does not
- * open the portal.
- */
+/** Names a link in addresses, for several portals in one browser. The name does not open the portal. */
 export const linkName = (token: string): string => hashOf(token).slice(0, 16);
 
 export async function createLink(
@@ -34,9 +31,8 @@ export interface OpenLink {
 export type LinkRefusal = 'unknown' | 'expired' | 'disabled';
 
 /**
- * Returns the organization whose portal a token opens, or why the token opens no portal: it does not exist,
- * it is older than 7 days (service.md 8), or webhooks are disabled (service.md 3.1), even if they were
- * enabled when the link was created.
+ * Returns the organization whose portal a token opens, or why it opens none: it does not exist, it is older
+ * than 7 days (service.md 8), or webhooks are disabled (service.md 3.1).
  */
 export async function examineLink(pool: Pool, token: string, now: Micros): Promise<OpenLink | LinkRefusal> {
   const { rows } = await pool.query<OpenLink & { enabled: boolean }>({

@@ -1,10 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { field, queryOf } from '../../web/form.ts';
 
-/**
- * Sentences about the result of the previous request, by the word in the address. A page never shows text of
- * the address itself.
- */
+/** Sentences about the previous request, by a word in the address, whose own text is never shown. */
 const notices = {
   added: 'The endpoint was added. It receives messages from now on.',
   inspecting: 'The inspection URL is ready. What is sent to it appears below.',

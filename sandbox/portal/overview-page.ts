@@ -11,10 +11,7 @@ import type { RecoveryDraft } from './views/recovery.ts';
 const recentMessages = 10;
 const replaysShown = 5;
 
-/**
- * Shows the endpoint's details page. `draft` has the values of its two forms: the defaults, or the values
- * that were refused.
- */
+/** Shows the endpoint's details page. `draft` has the defaults or the refused values of its forms. */
 export async function showOverview(
   request: FastifyRequest<ById>,
   reply: FastifyReply,

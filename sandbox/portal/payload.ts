@@ -6,10 +6,7 @@ import { layOutJson } from './json-layout.ts';
 /** How many characters of one text a page shows at most. */
 const shownCharactersMax = 60_000;
 
-/**
- * Renders a body as text. JSON is laid out over several lines and coloured, and anything else stays
- * unchanged.
- */
+/** Renders a body as text. JSON is laid out and coloured; anything else stays unchanged. */
 export function payloadText(text: string, label: string): Markup {
   const layout = layOutJson(text, shownCharactersMax);
   const cut = layout?.cut ?? text.length > shownCharactersMax;

@@ -2,10 +2,7 @@ import type { ClientBase, Pool } from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { Problem } from '../problem.ts';
 
-/**
- * `message`: one message, by hand. `failed`: messages that failed and never arrived. `missing`: messages that
- * were never tried.
- */
+/** `message`: one, by hand. `failed`: those that never arrived. `missing`: those that were never tried. */
 export type ReplayKind = 'message' | 'failed' | 'missing';
 
 export interface ReplayAsked {
@@ -33,9 +30,8 @@ export function resendMessage(pool: Pool, seq: string, endpointId: string, now: 
 }
 
 /**
- * Sends again all messages that failed on an endpoint and never arrived there, in a window or since a message
- * (service.md 6.5). With `retrying`, it also sends messages that failed and wait for a retry. Returns their
- * number.
+ * Sends again all messages that failed on an endpoint and never arrived, in a window or since a message
+ * (service.md 6.5); with `retrying` also those that wait for a retry. Returns their number.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean): Promise<number> =>
@@ -53,9 +49,8 @@ export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean):
   });
 
 /**
- * Sends the messages of a window that an endpoint should have got but that were never sent to it, because
- * they were written before it existed or while it was disabled, or were dropped on the way. Returns their
- * number.
+ * Sends the messages of a window that were never sent to an endpoint, because they are older, or it was
+ * disabled, or they were dropped on the way. Returns their number.
  * @throws Problem 409 while the endpoint is disabled.
  */
 export const recoverMissing = (pool: Pool, asked: ReplayAsked): Promise<number> =>

@@ -20,10 +20,7 @@ const own: Assets = {
   scripts: { 'portal.js': at('portal.js') },
 };
 
-/**
- * The webhook portal (service.md 6.5). Its pages are below `/portal`, and `POST /external/configure_webhook`
- * returns a link to them.
- */
+/** The webhook portal (service.md 6.5) below `/portal`; `POST /external/configure_webhook` links to it. */
 export function portalRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, report } = dependencies;
   inboxRoute(app, dependencies);

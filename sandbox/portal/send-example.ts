@@ -4,10 +4,7 @@ import type { EventType } from '../events/payloads.ts';
 import { Problem } from '../problem.ts';
 import { examplePayload } from './examples.ts';
 
-/**
- * Sends an example event of a type to one endpoint (service.md 6.5), regardless of its chosen types.
- * @throws Problem 409 while the endpoint is disabled.
- */
+/** Sends an example event to one endpoint (service.md 6.5). Throws a Problem 409 while it is disabled. */
 export function sendExample(
   pool: Pool,
   endpointId: string,

@@ -37,10 +37,9 @@ const cookieName = (link: string): string => `portal_${link}`;
 const baseOf = (link: string): string => `/portal/o/${link}`;
 
 /**
- * Serves `/portal/{token}`, the link that `POST /external/configure_webhook` returns. The token moves into a
- * cookie, so that it does not stay in addresses, the history or the referrer. The answer is a page that
- * continues, instead of a redirect, because browsers do not send a strict cookie when a link of another site
- * leads here.
+ * Serves `/portal/{token}`. The token moves into a cookie, so that it does not stay in addresses, the history
+ * or the referrer. The answer is a page that continues, because after a redirect from another site's link
+ * browsers do not send a strict cookie.
  */
 export function doorRoute(app: FastifyInstance, { pool, clock, assets }: SessionDependencies): void {
   app.get<{ Params: { token: string } }>('/portal/:token', async ({ params: { token } }, reply) => {
@@ -50,8 +49,7 @@ export function doorRoute(app: FastifyInstance, { pool, clock, assets }: Session
     const cookie = `${cookieName(linkName(token))}=${token}; Path=${base}; HttpOnly; SameSite=Strict`;
     return (
       reply
-        // The address of this page contains the token, so it must not be sent to another site as the
-        // referrer.
+        // The address contains the token, so it must not be sent to another site as the referrer.
         .headers({ ...pageHeaders, 'referrer-policy': 'no-referrer', 'set-cookie': cookie })
         .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)))
     );
@@ -102,9 +100,7 @@ export async function show(
   return reply.status(status).headers(pageHeaders).send(text);
 }
 
-/**
- * Shows every refusal as a page that says what to do next. Details of unexpected errors go only to `report`.
- */
+/** Shows every refusal as a page that says what to do. Unexpected errors go only to `report`. */
 export function showProblems(
   app: FastifyInstance,
   assets: AssetAddresses,

@@ -13,10 +13,7 @@ import { show } from './session.ts';
 import type { EndpointDraft } from './views/endpoint-form.ts';
 import { endpointSettings } from './views/endpoint-settings.ts';
 
-/**
- * Changes an endpoint's address, event types and secret, and disables, enables or removes it (service.md
- * 3.2).
- */
+/** Changes an endpoint's address, types and secret; disables, enables or removes it (service.md 3.2). */
 export function settingsRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
   const { pool, clock, dispatcher, newSecret } = dependencies;
 

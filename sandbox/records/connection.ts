@@ -47,10 +47,7 @@ export interface ConnectionFacts {
   readonly isActive: boolean;
 }
 
-/**
- * Statuses of a connection: the three statuses that service.md 3.3 names, and further statuses of the public
- * documentation.
- */
+/** Statuses of a connection: the three of service.md 3.3, and others of the public documentation. */
 export const connectionStatuses = [
   'PENDING',
   'CONNECTED',

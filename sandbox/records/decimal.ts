@@ -1,7 +1,4 @@
-/**
- * Writes an amount as a decimal string. Amounts are whole numbers of a small unit (cents, thousandths) and
- * never floats.
- */
+/** Writes an amount as a decimal string. Amounts are whole numbers of a small unit, never floats. */
 export function decimal(value: number, places: number): string {
   if (!Number.isSafeInteger(value)) throw new RangeError(`not a whole number of units: ${value}`);
   const digits = Math.abs(value)

@@ -83,10 +83,7 @@ export function documentValues(document: StoredDocument, meters: Meters): string
   ];
 }
 
-/**
- * Values in the order of usageColumns, with a row for each reading. Usage rows have the times of their
- * document.
- */
+/** Values in the order of usageColumns, a row for each reading, with the document's times. */
 export function usageValues(document: StoredDocument, meters: Meters): string[][] {
   return document.bill.readings.map((reading) => {
     const meter = meters.get(reading.meterId);

@@ -17,10 +17,7 @@ interface Charge {
   readonly item: object;
 }
 
-/**
- * Writes a document's JSON from its bill. `meters` has every meter of the readings. The bill has the site and
- * account of the first reading's meter.
- */
+/** Writes a document's JSON. `meters` has those of all readings; the first gives site and account. */
 export function documentTexts(
   id: string,
   company: CompanyObject,

@@ -1,7 +1,4 @@
-/**
- * The JSON text of an object's members without its braces. Rows store such texts, and answers are composed of
- * them.
- */
+/** The JSON text of an object's members without braces, which rows store and answers join. */
 export function toMembers(value: object): string {
   return JSON.stringify(value).slice(1, -1);
 }

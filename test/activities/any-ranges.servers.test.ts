@@ -53,10 +53,7 @@ const change = fc.oneof(
 );
 type Change = typeof change extends fc.Arbitrary<infer C> ? C : never;
 
-/**
- * A read, with a change before one of its pages. With a range, it is caused by an event. Without a range, it
- * is a backfill.
- */
+/** A read with a change before one of its pages: a catch-up if it has a range, and otherwise a backfill. */
 const read = fc.record({
   do: fc.constant('read' as const),
   range: fc.option(fc.tuple(fc.nat(quarters), fc.nat(quarters))),

@@ -22,10 +22,7 @@ const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
     .filter((path) => path.startsWith('/interval/'))
     .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
 
-/**
- * Backfills a meter whose fourth page fails at first, and then resumes from the heartbeat of the failed
- * attempt.
- */
+/** Backfills a meter whose fourth page fails at first, and resumes from the failed attempt's heartbeat. */
 async function interruptedAtTheFourthPage(before: number, after: number, moved = 0) {
   let held = readings(before);
   let failing = true;

@@ -172,8 +172,7 @@ test.each([
     const complete = { state: 'complete', error: null };
     expect(await part()).toEqual(complete);
     const [first, , third] = held;
-    // An event announced a newer state of the third row, and the first row was read only now. The listing may
-    // still show either of them later.
+    // The third row has a newer state, and the first was read only now. The listing may show either later.
     if (resource === 'documents')
       await recordEvents(db, [delivery(documentEvent('updated', third?.id ?? '', at(3)))]);
     held = states([1, 2, 2, 2]);

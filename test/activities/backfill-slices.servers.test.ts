@@ -18,10 +18,7 @@ const left = (...ids: readonly string[]): CompanyLeft[] =>
   ids.map((companyId) => ({ companyId, cursor: null }));
 const companyOf = ({ path }: Pick<Asked, 'path'>): string => path.split('/').at(-1) ?? '';
 
-/**
- * Makes a service with companies that have the given numbers of documents. A reply of `meanwhile` replaces
- * the service's answer.
- */
+/** Makes a service of companies with these numbers of documents. Replies of `meanwhile` replace its own. */
 async function companiesOf(
   counts: readonly number[],
   meanwhile: (companyId: string, asked: Asked) => Reply | undefined | Promise<Reply | undefined> = () =>

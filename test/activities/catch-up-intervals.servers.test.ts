@@ -70,8 +70,7 @@ describe('catching up on intervals', () => {
     await announce(under, [[hour(1), hour(3)]]);
     during = async () => {
       during = undefined;
-      // This range is within the range that is being read, but it is announced after that read began, so its
-      // readings may be newer.
+      // This range is announced after the read of a range around it began: its readings may be newer.
       await announce(under, [[hour(2), hour(3)]]);
     };
     await catchUp(under);
@@ -250,9 +249,7 @@ describe('the ledger of a meter', () => {
   });
 });
 
-/**
- * Catches up a meter with four readings on two pages, which `change` changes after the first page is read.
- */
+/** Catches up a meter with four readings on two pages, which change after the first page is read. */
 async function changesAfterTheFirstPage(change: (listed: object[]) => void) {
   const at = (slot: number) => `2026-05-01T0${slot}:00:00`;
   const listed: object[] = [1, 2, 3, 4].map((slot) => ({ start: at(slot), end: at(slot + 1), usage: '1' }));
@@ -314,9 +311,8 @@ describe('readings that the service replaces', () => {
     updated,
   });
   /**
-   * Announces and reads one to three o'clock with the first listing, then one to two o'clock with the second
-   * listing. The second listing has `perPage` readings on a page, and is replaced by `third` once it was
-   * read.
+   * Announces and reads one to three o'clock with the first listing, then one to two o'clock with the second,
+   * of `perPage` readings a page, which `third` replaces once it was read.
    */
   async function replace(first: object[], second: object[], perPage = 100, third = second) {
     let listed = first;
@@ -389,9 +385,7 @@ describe('readings that the service replaces', () => {
 
 describe('a range that an event invents', () => {
   const claimed: [string, string] = ['0001-01-01T00:00:00', '9999-12-31T00:00:00'];
-  /**
-   * Answers for a meter with one reading of 15 minutes a week, for five years. A page has a hundred readings.
-   */
+  /** Answers for a meter with a reading a week for five years, a hundred on a page. */
   const years = (asked: Asked): Reply => {
     if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
     const [from, to] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];

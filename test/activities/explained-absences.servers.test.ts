@@ -15,10 +15,7 @@ import { shapeOf } from '../support/scripted-service.ts';
 const held = async ({ warehouse }: Pick<ActivitiesUnderTest, 'warehouse'>) =>
   (await readDeletes(warehouse.db, { all: false })).map(({ resource, rows }) => [resource, rows]);
 
-/**
- * Backfills. Returns how the run ends, which deletions wait for a person, and how many records then differ
- * from the service.
- */
+/** Backfills. Returns how the run ends, which deletions wait, and how many records then differ. */
 async function outcome(service: BillingService, under: ActivitiesUnderTest) {
   const { state } = await backfill(under, service.companies);
   const { client } = await setup(service.script);

@@ -147,10 +147,7 @@ async function play(plan: Case): Promise<void> {
   expect((await audit({ warehouse: under.warehouse, service: client, concurrency: 1 })).differences).toBe(0);
 }
 
-/**
- * A case in which a run held back rows of one company, and then found them gone from the company to which
- * they had moved.
- */
+/** A run held back rows of a company, and then found that they had moved to another company. */
 const movedWithinARun: Case = {
   fates: [
     ...Array.from({ length: 23 }, () => 'same' as const),

@@ -9,10 +9,7 @@ import { documents } from '../support/scripted-service.ts';
 const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
 const idsOf = (held: readonly { readonly id: string }[]) => held.map(({ id }) => id).sort();
 
-/**
- * Makes a company that lists `now`. `moves` runs after each page of a backfill, with the number of the page
- * and the number of pages that the backfill has read.
- */
+/** Makes a company that lists `now`. `moves` runs after each page, with its number and the count so far. */
 async function companyWith(count: number) {
   const id = randomUUID();
   const company = { now: documents(count), moves: (_page: number, _read: number): void => {} };
@@ -52,8 +49,7 @@ describe('a listing that moves while it is read', () => {
     await company.backfill();
     const rest = company.now.slice(10);
     company.moves = (_, read) => {
-      // The third page no longer exists when it is requested. The service returns the second page instead
-      // (service.md 7).
+      // Instead of the third page, which is gone, the service returns the second (service.md 7).
       if (read === 2) company.now = rest;
     };
     expect(await company.backfill()).toMatchObject({

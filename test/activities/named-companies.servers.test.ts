@@ -42,10 +42,7 @@ const noList = { ...noUsage, companies: null } as const;
 const cases = (Object.keys(unknown) as Unknown[]).flatMap((how) =>
   [noUsage, noList].map((catalogue) => ({ how, catalogue, list: catalogue === noUsage ? 'a' : 'no' })),
 );
-/**
- * The cases that prove that a company does not exist. Empty listings prove it only if there is a list of
- * companies.
- */
+/** The cases that prove that a company does not exist: empty listings only with a list of companies. */
 const proven = cases.filter(({ how, list }) => how !== 'empty' || list === 'a');
 
 async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, only: readonly string[] = []) {

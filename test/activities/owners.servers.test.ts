@@ -21,10 +21,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 const resources = ['documents', 'connections', 'meters', 'usageData'] as const;
 type Resource = (typeof resources)[number] | 'sites';
 
-/**
- * A record: which of two companies, 0 and 1, it names, if any, and the listings of which companies contain
- * it.
- */
+/** A record: which of the companies 0 and 1 it names, if any, and whose listings contain it. */
 interface Plan {
   readonly resource: Resource;
   readonly names: 0 | 1 | null;
@@ -49,9 +46,7 @@ const later = '2026-05-01T00:00:00.000002';
 /** Returns the ids of two companies, the smaller id first. */
 const twoCompanies = (): [string, string] => [randomUUID(), randomUUID()].sort() as [string, string];
 
-/**
- * Makes the records. Meters and sites name no company. Usage names its document, which may name a company.
- */
+/** Makes the records. Meters and sites name no company. Usage names a document, which may name one. */
 function holding(plans: readonly Plan[], companies: readonly string[]): Held[] {
   return plans.flatMap((plan): Held[] => {
     const id = randomUUID();
@@ -77,10 +72,7 @@ const listingOf = (held: readonly Held[], resource: string, company: number) =>
 
 const warehouse = await forFile(createWarehouse());
 
-/**
- * Returns the owner of each record, and the version of its row, which changes whenever Postgres writes the
- * row.
- */
+/** Returns the owner of each record, and the version of its row, which each write changes. */
 async function rowsOf({ db }: Pick<typeof warehouse, 'db'>, held: readonly Held[]) {
   const rows = new Map<string, { owner: string; lives: boolean; version: string }>();
   for (const { resource, id } of held) {
@@ -148,10 +140,7 @@ test('the owner of a record does not depend on the order of pages and events', a
   );
 }, 120_000);
 
-/**
- * Makes a service of two companies whose listings contain the records that are held at the moment of the
- * request.
- */
+/** Makes a service of two companies whose listings contain the records that are held at the moment. */
 const serviceOf =
   (companies: readonly string[], held: () => readonly Held[], inList = (_: string) => true): Script =>
   ({ path, query }) => {

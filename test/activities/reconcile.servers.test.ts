@@ -201,8 +201,7 @@ describe('deleted documents', () => {
     let reads = 0;
     const hidden = () => {
       reads += 1;
-      // Between the reads of the two pages, a record moves from the second page to the first, so no read sees
-      // it.
+      // Between the two reads, a record moves from the second page to the first, so no read sees it.
       return reads % 2 === 0 ? [live[120] as object, ...live.filter((_, at) => at !== 120)] : live;
     };
     const under = await activitiesOn(

@@ -22,9 +22,7 @@ interface Company {
   readonly connectionId: string;
   readonly siteId: string;
   readonly made: 'by the service' | 'up';
-  /**
-   * Whether the service answers requests about the company, and whether the list of companies contains it.
-   */
+  /** Whether the service answers requests about the company, and whether its list contains it. */
   answered: boolean;
   listed: boolean;
   /** How the service answers requests about the company while it does not have the company. */

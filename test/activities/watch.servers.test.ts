@@ -38,10 +38,7 @@ const liveAlerts = () =>
 const closedAlerts = () =>
   warehouse.db.select().from(alerts).where(isNotNull(alerts.closedAt)).orderBy(desc(alerts.closedAt));
 
-/**
- * Makes the look of a worker, with a clock that the test sets. `looks(health, minutes)` looks each minute for
- * the given number of minutes.
- */
+/** Makes the look of a worker with the test's clock. `looks(health, minutes)` looks each minute. */
 function watcher(url = 'URL/json') {
   let clock = Date.parse('2026-11-23T00:00:00Z');
   let state: Health = health();

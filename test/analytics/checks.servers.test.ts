@@ -101,10 +101,7 @@ type Case = readonly [
   evidence: object,
 ];
 
-/**
- * Cases with one fault in the bill of January or of a month before. `entity` names the kind of record that
- * the issue is about.
- */
+/** Cases with one fault in a bill of January or before. `entity` is the kind of record of the issue. */
 test.each<Case>([
   [
     'bill_gap',

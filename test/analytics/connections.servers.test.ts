@@ -17,10 +17,7 @@ const warehouse = await forFile(createWarehouse());
 
 const january = { start: '2026-01-01', end: '2026-01-31' };
 
-/**
- * Makes a company with one billed meter, and a connection in the given status that collects the bills of the
- * meter.
- */
+/** Makes a company with a billed meter, and a connection in this status that collects its bills. */
 async function connected(status: string, more: object = {}): Promise<BilledCompany> {
   const company = new BilledCompany(warehouse);
   const meterId = randomUUID();

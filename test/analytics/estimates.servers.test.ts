@@ -38,10 +38,7 @@ async function planOf(statement: string): Promise<PlanNode> {
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 
-/**
- * The smallest share of the actual rows that the planner must expect. If it expects fewer, a join computes a
- * view again for each row of another view.
- */
+/** The smallest share of the actual rows that the planner must expect, so that no join repeats a view. */
 const leastPart = 1 / 20;
 
 test('the planner does not expect far fewer rows of any view than the view has', async () => {
@@ -61,10 +58,7 @@ test('the planner does not expect far fewer rows of any view than the view has',
   expect(low).toEqual([]);
 });
 
-/**
- * Returns how many rows of records a plan reads. A view that is computed again for each row of another view
- * reads them again.
- */
+/** Returns how many rows of records a plan reads; views that are computed repeatedly read them again. */
 const rowsRead = (plan: PlanNode): number =>
   nodesOf(plan)
     .filter((node) => node['Relation Name'] === 'documents' || node['Relation Name'] === 'usage_data')

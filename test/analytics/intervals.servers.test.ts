@@ -41,9 +41,7 @@ function localMinutes(zone: string): (at: number) => number {
   };
 }
 
-/**
- * Five minutes. Every start and length in this test, and the time of every clock change, is a multiple of it.
- */
+/** Five minutes, of which every start, length and clock change in this test is a multiple. */
 const step = 300;
 
 /** Counts the covered steps of each local day one by one, for each length of readings. */
@@ -90,10 +88,7 @@ async function metered(zone: string, spans: readonly Span[]): Promise<BilledComp
   return company;
 }
 
-/**
- * Zones with the days of their clock changes. Most of the changes are around midnight: clocks skip midnight,
- * fall back to the day before, or fall back to midnight.
- */
+/** Zones with the days of their clock changes, mostly around midnight, which is skipped or repeated. */
 const changes = [
   'America/New_York/2026-03-08',
   'America/New_York/2026-11-01',
@@ -117,10 +112,7 @@ const span = fc.record({
   seconds: fc.constantFrom(300, 900, 1800, 3600, 86_400),
 });
 
-/**
- * Days with their numbers of quarter-hours. In 2010 the clocks of these zones changed one minute after
- * midnight.
- */
+/** Days with their quarter-hours. In 2010 the clocks of these zones changed a minute after midnight. */
 test.each([
   ['America/St_Johns', '2010-11-05', [96, 100, 96]],
   ['America/St_Johns', '2010-03-13', [96, 92, 96]],
@@ -224,8 +216,7 @@ test('a day begins at the first moment of its local date in every zone, around e
   expect(rows.map((row) => row.local_date)).toEqual(days.map(({ day }) => day));
   expect(rows.filter((row, at) => row.before >= (days[at]?.day ?? ''))).toEqual([]);
   const others = days.filter(({ start }, at) => start !== rows[at]?.start);
-  // Postgres and Node may have zone rules of different years, so some days of recently changed zones may
-  // differ.
+  // Postgres and Node may have rules of different years, so some days of changed zones may differ.
   expect(new Set(others.map(({ zone }) => zone)).size).toBeLessThan(10);
   for (const one of changes) {
     const [, zone = '', change = ''] = /^(.*)\/(.*)$/.exec(one) ?? [];
@@ -233,10 +224,7 @@ test('a day begins at the first moment of its local date in every zone, around e
   }
 });
 
-/**
- * Finds the days around each clock change of a zone, and when each day begins. It uses Intl, and looks for
- * changes of the difference from UTC.
- */
+/** Finds the days around each clock change of a zone, and when each day begins, with Intl. */
 function daysOfChanges(zone: string): { zone: string; day: string; start: number }[] {
   const dayOf = localDay(zone);
   const offset = new Intl.DateTimeFormat('en-CA', { timeZone: zone, timeZoneName: 'longOffset' });

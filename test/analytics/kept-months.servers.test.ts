@@ -9,10 +9,7 @@ import { cases } from '../support/cases.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-/**
- * The session of a writer, and the session that keeps months. All tests share them, because a new session
- * plans for a second.
- */
+/** The sessions of a writer and of the keeping of months. A new session would plan for a second. */
 let writer: pg.PoolClient;
 let keeper: pg.PoolClient;
 beforeAll(async () => {

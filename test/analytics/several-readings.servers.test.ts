@@ -7,10 +7,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
-/**
- * What a register of a meter shows at one time. One register counts the exported amount, the other the
- * consumed amount.
- */
+/** What a register of a meter shows. One register counts the exported amount, the other the consumed. */
 interface Register {
   readonly usage: number | null;
   readonly quality?: string;
@@ -102,10 +99,7 @@ test('several registers count as one reading even if one register is estimated o
   ]);
 });
 
-/**
- * The days are days of clock changes. Some readings cross midnight, and readings of different lengths
- * overlap.
- */
+/** Days of clock changes. Some readings cross midnight, and readings of different lengths overlap. */
 test.each([
   ['UTC', '2026-03-01'],
   ['America/New_York', '2026-03-08'],

@@ -16,10 +16,7 @@ async function folder(): Promise<string> {
 
 const silent = { debug() {}, warn() {}, error() {} };
 
-/**
- * Returns the bundle of a folder, and how often the sources were bundled for it. Instead of bundling them
- * again, it takes the bundle that this checkout has stored.
- */
+/** Returns the bundle of a folder, from this checkout's store, and how often it was bundled. */
 async function bundle(into: string) {
   let times = 0;
   const made = await workflowBundle(silent, into, async () => {

@@ -16,10 +16,7 @@ afterAll(async () => {
   await stack.stop();
 });
 
-/**
- * Measurements with at most one process of metersync. In the other measurements the processes take far longer
- * to start than to do the work.
- */
+/** Measurements with at most one process of metersync, because processes take far longer to start. */
 const quick = ['catalogue', 'catch-up'];
 // `npm run test:long` also tests the others, except `peers`, which fetches other programs.
 const own = measures.filter(({ name }) => name !== 'peers' && (long || quick.includes(name)));

@@ -24,10 +24,7 @@ export interface UnpackedPackage {
   remove(): Promise<void>;
 }
 
-/**
- * Builds, packs and unpacks. It uses the dependencies of the checkout, because a second installation would
- * prove nothing.
- */
+/** Builds, packs and unpacks, with the dependencies of the checkout: installing again proves nothing. */
 export async function unpackPackage(): Promise<UnpackedPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'metersync-package-'));
   // npm runs the build before it packs.

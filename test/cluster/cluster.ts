@@ -36,9 +36,7 @@ export interface Cluster {
 
 const within = { timeoutMs: 300_000, everyMs: 50 };
 
-/**
- * Starts all services with new data, which `stop` removes. With security, there is also an internal frontend.
- */
+/** Starts all services with new data, which `stop` removes; with security, also an internal frontend. */
 export async function startCluster(say: (line: string) => void, security: Security = {}): Promise<Cluster> {
   const [programs, folder] = [await temporalPrograms(say), await temporaryFolder()];
   const postgres = await startEmbedded({ dir: folder.path, postgres: true, temporal: false });
@@ -135,8 +133,7 @@ async function makeNamespace(namespace: string, options: ConnectionOptions): Pro
       },
       within,
     );
-    // Each part of the server learns of the namespace at a different time. Once work can be started, all of
-    // them know it.
+    // The server's parts learn of the namespace one after another. Once work can be started, all know it.
     const client = new Client({ connection, namespace });
     await until(
       `work can be started in ${namespace}`,

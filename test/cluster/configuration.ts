@@ -9,10 +9,7 @@ export interface ServicePorts {
 }
 
 export interface Security {
-  /**
-   * Paths of the frontend's certificate and key, and of the CA of client certificates if clients need a
-   * certificate.
-   */
+  /** Paths of the frontend's certificate and key, and of the CA if clients need a certificate. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile?: string };
   /** The URL of the public keys of API keys, as JWKS. Without it clients need no key. */
   readonly jwksUrl?: string;

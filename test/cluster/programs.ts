@@ -20,9 +20,8 @@ export interface Programs {
 }
 
 /**
- * Builds Temporal's server and its schema tool from the sources of Go's module proxy, or finds programs that
- * were built before. Building takes 6 minutes of processor time.
- * @throws Error that says what is missing
+ * Builds Temporal's server and schema tool from Go's module proxy, in 6 minutes of processor time, or finds
+ * earlier builds. Throws an Error that says what is missing.
  */
 export async function temporalPrograms(say: (line: string) => void): Promise<Programs> {
   const programs = { server: join(cache, 'server'), sqlTool: join(cache, 'sql') };

@@ -2,10 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../../embedded/environment.ts';
 
-/**
- * Creates the newest schema in one of Temporal's databases. `schema` is part of the path of the schema in
- * Temporal's module.
- */
+/** Creates the newest schema in a database of Temporal. `schema` is part of its path in the module. */
 export async function makeSchema(
   sqlTool: string,
   databaseUrl: string,

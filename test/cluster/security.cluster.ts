@@ -95,10 +95,7 @@ fault('T6', 'Temporal asks for an API key', once, { may: ['Silent'] }, async (se
   }
 });
 
-/**
- * Runs everything on a secured Temporal, then `more`, and then a receiver with each of the wrong settings,
- * which has to refuse work.
- */
+/** Runs everything on a secured Temporal, then `more`, then receivers with each of the wrong settings. */
 async function secure(
   seed: number,
   name: string,
@@ -119,10 +116,7 @@ async function secure(
   }, secured);
 }
 
-/**
- * Starts a receiver with wrong settings, which has to answer 503. Returns the line in which it says what to
- * correct.
- */
+/** Starts a receiver with wrong settings, which has to answer 503; returns its line about them. */
 async function refused(rig: Rig, wrong: Variables): Promise<string> {
   const env = { ...rig.env, ...wrong, RECEIVER_PORT: String(await freePort()), METRICS_PORT: '0' };
   const receiver = startCommand(['receiver'], { env });
@@ -135,9 +129,7 @@ async function refused(rig: Rig, wrong: Variables): Promise<string> {
   }
 }
 
-/**
- * Runs a receiver with settings that are right only for a while, until it says that it is no longer ready.
- */
+/** Runs a receiver whose settings become wrong until it says that it is no longer ready. */
 async function untilShutOut(rig: Rig, rightAtFirst: Variables): Promise<void> {
   const port = await freePort();
   const env = { ...rig.env, ...rightAtFirst, RECEIVER_PORT: String(port), METRICS_PORT: '0' };

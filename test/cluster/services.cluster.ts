@@ -19,10 +19,7 @@ const loadSeconds = 20;
 
 /** Alarms that may open: a run finds listings that move, and changes whose events are late. */
 const found: readonly AlarmName[] = ['ChangesMissed', 'RunUnwell'];
-/**
- * Alarms that may also open because the work of a service that was struck is late by seconds, which are
- * minutes for the rules.
- */
+/** Alarms that may also open because the service's work is late by seconds, for the rules minutes. */
 const late: readonly AlarmName[] = [...found, 'RunStalled'];
 
 fault('T1', 'backfill, disturbed events and schedules', seeds(), { may: found }, (seed) =>

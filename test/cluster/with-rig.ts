@@ -4,9 +4,7 @@ import { type Rig, startRig } from '../faults/rig.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import type { Security } from './configuration.ts';
 
-/**
- * This is not the default namespace of the development server, because nothing may depend on that namespace.
- */
+/** Not the default namespace of the development server, on which nothing may depend. */
 export const namespace = 'utility-data';
 
 /** The security of a cluster, and how to connect to it. */

@@ -51,10 +51,7 @@ afterAll(async () => {
   await pipeline?.stop();
 });
 
-/**
- * Corrects one bill in place for each currency, supersedes a bill, deletes a bill, and gives two connections
- * a status in which they collect nothing.
- */
+/** Corrects a bill in place for each currency, supersedes one, deletes one, and stops two connections. */
 async function correct(): Promise<void> {
   const idsOf = async (query: string): Promise<string[]> => {
     const { rows } = await pipeline.warehouse.db.execute<{ id: string }>(sql.raw(query));
@@ -82,10 +79,7 @@ test('every question of the cookbook also has an answer in plain SQL', () => {
   expect(page.split('```sql').length - 1).toBe(recipes.length + 1);
 });
 
-/**
- * Whether two amounts are equal except for rounding. The shares of months in a bill are rounded, and so are
- * amounts in standard units.
- */
+/** Whether two amounts are equal except for the rounding of months' shares and standard units. */
 const isNear = (a: string, b: string, cents: number): boolean =>
   a === b || Math.abs(Number(a) - Number(b)) <= cents + 1e-6 * Math.abs(Number(a));
 
@@ -114,10 +108,7 @@ interface PlanNode {
   readonly 'Actual Loops': number;
   readonly Plans?: readonly PlanNode[];
 }
-/**
- * Returns how often the most repeated part of a plan ran. A view that is computed for each row of another
- * view is repeated often.
- */
+/** Returns how often the most repeated part of a plan ran, such as a view that is computed for each row. */
 const mostLoops = (node: PlanNode): number =>
   Math.max(node['Actual Loops'], ...(node.Plans ?? []).map(mostLoops));
 

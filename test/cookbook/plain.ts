@@ -1,7 +1,4 @@
-/**
- * The beginning of every plain query: the bills that count, their usage on whole days, and the usage of each
- * day.
- */
+/** The beginning of every plain query: the bills that count, their usage on whole days and by day. */
 const common = `
   with recursive counts as (
     select d.*, d.raw ->> 'chargesUnits' as currency, (d.raw ->> 'currentCharges')::numeric as cost,
@@ -42,10 +39,7 @@ const common = `
     from utility.meters m join utility.companies c on c.id = m.company_id join utility.sites s on s.id = m.site_id
   )`;
 
-/**
- * The answers to the questions of the cookbook, as anybody would write them over the tables of the records. A query
- * returns some of the columns of the recipe, under the same names and in the same order of rows.
- */
+/** The cookbook's answers as anybody would write them: some of a recipe's columns, in its order of rows. */
 export const plain: Readonly<Record<string, string>> = {
   'What does each site cost, month by month?': `${common},
     spans as (

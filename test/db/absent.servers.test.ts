@@ -101,8 +101,7 @@ test.each([
     await retire(companyId, [], await now(), roomy, again);
     await approveDeletes(warehouse.db, again);
     expect(await states()).toEqual(gone);
-    // The listing of another company showed the document before the approval, but the page is written after
-    // it.
+    // Another company's listing showed the document before the approval, but it is written after it.
     await read(beforeMove, randomUUID());
     expect(await states()).toEqual(live);
   },

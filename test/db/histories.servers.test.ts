@@ -112,11 +112,9 @@ const deliverAll: Step = { do: 'deliver', picks: [0, 1, 2, 3, 4, 5] };
 const move: Step = { do: 'move', pick: 0 };
 /** Histories that this test found. Each of them failed once. */
 const failedOnce: readonly (readonly Step[])[] = [
-  // A page inserts a usage row that the catch-up did not remove, because the row was not in the warehouse
-  // yet.
+  // A page inserts a usage row that the catch-up could not remove, because it was not there yet.
   [changed('add'), begin('usageData'), move, changed('remove')],
-  // The document is read before its event arrives. The event must not count as covered, because usage and
-  // site were not read.
+  // The document is read before its event, which must not count as covered without usage and site.
   [changed('add'), begin('documents'), move, move],
   // The same happens to a connection. Only events name its sites.
   [begin('connections'), move, move],
@@ -162,10 +160,7 @@ const moved: readonly Step[] = [
 ];
 const all: Step = { do: 'move', pick: 0, through: true };
 
-/**
- * The document and the connection exist when they change, and the reads that the events cause still return
- * the old state.
- */
+/** The document and the connection exist, and the reads that events cause still return the old state. */
 const late: readonly Step[] = [
   deliverAll,
   begin('documents catch-up'),
@@ -180,10 +175,7 @@ const late: readonly Step[] = [
   all,
 ];
 
-/**
- * The service hides a state that events named until the events are `missing`. Then other events report the
- * state, and the service returns it.
- */
+/** The service hides a state until its events are `missing`, and returns it after other events. */
 const untilMissing = (read: ReadKind): Step[] =>
   Array.from({ length: recordPolicy.notFoundAttemptsMax + 1 }, () => [
     beginAs(read, { late: 0, hides: true }),

@@ -95,10 +95,7 @@ test.each([null, 'metersync_analyst'])(
   },
 );
 
-/**
- * Takes the strongest lock that an analyst can take, in a transaction that has read everything and does not
- * end.
- */
+/** Takes the strongest lock of an analyst, in a transaction that has read everything and does not end. */
 async function analystAtWork() {
   const analyst = await loginAs('metersync_analyst', warehouse);
   const readable = await rows(`

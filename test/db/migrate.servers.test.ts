@@ -20,10 +20,7 @@ import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
-/**
- * Creates a warehouse that is dropped at the end of the test, after everything that the test opens in it is
- * closed.
- */
+/** Creates a warehouse that is dropped after the test, once everything that it opens there is closed. */
 async function openWarehouse(): Promise<void> {
   warehouse = await createWarehouse();
   onTestFinished(warehouse.drop);
@@ -41,8 +38,7 @@ test('a migration of a table that an analyst reads gives up, says who reads it, 
   const { pid, end } = await openTransaction(analyst, ['select from utility.documents limit 1']);
   const writer = await warehouse.pool.connect();
   onTestFinished(() => writer.release());
-  // This is longer than the longest wait of the migration, and far shorter than the transaction of the
-  // analyst.
+  // Longer than the longest wait of the migration, and far shorter than the analyst's transaction.
   await writer.query(`set lock_timeout = '${waiting.lockTimeoutMaxMs * 10}ms'`);
 
   const folder = laterMigrations(addsColumn(known));
@@ -101,9 +97,7 @@ test('the views of a newer version stay if that version migrates between the mig
   expect(rows).toEqual([{ version: 'newer' }]);
 });
 
-/**
- * When migrations were made that no release contains: one before 0.1.0, and two that were merged into 0001.
- */
+/** When migrations were made that no release contains: one before 0.1.0, and two merged into 0001. */
 const unreleased = { before: 1_795_376_840_961, first: 1_795_514_400_000, last: 1_795_793_016_076 } as const;
 
 const note = (madeAt: number) =>

@@ -31,8 +31,7 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
     await writeRecords(warehouse, resource, records, { readAt, companyId: company.id });
     await settleRecords(db, resource, which, readAt, [], company.id);
   };
-  // A group with deletions, or a replay, may deadlock with a read. Temporal would retry the attempt that
-  // Postgres ends.
+  // A group with deletions, or a replay, may deadlock with a read. Temporal would retry it.
   const again = (error: unknown) => {
     if (sqlState(error) !== '40P01') throw error;
   };
@@ -71,8 +70,7 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
       left join metersync.stale_records s using (kind, record_id)
     where (s.events >= e.events and s.since <= e.since) is not true`);
   expect(wrong).toEqual([]);
-  // Nothing changes any more, so records that were given up are found again and all waiting events are
-  // settled.
+  // Nothing changes any more, so records are found again and all waiting events are settled.
   for (let times = 0; times < 3; times += 1)
     for (const resource of resources) await read(resource, ids[resource]);
   const { rows: left } = await db.execute(sql`

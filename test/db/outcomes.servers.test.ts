@@ -140,10 +140,7 @@ class Story {
   }
 }
 
-/**
- * Found with seed 7102: only the later of two events is settled, and the record still waits for the earlier
- * event.
- */
+/** Found with seed 7102: only the later of two events is settled, and the record waits for the earlier. */
 const laterSettledFirst: Step[] = [
   { do: 'read', of: 'documents', state: 1, late: false },
   { do: 'event', of: 'documents', state: 2, gone: false },
@@ -187,8 +184,7 @@ test.each([
       values ('document', ${recordId}, ${recordId}, 1, now(), now(), ${at(2)}::timestamptz, now())`);
     let refreshed: Promise<void> | undefined;
     await db.transaction(async (tx) => {
-      // This is the write of a group that recorded its event before the last event, and that commits after
-      // it.
+      // The write of a group that recorded its event before the last event, and commits after it.
       await tx.execute(sql`
       update metersync.stale_records set events = events + 1, wanted = ${at(3)}::timestamptz
       where record_id = ${recordId}`);

@@ -147,10 +147,7 @@ describe('a read', () => {
   });
 });
 
-/**
- * Settles a record that the service does not have, without waiting for back-offs, until the record is given
- * up.
- */
+/** Settles a record that the service does not have, without waiting, until the record is given up. */
 async function giveUp(resource: 'documents' | 'connections', id: string, eventId: string) {
   for (let attempt = 0; attempt <= recordPolicy.notFoundAttemptsMax; attempt++) {
     expect((await rowOf(warehouse, resource, id))?.deleted_at).toBeNull();

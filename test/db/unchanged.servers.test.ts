@@ -19,9 +19,7 @@ const read = (readAt: string): Read => ({ companyId: company.id, readAt });
 const [earlier, later] = [read('2026-06-01T00:00:00Z'), read('2026-06-02T00:00:00Z')];
 const nothing = { inserted: 0, changed: 0, rejected: 0 };
 
-/**
- * Marks a row with SQL. The mark disappears when metersync writes the record, so a marked row was skipped.
- */
+/** Marks a row with SQL. The mark disappears when metersync writes the row, so it shows a skipped row. */
 const mark = async (table: string, id: string) =>
   await warehouse.db.execute(
     sql`update utility.${sql.raw(table)} set raw = raw || '{"mark": 1}' where id::text = lower(${id})`,

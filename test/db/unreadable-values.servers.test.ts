@@ -26,10 +26,7 @@ async function compare(listing: Listing, page: readonly string[], ...ids: string
   return await comparePage(warehouse.db, listing, pageOfRecords(page, { companyId }), ids);
 }
 
-/**
- * A field as the service sends it, the value that its column then holds, and the text that is kept as
- * unreadable, or null.
- */
+/** A field as it is sent, the value of its column, and the text that is kept as unreadable, or null. */
 const usageValues: readonly [json: string, column: unknown, kept: string | null][] = [
   ['"1,234.56"', null, '1,234.56'],
   ['""', null, null],

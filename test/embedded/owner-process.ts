@@ -43,10 +43,7 @@ export function folderWithData(): string {
   return dir;
 }
 
-/**
- * Starts `owner.ts` in its own process group, as a terminal would, and returns when its stack is ready. `env`
- * is added to the environment of this process.
- */
+/** Starts `owner.ts` in its own process group, with `env` added; returns when its stack is ready. */
 export async function startOwner(
   dir: string,
   env: Readonly<Record<string, string>> = {},

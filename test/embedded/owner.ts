@@ -1,7 +1,6 @@
 /**
- * A program that owns a stack, for tests to kill. It prints `ready` and runs until it is ended. On SIGINT it
- * drains: it prints `drained` if both servers still answer afterwards, stops them, and ends. Argument: the data
- * folder.
+ * A program that owns a stack in a data folder, for tests to kill. It prints `ready`. On SIGINT it drains,
+ * and prints `drained` if both servers still answer afterwards.
  */
 import { Connection } from '@temporalio/client';
 import pg from 'pg';

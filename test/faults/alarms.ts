@@ -12,10 +12,7 @@ export interface Raised {
   readonly afterSeconds: number | null;
 }
 
-/**
- * Alarms that stay until somebody acts, until an event arrives, or for a day. All other alarms have to close
- * once the fault is over.
- */
+/** Alarms that stay until somebody acts, an event arrives, or a day is over. Others close after the fault. */
 const lasting: readonly AlarmName[] = [
   'ChangesMissed',
   'Decide',

@@ -8,10 +8,7 @@ import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
 const burst = 5_000;
-/**
- * The most by which the receiver's memory may grow. A full queue and the encoding of one group need less, and
- * a receiver that kept everything that it received would need more.
- */
+/** The most by which the receiver's memory may grow; keeping everything received would need more. */
 const growthBytesMax = 128 * 1024 * 1024;
 const hourSeconds = 3_600;
 

@@ -41,8 +41,7 @@ fault(
       await parts.worker.stop('SIGTERM');
       expect(rig.said('worker').join('\n')).not.toMatch(/TMPRL1100|Nondeterminism/i);
 
-      // All runs, from before and after the change, replay on the new code. On the code that was changed by
-      // mistake they do not.
+      // All runs, old and new, replay on the new code. On the code that was changed by mistake they do not.
       expect(await replayed(client, next.path)).toEqual({
         failures: 0,
         histories: expect.toSatisfy((n: number) => n > 10),

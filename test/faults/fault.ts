@@ -8,10 +8,7 @@ export interface FaultReport {
   readonly title: string;
   readonly seed: number;
   readonly seconds: number;
-  /**
-   * The rate of events, per second, that the service made during the fault. It is absent if the fault decides
-   * the rate itself.
-   */
+  /** The rate of the service's events, per second, during the fault, unless the fault decides it. */
   readonly perSecond?: number;
   /** Figures of what was done, except kills. They do not repeat what the page says about the fault. */
   readonly injected: string;
@@ -19,9 +16,8 @@ export interface FaultReport {
 }
 
 /**
- * A second represents a minute only for the alarm rules. On a slow machine, in any fault, work may be due for
- * 15 s, workflow tasks may exceed their 10 s, and deliveries may be minutes late. The first two alarms have
- * to close, and the ledger shows whether an event stays missing.
+ * A second is a minute only for the alarm rules. On a slow machine, in any fault, these may open because work
+ * is late. The first two have to close, and the ledger shows whether an event stays missing.
  */
 const ofSlowMachines: readonly AlarmName[] = ['EventsStalled', 'WorkflowsStuck', 'EventsMissing'];
 

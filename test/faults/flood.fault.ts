@@ -52,10 +52,9 @@ fault(
 );
 
 /**
- * Lets strangers send requests for a minute. In addition to the deliveries of the service, it sends
- * deliveries of 350 kB one after another. Requests without the headers of a delivery, or without a declared
- * length, cost the receiver nothing. Requests with well-formed headers share the room for large bodies with
- * deliveries, so a forger may displace a delivery, and the service sends the delivery again.
+ * Lets strangers send requests for a minute, besides deliveries of the service, some of 350 kB. Requests
+ * without a delivery's headers or a declared length cost the receiver nothing. With well-formed headers they
+ * share the room for large bodies, and may displace a delivery, which the service sends again.
  */
 async function floodFor(rig: Rig, kind: FloodKind) {
   const { databaseUrl } = rig.service;

@@ -12,10 +12,7 @@ const events = 1_000_000;
 /** Ends a run that hangs. A run that passes does not depend on this time. */
 const within = { timeoutMs: 300_000, everyMs: 100 };
 
-/**
- * Three events of each record. One read settled all three. For some records it settled only the first two, so
- * the third still waits.
- */
+/** Three events of each record. One read settled all of them, or of some records only the first two. */
 const journal = sql`
   insert into metersync.journal (id, type, kind, record_id, company_id, occurred_at, received_at, recorded_at, payload,
     arrived_as, error)
@@ -44,9 +41,8 @@ const staleRecords = sql`
   group by kind, record_id`;
 
 /**
- * Upgrades a warehouse of an older release with a million events. It kills the first migration while the
- * migration rewrites the events, and runs it again. Returns how long the second migration took, and the
- * longest time that it announced.
+ * Upgrades an older release's warehouse with a million events; kills the first migration during the rewrite
+ * of the events. Returns how long the second took, and the longest time that it announced.
  */
 export async function upgradeLarge(checkout: string): Promise<string> {
   const { url, drop } = await createDatabase('large');

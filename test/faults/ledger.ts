@@ -17,9 +17,7 @@ export interface Effect {
   readonly id: string;
   readonly outcome: string;
   readonly error: string | null;
-  /**
-   * How many times the event was recorded, without retries of a dead or missing event: see `watchEffects`.
-   */
+  /** How many times the event was recorded, without retries of dead or missing events: see `watchEffects`. */
   readonly times: number;
 }
 
@@ -49,10 +47,7 @@ export async function readSent(databaseUrl: string): Promise<Sent> {
   });
 }
 
-/**
- * Reads the median, the 99th percentile and the maximum of the times until answers, in ms, for attempts that
- * began after the given time.
- */
+/** Reads median, 99th percentile and maximum of the times until answers, in ms, of attempts since a time. */
 export async function readWaits(
   databaseUrl: string,
   after: string,
@@ -90,9 +85,8 @@ async function withBooks<T>(databaseUrl: string, read: (books: pg.Client) => Pro
 }
 
 /**
- * From now on, records in a separate table each time that an event is written to the journal, because the
- * journal has only one row for each event. A retry of a dead or missing event is not a second effect, because
- * the event had no effect before.
+ * Notes in a separate table each time that an event is written to the journal, which has one row for each. A
+ * retry of a dead or missing event is not a second effect, because the event had none before.
  */
 export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   await db.execute(sql`
@@ -148,10 +142,7 @@ export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[
   return rows.map(({ id }) => id);
 }
 
-/**
- * Compares the service with the warehouse. An acknowledged event must be applied, superseded, ignored or
- * dead, and a dead event must have a reason.
- */
+/** Compares the service with the warehouse. Each acknowledged event must be settled, or dead for a reason. */
 export function checkLedger({ sent, acknowledged }: Sent, effects: readonly Effect[]): LedgerCheck {
   const settled = new Set(
     effects

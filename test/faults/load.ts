@@ -3,20 +3,14 @@ import type { TestSandbox } from '../support/sandbox.ts';
 
 /** A load that makes events at a rate until it is ended. */
 export interface Load {
-  /**
-   * Ends the load, but not before `atLeastSeconds` after its start. Returns the number of events and their
-   * rate.
-   */
+  /** Ends the load, `atLeastSeconds` after its start or later. Returns the number of events and the rate. */
   end(atLeastSeconds?: number): Promise<{ events: number; seconds: number; perSecond: number }>;
 }
 
 /** The rate that is requested, per second. About 200 are made if batches take long. */
 export const eventsPerSecond = 220;
 
-/**
- * The interval between requests for changes. Each request asks for as many changes as are needed to keep the
- * rate.
- */
+/** The interval between requests for changes; each asks for as many as keep the rate. */
 const everyMs = 250;
 
 /** Makes random valid changes at a rate of `perSecond` events. The same seed makes the same changes. */

@@ -8,10 +8,8 @@ const run = promisify(execFile);
 const checkout = resolve(import.meta.dirname, '../..');
 
 /**
- * Unpacks a revision of the repository. If its lock file is the same, it uses the packages of this checkout.
- * Otherwise npm installs its packages.
- * @throws Error of git for an unknown revision, and for a revision before a change of a migration, which
- *   releases never make
+ * Unpacks a revision of the repository, with the packages of this checkout if they are the same.
+ * @throws Error of git for an unknown revision, and for one before a change of a migration
  */
 export async function olderCheckout(revision: string): Promise<{ path: string; remove(): Promise<void> }> {
   const changed = ['--name-only', '--no-renames', '--diff-filter=MD', revision, '--', 'db/migrations/*.sql'];

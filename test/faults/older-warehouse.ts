@@ -15,10 +15,7 @@ export interface TableContent {
 /** Columns that a migration may change, because it may tombstone usage of deleted documents. */
 const changing = ['deleted_at', 'deleted_reason'];
 
-/**
- * Reads the content of tables of records, history and facts. It reads the tables and columns of `of`, or all
- * of them by default.
- */
+/** Reads the content of tables of records, history and facts: of those in `of`, by default of all. */
 export async function contentOf(
   { db }: Warehouse,
   of?: readonly TableContent[],
@@ -70,10 +67,7 @@ export async function differingMonths({ db }: Warehouse): Promise<number> {
   return rows[0]?.rows ?? 0;
 }
 
-/**
- * Lists the definitions in metersync's schemas as text: columns, constraints, indexes, triggers, views and
- * functions. Partitions and typed views, which depend on the data, are left out.
- */
+/** Lists the definitions in metersync's schemas as text, without what depends on the data. */
 export async function schemaOf(db: Warehouse['db']): Promise<string[]> {
   const { rows } = await db.execute<{ line: string }>(sql`
     with ours as (

@@ -1,9 +1,6 @@
 import type { Health } from '../../health/measured.ts';
 
-/**
- * Faults last seconds, and alarm rules ask for minutes. So in the rig a second represents a minute: the watch
- * runs each second, with a clock that is 60 times as fast, and sees work that is 60 times as old.
- */
+/** A second of the rig represents a minute: the watch runs each second, with a clock 60 times as fast. */
 const pace = 60;
 /** A second without an event represents an hour. */
 const silencePace = 3_600;

@@ -10,15 +10,9 @@ import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
 const pauseMs = 20_000;
-/**
- * The number of looks that have to find Postgres silent. Each of them does so after 10 s, and the five
- * minutes of the rules are five seconds here.
- */
+/** How many looks have to find Postgres silent, each after 10 s. The rules' five minutes are five seconds. */
 const looksWithoutPostgres = 3;
-/**
- * Longer than Temporal's heartbeat time-out, so that the second worker gets work that the first worker still
- * holds.
- */
+/** Longer than Temporal's heartbeat time-out: a second worker gets work that the first still holds. */
 const workerPauseMs = 36_000;
 const pausesMs: Readonly<Record<PartName, number>> = {
   receiver: pauseMs,

@@ -3,9 +3,7 @@ import { createRandom, type Random } from '../../bench/load/random.ts';
 export const partNames = ['receiver', 'worker', 'temporal', 'postgres'] as const;
 export type PartName = (typeof partNames)[number];
 
-/**
- * A blow kills some parts, a given time after everything served again. Each part stays down for its own time.
- */
+/** A blow kills parts, a given time after everything served again. Each stays down for its own time. */
 export interface Blow {
   readonly afterMs: number;
   /** The killed parts, in the order of their restart. */

@@ -15,10 +15,7 @@ export interface PostgresPart {
   readonly account: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/**
- * Creates data in a folder, or uses data that it finds there, and makes the part that runs on the data.
- * Without `release` it is Postgres 18.
- */
+/** Creates data in a folder, or uses what is there, and makes its part; by default Postgres 18. */
 export async function preparePart(
   dir: string,
   port: number,

@@ -28,10 +28,7 @@ export interface Balancer {
   close(): Promise<void>;
 }
 
-/**
- * Open connections: the socket of the client, and the socket to the target, or undefined while a target is
- * still sought.
- */
+/** Open connections: the client's socket, and the target's, or undefined while that is sought. */
 type Open = Map<Socket, Socket | undefined>;
 
 /** Listens on loopback, and passes each connection to `take`. */

@@ -18,10 +18,7 @@ import type { PartName } from './plan.ts';
 import { preparePart } from './postgres-part.ts';
 import { launchServer } from './server-process.ts';
 
-/**
- * A receiver, a worker, Temporal and Postgres, each as a process that can be killed, paused and restarted.
- * The service has its own Postgres, so no fault affects it.
- */
+/** A receiver, a worker, Temporal and Postgres as processes to kill. The service has its own Postgres. */
 export interface Rig {
   readonly parts: Readonly<Record<PartName, Part>>;
   readonly service: TestSandbox;
@@ -87,10 +84,7 @@ export interface RigOptions {
   readonly postgres?: RunningPostgres;
   /** A Temporal that is already running and outlives the rig. The default is a development server. */
   readonly temporal?: RunningTemporal;
-  /**
-   * Functions that put a proxy between two parts. Each gets an address and returns the address to use
-   * instead.
-   */
+  /** Functions that put a proxy between two parts. Each maps an address to the address to use instead. */
   readonly between?: {
     readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
     readonly receiverAndTemporal?: (temporal: string) => Promise<string>;
@@ -99,10 +93,7 @@ export interface RigOptions {
     readonly workerAndPostgres?: (database: string) => Promise<string>;
   };
   readonly env?: Readonly<Record<string, string>>;
-  /**
-   * The checkout of an older release. The warehouse begins with its schema, and its worker and receiver are
-   * started.
-   */
+  /** The checkout of an older release, whose schema, worker and receiver the rig begins with. */
   readonly older?: string;
   /** The interval between looks. The default is a second, because the pace of the alarms needs it. */
   readonly lookEverySeconds?: number;
@@ -212,10 +203,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   };
 }
 
-/**
- * Creates the schedule of the look before a worker does, because a worker does not change a schedule that
- * exists.
- */
+/** Creates the schedule of the look first, because a worker does not change a schedule that exists. */
 async function scheduleLooks(client: Client, everySeconds: number): Promise<void> {
   await client.schedule.create({
     scheduleId: scheduleIds.watch,

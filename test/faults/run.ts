@@ -40,10 +40,7 @@ export interface FaultList {
   describe(passed: Passed): string;
 }
 
-/**
- * Runs the faults that the command line names. The exit status is 0 if all passed, 1 if not, and 2 for a
- * wrong command line.
- */
+/** Runs the named faults. The status is 0 if all passed, 1 if not, and 2 for a wrong command line. */
 export async function runFaults(list: FaultList): Promise<void> {
   try {
     process.exitCode = (await run(list)) ? 0 : 1;

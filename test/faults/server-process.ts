@@ -4,10 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import type { ServerCommand } from '../../embedded/servers.ts';
 import type { Life } from './part.ts';
 
-/**
- * Starts a server as a process that ends with this process. The end of the server is reported with the last
- * lines of its log.
- */
+/** Starts a server that ends with this process. Its end is reported with the last lines of its log. */
 export function launchServer(server: Omit<ServerCommand, 'name'>, answers: () => Promise<unknown>): Life {
   const log = openSync(server.logFile, 'a', 0o600);
   const child = spawn(server.command, server.args, {

@@ -9,15 +9,10 @@ import { type CuttingProxy, startProxy } from './proxy.ts';
 import { type Rig, startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
-/**
- * This test runs with one seed and one plan what `npm run test:faults` runs longer and with several seeds.
- */
+/** One seed and one plan of what `npm run test:faults` runs longer and with several seeds. */
 const seed = 1;
 const timeout = 600_000;
-/**
- * Parts that are killed one at a time, before all parts are killed. Only `npm run test:long` kills all parts
- * one at a time.
- */
+/** Parts that are killed alone, before all parts are killed. Only `npm run test:long` kills each alone. */
 const killedAlone: readonly PartName[] = long ? partNames : ['receiver'];
 
 let rig: Rig;

@@ -80,9 +80,7 @@ if (from !== undefined) {
   );
 }
 
-/**
- * Grants a typed view and another view to a role, and creates a user's view on one of them, as analysts do.
- */
+/** Grants a typed view and another to a role, and creates a user's view on one, as analysts do. */
 async function shareWithAnalysts({ warehouse: { db } }: Rig): Promise<void> {
   const made = sql`select to_regclass('fields.documents') is not null as made`;
   await until('the typed view is there', async () => (await db.execute(made)).rows[0]?.made === true, within);
@@ -116,10 +114,7 @@ const pagesUnderWay = (rig: Rig) =>
 
 const pendingEvents = (rig: Rig) => countOf(rig, `metersync.events where outcome = 'pending'`);
 
-/**
- * Leaves an alarm open, like a worker that is stopped during an outage. The cause of the alarm is already
- * over.
- */
+/** Leaves an alarm open, like a worker that is stopped during an outage that is then over. */
 async function leaveOpen({ warehouse: { db } }: Rig, name: AlarmName): Promise<void> {
   await db.execute(sql`
     insert into metersync.alerts (name, key, detail, pending_since, opened_at)

@@ -11,9 +11,7 @@ export interface Figures {
   /** Events that the service made. */
   events: number;
   acknowledged: number;
-  /**
-   * Requests with events, including repetitions, by the status of the answer, or `none` without an answer.
-   */
+  /** Requests with events, also repeated ones, by status of the answer, or `none` without an answer. */
   answers: Readonly<Record<string, number>>;
   dead: number;
   /** The number of records that the audit compared without finding a difference. */
@@ -25,10 +23,7 @@ export interface Figures {
   alarms: readonly Raised[];
 }
 
-/**
- * Ends a run that hangs. Otherwise the state decides how long the run waits. A loaded machine delivers 25,000
- * events in a quarter of an hour.
- */
+/** Ends a run that hangs. A loaded machine delivers 25,000 events in a quarter of an hour. */
 const within = { timeoutMs: 1_500_000, everyMs: 500 };
 
 export interface Options {
@@ -41,9 +36,8 @@ export interface Options {
 }
 
 /**
- * Starts the parts that are down, lets the service deliver everything and waits until no work is left. Then
- * it compares the service with the warehouse: their tables must be equal, and their ledgers must show that
- * every promise was kept.
+ * Starts the parts that are down, waits until everything is delivered and done, and compares the service with
+ * the warehouse: their tables must be equal, and their ledgers show that every promise was kept.
  */
 export async function verdict(rig: Rig, options: Options = {}): Promise<Figures> {
   await startAll(rig);
@@ -73,9 +67,8 @@ export async function verdict(rig: Rig, options: Options = {}): Promise<Figures>
 }
 
 /**
- * Leaves out acknowledged events that a restored journal lacks or has as missing. An event that was waiting
- * in the journal is missing if the service has deleted its record since, because the event of the deletion is
- * lost and a read finds nothing.
+ * Leaves out acknowledged events that a restored journal lacks or has as missing: the service may have
+ * deleted their record since, and the event of the deletion is lost.
  */
 function onlyOf(effects: readonly Effect[], sent: Sent): Sent {
   const known = effects.filter(({ id, outcome }) => outcome !== 'missing' && sent.acknowledged.has(id));

@@ -26,10 +26,7 @@ const [warehouse, folder, browser] = await Promise.all([
 let company: BilledCompany;
 const [electricity, gas] = [randomUUID(), randomUUID()];
 
-/**
- * Fills in a connection, a week of readings, and half a year of bills. The bills are of two meters, in two
- * currencies, and one of them is corrected.
- */
+/** Fills in a connection, a week of readings, and half a year of bills of two meters in two currencies. */
 async function fill(): Promise<void> {
   company = new BilledCompany(warehouse);
   await company.add({ [electricity]: {}, [gas]: { datasourceType: 'GAS' } });

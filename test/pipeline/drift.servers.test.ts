@@ -14,10 +14,7 @@ for (const path of ['/document/company', '/usage/company']) {
 await pipeline.service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 1_500] });
 
 const timeout = 150_000;
-/**
- * The least and the largest number of changes. A fast run would have too few, and more changes would only
- * take longer to settle.
- */
+/** The least and the largest number of changes: few prove little, and more take longer to settle. */
 const changesLeast = 40;
 const changesMax = cases(60, 120);
 

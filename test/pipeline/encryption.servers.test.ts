@@ -184,8 +184,7 @@ test('a forged group is reported but never recorded, and does not delay other gr
   for (const id of acknowledged) await until(`event ${id} is recorded`, () => recorded(id));
   expect(await recorded(bare.event.id)).toBe(false);
 
-  // A group from a receiver without keys looks the same. Its events are not lost, because they can be
-  // accepted later.
+  // A group from a receiver without keys looks the same, and its events can be accepted later.
   await pipeline.part('worker').end('SIGTERM');
   await pipeline.run('worker', { ...under(newer, older), TEMPORAL_PLAINTEXT: 'accepted' });
   await until('what is bare is recorded', () => recorded(bare.event.id), { timeoutMs: 120_000 });

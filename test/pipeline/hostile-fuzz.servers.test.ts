@@ -66,10 +66,7 @@ async function outcomes(): Promise<Map<string, readonly [string, string, string 
   return new Map(rows.map(({ id, type, outcome, error }) => [id, [outcome, type, error]]));
 }
 
-/**
- * Checks that every genuine event since `before` is settled, that the other events are recorded, and that no
- * event is pending.
- */
+/** Checks that every genuine event since `before` is settled, others are recorded, and none is pending. */
 async function expectSettled(before: ReadonlySet<string>, others: readonly string[]): Promise<void> {
   const became = await outcomes();
   const genuine = (await pipeline.service.delivered()).filter((id) => !before.has(id));
@@ -107,10 +104,7 @@ test('every genuine event is applied in spite of signed hostile events, and no e
   );
 });
 
-/**
- * Makes events about invented documents with these ids, and the records that the proxy adds for the
- * documents.
- */
+/** Makes events about invented documents with these ids, and the records that the proxy adds. */
 async function inventedDocuments(ids: readonly string[]) {
   const sent = await pipeline.service.events();
   const gone = new Set(

@@ -47,15 +47,10 @@ interface Step {
   readonly fetched?: boolean;
 }
 
-/**
- * The outcome of a start or of a fetch of readings: it is done, it is done but its answer is lost, or it is
- * done twice.
- */
+/** The outcome of a start or of a fetch: it is done, it is done but its answer is lost, or done twice. */
 type Fate = 'returns' | 'fails' | 'repeats';
 
-/**
- * A receiver, Temporal, a worker and a service around a warehouse. The test schedules the turn of each step.
- */
+/** A receiver, Temporal, a worker and a service around a warehouse. The test schedules each step. */
 class World {
   readonly life: Life;
   /** Ids of forged companies and meters, and of their events. */
@@ -174,10 +169,7 @@ class World {
     if (outcome === 'fails') throw new Error('14 UNAVAILABLE');
   }
 
-  /**
-   * Does the same as workflows/events.ts. If the worker is killed after it recorded the group, the group is
-   * recorded again.
-   */
+  /** Does the same as workflows/events.ts. A worker that is killed after recording a group repeats it. */
   async #applyEvents(group: EventGroup, repeats: boolean): Promise<void> {
     await this.#turn('a group is recorded');
     let { wake } = await patiently(() => recordEvents(this.#warehouse.db, group.events));
@@ -273,9 +265,8 @@ class World {
   }
 
   /**
-   * Does the same as activities/catch-up/intervals.ts. If the worker is killed after it wrote a piece and
-   * before it noted the piece, the piece is read again. If the worker is killed before its heartbeat, the
-   * meter is begun again.
+   * Does the same as activities/catch-up/intervals.ts. A worker that is killed before it noted a piece reads
+   * the piece again, and a worker that is killed before its heartbeat begins the meter again.
    */
   async #fetch(meterId: string): Promise<void> {
     const { db } = this.#warehouse;
@@ -378,10 +369,7 @@ const fate = fc.constantFrom<Fate[]>('returns', 'returns', 'fails', 'repeats');
 const run = fc.tuple(fc.scheduler(), steps, fc.infiniteStream(fate));
 type Run = typeof run extends fc.Arbitrary<infer R> ? R : never;
 
-/**
- * The number of runs after which tables are compared and the journal is emptied. That costs the same for many
- * runs as for one run.
- */
+/** The number of runs that are compared together, because a comparison costs the same for one run. */
 const runsTogether = 30;
 
 /** A database with its share of the runs. */

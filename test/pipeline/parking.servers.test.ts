@@ -62,8 +62,7 @@ test('events and backfills are parked, reported and resumed without loss if the 
   const forPeople = await runCommand(['status'], { env: pipeline.env });
   expect(forPeople.stdout).toMatch(/^parked since .*: SERVICE_KEY_REFUSED: /m);
   expect(forPeople.stdout).toContain('What to do: Set SERVICE_API_KEY');
-  // There are far fewer requests than events: three kinds of records with four requests at once each, and the
-  // backfill.
+  // Far fewer requests than events: three kinds with four requests at once each, and the backfill.
   expect(await refusals()).toBeLessThan(30);
 
   await service.clearFaults();

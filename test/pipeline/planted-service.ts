@@ -30,10 +30,7 @@ export interface PlantedService {
 
 const times = { created: '2026-01-01T00:00:00.000001', updated: '2026-02-01T00:00:00.000001' };
 
-/**
- * Starts a service with secrets in everything that it sends: records, errors, headers, and answers that are
- * cut short.
- */
+/** Starts a service with secrets in everything that it sends, also in errors and cut-off answers. */
 export async function startPlantedService(
   plant: (place: string) => string,
   apiKey: string,

@@ -22,8 +22,7 @@ fault('P8', 'a second Postgres follows by logical replication', seeds(), { may }
         await administer(from, [
           'create publication metersync for tables in schema utility with (publish_via_partition_root = true)',
         ]);
-        // Workers create the partition of a month when its first reading arrives. The copy has no worker, so
-        // it needs a default partition.
+        // Workers create a month's partition at its first reading. The copy has none, so it needs a default.
         await administer(to, ['create table utility.intervals_all partition of utility.intervals default']);
         const { username, password } = new URL(from);
         // Changes happen meanwhile, so the first copy and the stream of changes overlap.

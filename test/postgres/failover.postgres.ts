@@ -70,10 +70,7 @@ fault('P7', 'the primary is killed under load, its standby promoted', seeds(), {
 
 const addressOf = ({ port }: PostgresPart): string => `127.0.0.1:${port}`;
 
-/**
- * Starts a standby with a copy of the primary's data. From then on each commit waits until the standby has it
- * on disk.
- */
+/** Starts a standby with the primary's data. From then on each commit waits until the standby has it. */
 async function startStandby(primary: PostgresPart, folder: string): Promise<PostgresPart> {
   const superuser = primary.users.superuserUrl('postgres');
   const { username, password } = new URL(superuser);

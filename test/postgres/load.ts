@@ -13,9 +13,7 @@ export const may: readonly AlarmName[] = ['ChangesMissed', 'RunUnwell', 'RunStal
 
 const loadSeconds = 20;
 
-/**
- * Runs a backfill during live changes, calls `strike` meanwhile, and compares the service with the warehouse.
- */
+/** Runs a backfill during live changes and `strike`, and compares the service with the warehouse. */
 export async function backfillUnderLoad(
   rig: Rig,
   seed: number,

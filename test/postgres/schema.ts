@@ -1,17 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../db/connection/connect.ts';
 
-/**
- * A condition that holds for metersync's schemas. Their partitions are included, but not the objects of
- * extensions.
- */
+/** A condition for metersync's schemas, with their partitions and without objects of extensions. */
 const ours = (schema: SQL) => sql`${schema} !~ '^pg_' and ${schema} not in ('information_schema', 'public')`;
 
 /**
- * Lists everything in the warehouse's schemas, sorted, with one object on each line. It lists what a dump
- * would contain, with the names that the catalogues of all versions use. NOT NULL constraints are attributes
- * of their columns, although version 18 also lists them separately. In views the names of relations before
- * columns are removed, because version 15 also writes them where they are obvious.
+ * Lists everything in the warehouse's schemas, sorted, one object on each line, as a dump would and in the
+ * form that all versions use: NOT NULL as attributes of columns, which version 18 also lists separately, and
+ * views without relations before columns, which version 15 also writes where they are obvious.
  */
 export async function describeSchema(db: Executor): Promise<string[]> {
   const { rows } = await db.execute<{ line: string }>(sql`

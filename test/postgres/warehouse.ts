@@ -8,10 +8,7 @@ import { freePort } from '../support/port.ts';
 import { configurePostgres } from '../support/stack.ts';
 import { describeSchema } from './schema.ts';
 
-/**
- * Runs work on a new Postgres that is running, and removes it afterwards. Without `release` it is Postgres
- * 18.
- */
+/** Runs work on a new Postgres, by default 18, and removes it afterwards. */
 export async function withPostgres<T>(
   { release, settings = [] }: { release?: PostgresRelease | undefined; settings?: readonly string[] },
   work: (postgres: PostgresPart) => Promise<T>,
@@ -43,10 +40,7 @@ export async function migratedSchema({ users }: PostgresPart): Promise<string[]>
   }
 }
 
-/**
- * Runs statements one after the other, each in its own transaction, and returns the rows of the last
- * statement.
- */
+/** Runs statements, each in its own transaction, and returns the rows of the last one. */
 export async function administer<T extends pg.QueryResultRow>(
   url: string,
   statements: readonly string[],

@@ -4,9 +4,8 @@ import { connect } from 'node:net';
 import { limits } from '../../contract/limits.ts';
 
 /**
- * `unsigned`: 1 MiB without a signature. `forged`: the same with well-formed headers. Both stop two bytes
- * before the end. `complete`: like `forged`, up to the end. `chunks`: 4,000 chunks of one byte, at each path
- * in turn.
+ * `unsigned`: 1 MiB without a signature. `forged`: with well-formed headers. Both stop before the end.
+ * `complete`: `forged` to the end. `chunks`: 4,000 chunks of one byte, at each path in turn.
  */
 export type FloodKind = 'unsigned' | 'forged' | 'complete' | 'chunks';
 

@@ -8,15 +8,10 @@ import { cases } from '../support/cases.ts';
 import { RecordingLog } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';
 
-/**
- * Outcomes of one attempt. Only Temporal knows whether an attempt that fails or hangs took effect. A later
- * attempt under the same id can return in either case.
- */
+/** Outcomes of an attempt. One that fails or hangs may have taken effect, so that a later one returns. */
 const outcomes = ['returns', 'fails', 'hangs'] as const;
 
-/**
- * Temporal from the receiver's side: a store of workflows by id, behind a network with the given outcomes.
- */
+/** Temporal from the receiver's side: workflows by id, behind a network with the given outcomes. */
 class Store {
   readonly membersOf = new Map<string, string>();
   /** Ids of events for which a start of their group has returned. */

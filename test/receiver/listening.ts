@@ -34,9 +34,7 @@ export interface Listening {
   deliver(message?: Message, request?: RawRequest): Promise<RawAnswer>;
 }
 
-/**
- * Starts a complete receiver on a free port, with the test's own start of workflows. It ends with the test.
- */
+/** Starts a complete receiver on a free port, with the test's start of workflows. It ends with the test. */
 export async function listening({
   secrets = fixedSecrets([golden.secret]),
   start = async () => {},

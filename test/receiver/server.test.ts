@@ -20,10 +20,7 @@ function heldStart() {
   return { start, begun: begun.promise, release: held.resolve };
 }
 
-/**
- * Moves the clock until the answer is there: the request may still be under way when the clock begins to
- * move.
- */
+/** Moves the clock until the answer is there, because the request may begin after the clock. */
 async function advanceUntil<T>(clock: ManualClock, answer: Promise<T>): Promise<T> {
   let pending = true;
   void answer.then(() => {
@@ -43,8 +40,7 @@ describe('answers to deliveries', () => {
     const connection = await RawConnection.open(port);
     connection.write(delivery('msg_1'));
     await begun;
-    // A second request on the same server is answered meanwhile, so the first request could have been
-    // answered.
+    // A second request is answered meanwhile, so the first request could have been answered.
     expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     expect(receiver.counters.durable).toBe(0);
     release();
@@ -293,10 +289,7 @@ describe('counters and log', () => {
 });
 
 describe('close', () => {
-  /**
-   * Begins requests on sockets, and resolves when the server reads them: a socket without a request counts as
-   * idle.
-   */
+  /** Begins requests, and resolves when the server reads them: a socket without a request is idle. */
   const beginRequests = async (port: number, ...requests: Buffer[]): Promise<RawConnection[]> => {
     const connections = await Promise.all(requests.map(() => RawConnection.open(port)));
     for (const [index, connection] of connections.entries()) connection.write(requests[index] as Buffer);

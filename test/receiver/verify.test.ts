@@ -157,10 +157,7 @@ describe('verify', () => {
     expect(keys.map(({ signed }) => signed)).toEqual([1, 1]);
   });
 
-  /**
-   * Lists the constant-time comparisons of a verification: lengths of both sides and the first differing
-   * byte.
-   */
+  /** Lists the constant-time comparisons of a verification: both lengths and the first differing byte. */
   function comparisonsOf(judge: () => unknown): { lengths: number[]; differsAt: number }[] {
     const made: { lengths: number[]; differsAt: number }[] = [];
     const { timingSafeEqual } = crypto;

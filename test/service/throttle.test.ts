@@ -134,8 +134,7 @@ describe('one 429', () => {
     await first;
     const warned = logged.filter(({ level }) => level === 'warn');
     expect(warned).toMatchObject([{ fields: { waitMs: 30_000, concurrency: 4 } }]);
-    // Eight requests have succeeded since: a round of four, which allowed a fifth request in flight, and most
-    // of a round of five.
+    // Eight requests succeeded since: a round of four, which allowed a fifth, and most of a round of five.
     await wave(5);
     await wave(8);
   });

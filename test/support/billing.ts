@@ -90,8 +90,7 @@ const gone: Reply = { status: 404, json: { detail: 'Not found.' } };
 function record({ id, companyId, updated, link, usage, lists }: Bill) {
   const listed = {
     nothing: {},
-    // Rows that only the record lists, as between different versions of the service. Their ids change with
-    // the bill.
+    // Rows that only the record lists, as in some versions. Their ids change with the bill.
     others: { usageData: [{ id: `${id.slice(0, 24)}${updated.slice(14, 26).replace(/\D/g, '0')}` }] },
     'its usage': { usageData: usage.map((row) => ({ id: row, usage: '1' })) },
   };

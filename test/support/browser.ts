@@ -92,8 +92,7 @@ const rulesOfLook = ['color-contrast', 'link-in-text-block', 'scrollable-region-
 
 /**
  * Checks a page as people see it: on a desktop and on a phone, zoomed, with large text, in wide fonts.
- * Nothing may be wider than the page, and axe may find no serious violation. It checks the light page on a
- * desktop with its default rules, and the dark page on a phone with the rules about looks.
+ * Nothing may be wider than the page, and axe may find no serious violation in its light or dark look.
  */
 export async function expectGoodPage(page: Page, name: string): Promise<void> {
   await loadFonts(page);

@@ -11,10 +11,7 @@ export interface Certificate {
   readonly key: string;
 }
 
-/**
- * Makes a certificate for names such as `DNS:localhost,IP:127.0.0.1`, in files of the folder. The issuer
- * signs it, or it signs itself.
- */
+/** Makes a certificate for names such as `DNS:localhost,IP:127.0.0.1`, signed by the issuer or itself. */
 export async function makeCertificate(
   folder: string,
   name: string,

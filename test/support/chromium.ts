@@ -15,9 +15,8 @@ const debians = '/usr/bin/chromium-headless-shell';
 const known = [debians, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /**
- * Finds a Chromium, or installs Debian's Chromium if that is allowed. No npm package has a Chromium that runs
- * without further packages. If the installation is not allowed, the tests that need a browser say what to
- * install.
+ * Finds a Chromium, or installs Debian's if that is allowed, because that of npm packages lacks libraries.
+ * Otherwise the tests that need a browser say what to install.
  */
 export default async function setup(project: TestProject): Promise<void> {
   const named = process.env.CHROMIUM;

@@ -37,9 +37,8 @@ export interface Ended {
 }
 
 /**
- * Variables with which a worker runs workflows in its main thread. A user's worker has two threads for
- * workflows, which take 0.6 s of processor time at the start. Tests of draining, of the demo and of a start
- * from nothing keep the threads.
+ * Variables with which a worker runs workflows in its main thread: a user's two threads take 0.6 s of
+ * processor time. Tests of draining, of the demo and of a start from nothing keep them.
  */
 export const withoutThreads = {
   TEMPORAL_DEBUG: '1',
@@ -55,8 +54,7 @@ export function startCommand(args: readonly string[], options: ProcessOptions = 
   const [program, ...given] = options.openFilesMax === undefined ? line : [...limited, ...line];
   const child = spawn(program as string, given, {
     cwd: options.cwd ?? code,
-    // The program keeps its compiled code, too. This variable covers its first two files, which run before
-    // the program enables that.
+    // This keeps the compiled code of the first two files, which run before the program enables that.
     env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

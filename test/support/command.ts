@@ -22,10 +22,7 @@ const signals = ['SIGINT', 'SIGTERM'] as const;
 /** The running command. The next command waits for it, because both share this process. */
 let running: Promise<unknown> = Promise.resolve();
 
-/**
- * Runs `metersync ARGS` in this process, with its own environment, folder and streams. This takes a tenth of
- * the processor time of a separate process, which command-process.ts starts.
- */
+/** Runs `metersync ARGS` in this process, which takes a tenth of a separate one's processor time. */
 export function runCommand(args: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
   const outcome = running.then(() => runAlone(args, options));
   running = outcome.catch(() => {});
@@ -52,10 +49,7 @@ async function runAlone(args: readonly string[], options: CommandOptions): Promi
   }
 }
 
-/**
- * Makes a stream that keeps what is written. Like a pipe, it takes each piece a turn later. `text` leaves out
- * the last line end.
- */
+/** Makes a stream that keeps what is written, a turn later, as a pipe. `text` omits the last line end. */
 function collect(stalled = false): { readonly stream: Writable; text(): string } {
   const pieces: Buffer[] = [];
   const stream = new Writable({

@@ -7,8 +7,7 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Finds a program, or fetches its Debian package and unpacks it below .metersync. For a program in `sbin` it
- * also unpacks its libraries, which a machine may lack.
+ * Finds a program, or unpacks its Debian package below .metersync; for one in `sbin` also its libraries.
  * @throws Error that says what to install
  */
 async function debianProgram(
@@ -59,9 +58,8 @@ export async function pgbouncer(): Promise<{ command: string; env: Record<string
 }
 
 /**
- * Finds Alertmanager, and the folder to run it in. Debian's build reads its templates below /usr/share. An
- * unpacked build is copied, and the path in the copy is replaced by a relative path of the same length, so
- * that it reads the templates from the folder.
+ * Finds Alertmanager, and the folder to run it in. Debian's build reads templates below /usr/share: in
+ * a copy of an unpacked build, a relative path of the same length replaces that path.
  */
 export async function alertmanager(): Promise<{ path: string; cwd: string }> {
   const found = await debianProgram('prometheus-alertmanager', 'prometheus-alertmanager');

@@ -1,10 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 
-/**
- * DejaVu, Debian's fonts. They are the widest common fonts, so that text that fits here fits on other
- * machines, too. They come from npm packages, so that every machine tests with the same fonts.
- */
+/** DejaVu, the widest common fonts: text that fits here fits elsewhere. npm has them for every machine. */
 const fonts = { sans: 'dejavu-sans', mono: 'dejavu-mono' } as const;
 
 const weights = [400, 700] as const;

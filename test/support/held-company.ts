@@ -29,10 +29,7 @@ export async function holdCompany(
   };
 }
 
-/**
- * Waits until a run has checked `looks` times for each company whether it may read the company. Returns the
- * number of events in the run's history.
- */
+/** Waits until a run has asked `looks` times for each company; returns the events of its history. */
 export async function waited(
   client: Client,
   runId: string,

@@ -118,9 +118,8 @@ export interface Played {
 }
 
 /**
- * Plays histories side by side, step by step. For each history it returns the service's records and the final
- * rows. Each history has its own records and its own stretch of a meter's time. Equal steps of several
- * histories share statements.
+ * Plays histories side by side, step by step. Returns the service's records and the final rows of each. Each
+ * has its own records and time of a meter; equal steps share statements.
  */
 export async function playHistories(warehouse: Warehouse, histories: readonly History[]): Promise<Played[]> {
   const company = { id: randomUUID(), name: 'Acme' };
@@ -147,9 +146,8 @@ export async function playHistories(warehouse: Warehouse, histories: readonly Hi
 }
 
 /**
- * Selects the rows that must be right once all events are settled. If answers may be late, these are only the
- * rows whose records have a time of change, without the set of usage rows. Each reading must then be the
- * newest reading that was read.
+ * Selects the rows that must be right once all events are settled: with late answers, only those whose
+ * records have a time of change, and of readings the newest that was read.
  */
 function rightAtOnce({ habits }: Life, rows: Partial<LifeRows> = {}): Partial<LifeRows> {
   if (habits.answers === 'as it is') return rows;
@@ -191,10 +189,7 @@ class Pool {
     await this.#move(moving);
   }
 
-  /**
-   * Delivers all remaining events, the newest first. Then runs catch-ups until no event is pending, and
-   * writes the other reads last.
-   */
+  /** Delivers all remaining events, the newest first, runs catch-ups, and writes other reads last. */
   async settle(): Promise<void> {
     await this.#finish((kind) => kind.endsWith('catch-up'));
     const late = this.#runs.map((run): [Run, number[]] => {

@@ -18,8 +18,7 @@ export async function createNamespace(): Promise<string> {
       workflowExecutionRetentionPeriod: msToTs('1 day'),
     });
     const client = new Client({ connection, namespace });
-    // The server's parts notice a namespace one after the other. Only a successful start proves that all have
-    // noticed it.
+    // The server's parts notice a namespace one after the other. A successful start proves that all have.
     const probe = await until(`workflows can be started in namespace ${namespace}`, () =>
       client.workflow.start('probe', { taskQueue: 'probe', workflowId: 'probe' }),
     );

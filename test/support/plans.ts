@@ -15,10 +15,7 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/**
- * A statement that Postgres ran, perhaps within a function or trigger, with its plan and the blocks that it
- * touched.
- */
+/** A statement that Postgres ran, also within a function, with its plan and the blocks it touched. */
 export interface Ran {
   /** Its text with white space folded. Parameters are $1 and so on. */
   readonly text: string;
@@ -27,9 +24,7 @@ export interface Ran {
   readonly blocks: number;
 }
 
-/**
- * Settings that make Postgres send each plan as a notice after its statement. Only a superuser may set them.
- */
+/** Makes Postgres send each plan as a notice after its statement. Only a superuser may set this. */
 const options = {
   session_preload_libraries: 'auto_explain',
   'auto_explain.log_min_duration': '0',
@@ -49,10 +44,7 @@ export interface ExplainedWarehouse extends Warehouse {
   plansOf(work: () => Promise<unknown>): Promise<Ran[]>;
 }
 
-/**
- * Opens a warehouse as superuser and collects its plans; `settings` are settings of Postgres for these
- * sessions only.
- */
+/** Opens a warehouse as superuser and collects its plans, with `settings` for these sessions. */
 export function connectExplained(
   url: string,
   settings: Readonly<Record<string, string>> = {},
@@ -88,9 +80,8 @@ function readPlan(message: string): Ran | undefined {
 }
 
 /**
- * Runs a query twice and returns the smaller number of blocks of tables and indexes that it touched, in
- * memory or not. A run that has to read the catalogue again, after changes in any database, touches twice as
- * many blocks.
+ * Runs a query twice and returns the smaller number of blocks that it touched: reading the catalogue again,
+ * after changes in any database, touches twice as many.
  */
 export async function blocksTouched({ db }: Pick<Warehouse, 'db'>, query: SQL): Promise<number> {
   const run = async (): Promise<number> => {

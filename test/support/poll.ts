@@ -4,8 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const pauseMs = { least: 25, most: 250 };
 
 /**
- * Waits until the condition returns a truthy value, and returns the value. An error of the condition does not
- * end the wait.
+ * Waits until the condition returns a truthy value, and returns it; an error counts as not yet.
  * @throws Error at the time-out that says what was waited for, with the condition's last error
  */
 export async function until<T>(

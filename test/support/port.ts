@@ -2,9 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Finds a free port of 127.0.0.1, for a server that has to come back at the same address. It is below the
- * system's range for automatic ports (from 32768, on some systems 49152), and below the ports of the embedded
- * stack.
+ * Finds a free port of 127.0.0.1 for a server that comes back there, below the system's automatic ports (from
+ * 32768 or 49152) and those of the embedded stack.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -19,9 +19,8 @@ export function installOnce(): void {
 }
 
 /**
- * Runs a part in this process, composed like `metersync worker` and `metersync receiver`. A separate process
- * would take two seconds more of processor time. The servers have to exist, and the warehouse has to be
- * migrated.
+ * Runs a part in this process like `metersync worker` and `receiver`, which saves two seconds of processor
+ * time. The servers have to exist, and the warehouse has to be migrated.
  */
 export async function runPart(part: Part, env: Readonly<Record<string, string>>): Promise<Running> {
   const settings = readSettings(env);

@@ -1,10 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../db/connection/connect.ts';
 
-/**
- * Settles the waiting events of the journal `e` that `which` selects, as if their records had been read or
- * given up. Other events of the same records are not changed.
- */
+/** Settles the waiting events of the journal `e` that `which` selects, without others of their records. */
 export async function settleAs(
   db: Executor,
   outcome: 'applied' | 'superseded' | 'missing' | 'dead',

@@ -22,9 +22,8 @@ declare module 'vitest' {
 }
 
 /**
- * Starts one real Postgres and one real Temporal for the whole run, on data that is removed after it. The
- * first Vitest project that needs the servers starts them, and provides them to the other projects.
- * TEST_POSTGRES_URL names another Postgres to use, as superuser; `npm run test:postgres` sets it.
+ * Starts one real Postgres and Temporal for the whole run: in the first Vitest project that needs them, for
+ * all of them. TEST_POSTGRES_URL names another Postgres, as superuser (`npm run test:postgres`).
  */
 export default async function startStack(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (project.getProvidedContext().postgresUrl !== undefined) return undefined;
@@ -54,9 +53,8 @@ export default async function startStack(project: TestProject): Promise<(() => P
 }
 
 /**
- * Settings of the run's Postgres. Its data is useless after the run, and no test kills it. Commits therefore
- * do not wait for the disk, and files of the WAL are not filled with zeros. Statements are counted by a
- * library that Postgres can only load when it starts.
+ * Settings of the run's Postgres, whose data is useless afterwards: commits do not wait for the disk, and WAL
+ * files are not filled. A library that is loaded at the start counts statements.
  */
 export const settingsForTests: readonly string[] = [
   ...['fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero'].map((name) => `${name} = off`),
@@ -80,10 +78,7 @@ async function countStatements(postgresUrl: string): Promise<void> {
   await client.end();
 }
 
-/**
- * Stores the superuser's password with one round of hashing instead of 4096. A run opens thousands of
- * connections, and both sides would hash it again for each.
- */
+/** Stores the superuser's password with one round of hashing, not 4096, for thousands of connections. */
 async function hashPasswordOnce(postgresUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: postgresUrl });
   await client.connect();

@@ -1,7 +1,4 @@
-/**
- * Lists the characters of a text that steer a terminal or fool its reader, by number, except line feeds. The
- * ranges are written out, so that they share nothing with the tested code.
- */
+/** Lists the characters that steer a terminal or fool its reader. Shares no ranges with the tested code. */
 export function steering(text: string): string[] {
   const ranges: readonly (readonly [number, number])[] = [
     ...([

@@ -24,10 +24,7 @@ export interface TemporalProxy {
 
 const answered = { ':status': 200, 'content-type': 'application/grpc' } as const;
 
-/**
- * Passes each request on to Temporal at `target`. A poll without work ends there after `pollSeconds`, which
- * is a minute by default.
- */
+/** Passes requests on to Temporal at `target`. Polls without work end after `pollSeconds`, or a minute. */
 export async function startTemporalProxy(target: string, pollSeconds: number): Promise<TemporalProxy> {
   const sessions = new Set<ServerHttp2Session | ClientHttp2Session>();
   const polls = { passed: 0, held: 0 };

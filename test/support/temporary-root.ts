@@ -9,9 +9,8 @@ const abandonedMs = 24 * 3_600_000;
 const ofTests = /^metersync-(?:arrows|bench|embedded|package|test)-/;
 
 /**
- * Returns the folder for the files of tests: a folder in memory if there is room and programs may run there,
- * and otherwise the system's folder. A run creates hundreds of databases of five hundred files each, which
- * takes five times as much processor time on a disk.
+ * Returns the folder for the files of tests: in memory if there is room and programs may run there, because
+ * hundreds of databases take five times as much processor time on a disk.
  */
 export function temporaryRoot(): string {
   return hasRoom() && programsRun() ? memory : tmpdir();

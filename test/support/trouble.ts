@@ -15,10 +15,7 @@ export interface Trouble {
   readonly issue: number;
 }
 
-/**
- * Fills a warehouse with everything that may need attention: parked, dead and missing events, a suspect run
- * whose deletions wait, a run under way, an unhealthy connection, issues of the data, hostile names.
- */
+/** Fills a warehouse with everything that may need attention, and with hostile names. */
 export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
   const companies = [randomUUID(), randomUUID(), randomUUID()] as const;
   const [acme, , strange] = companies;

@@ -13,10 +13,7 @@ declare module 'vitest' {
   }
 }
 
-/**
- * Migrates a warehouse and a sandbox database once for the run, which takes a second. The databases of tests
- * are copies of them.
- */
+/** Migrates a warehouse and a sandbox database once, of which the databases of tests are copies. */
 export default async function makeTemplates(project: TestProject): Promise<void> {
   const { postgresUrl, warehouseTemplate: made } = project.getProvidedContext();
   if (made !== undefined) return;

@@ -24,9 +24,8 @@ export async function createWarehouse(timeZone = 'UTC'): Promise<TestWarehouse> 
 const returned: TestWarehouse[] = [];
 
 /**
- * Lends a warehouse to a test. If an earlier test of the file has returned a warehouse, the test gets that
- * warehouse, emptied, because its sessions already have plans. A new warehouse takes a seventh of a second of
- * processor time. `drop` returns the warehouse.
+ * Lends a warehouse to a test until `drop`: one that an earlier test of the file returned, emptied, whose
+ * sessions have plans, or a new one, which takes a seventh of a second.
  */
 export async function borrowWarehouse(): Promise<TestWarehouse> {
   atFileEnd.add(dropReturned);
@@ -44,10 +43,7 @@ async function dropReturned(): Promise<void> {
   await Promise.all(returned.splice(0).map((warehouse) => warehouse.drop()));
 }
 
-/**
- * Empties the tables that are empty in a new warehouse. Returns whether the warehouse is as good as new. It
- * is not if a test added columns to the views of fields.
- */
+/** Empties the tables that are empty in a new warehouse. Returns false if columns of views were added. */
 async function empty({ db, rowsAdded }: Warehouse): Promise<boolean> {
   rowsAdded.clear();
   const { rows } = await db.execute<{ made: boolean }>(sql`

@@ -2,10 +2,7 @@ import type { Client } from '@temporalio/client';
 import { scheduleIds, workflowNames } from '../../contract/names.ts';
 import { until } from './poll.ts';
 
-/**
- * Waits for the first run of a worker's watch to end, and prevents further runs. Tests call this if they run
- * the watch themselves or count workflows.
- */
+/** Waits for the first look of a worker's watch and prevents further ones, for tests that look themselves. */
 export async function pauseWatch(client: Client): Promise<void> {
   const looks = `WorkflowType = '${workflowNames.watch}'`;
   const begun = async () => (await client.workflow.count(looks)).count;

@@ -14,10 +14,7 @@ async function isWorkLeft(db: Executor): Promise<boolean> {
   return rows[0]?.left ?? true;
 }
 
-/**
- * Returns whether no event is pending and no workflow is running except workflows of the named types. It also
- * asks Temporal, because a backfill has no row before it begins.
- */
+/** Returns whether no event is pending and Temporal runs no workflow except those of the named types. */
 export async function isAllDone(
   { client, warehouse }: { readonly client: Client; readonly warehouse: Pick<Warehouse, 'db'> },
   except: readonly string[],

@@ -37,8 +37,7 @@ test('a catch-up that waits while the service is parked continues as new before 
     await handle.terminate();
     return history;
   });
-  // The history is changed to that of a run that waited in an earlier version, although Temporal had
-  // suggested to continue as new.
+  // The history becomes one of an earlier version, which waited although it should continue as new.
   const waits = history.events?.findLast(({ timerStartedEventAttributes }) => timerStartedEventAttributes);
   const completed = waits?.timerStartedEventAttributes?.workflowTaskCompletedEventId;
   const started = history.events?.findLast(

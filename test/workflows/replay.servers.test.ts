@@ -23,8 +23,7 @@ const types = Object.values(workflowNames);
 
 /** What a long history must contain, because a short history never takes the same branches. */
 const long: Partial<Record<(typeof types)[number], { events: number; endsWith?: string; holds?: string }>> = {
-  // There was an outage of the warehouse, so the local activity failed and the activity without a limit was
-  // retried.
+  // The warehouse was away, so the local activity failed and the activity without a limit was retried.
   applyEvents: { events: 10, holds: 'activityTaskStartedEventAttributes' },
   backfillAll: { events: 60, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
   // The company had so many meters that several activities read their intervals.
@@ -37,9 +36,8 @@ const turn = 'backfillAll.turn';
 const names = [...types, ...Object.keys(long).map((type) => `${type}.long`), turn];
 
 /**
- * Replays histories that earlier code recorded on the current code. A change that would break running
- * workflows fails here, before it is deployed. `RECORD_HISTORIES=1 npm test -- test/workflows` records the
- * histories again after a change that is meant to break them.
+ * Replays histories of earlier code on the current code: a change that would break running workflows fails
+ * here. After an intended one, `RECORD_HISTORIES=1 npm test -- test/workflows` records them again.
  */
 describe('replay', () => {
   if (process.env.RECORD_HISTORIES === '1')
@@ -168,10 +166,7 @@ async function awaitingTurn(pipeline: Pipeline): Promise<Uint8Array> {
   return History.encode(await handle.fetchHistory()).finish();
 }
 
-/**
- * Returns the longest history of a type, encoded as on the wire. The longest history exercised most of the
- * code.
- */
+/** Returns the longest history of a type, which exercised most of the code, encoded as on the wire. */
 async function longest(client: Client, type: string): Promise<Uint8Array> {
   const executions = await until(`a ${type} is listed`, async () => {
     const listed: WorkflowExecutionInfo[] = [];

@@ -1,7 +1,4 @@
-/**
- * What pages do beyond links and forms: they keep parts up to date, copy values, and send a form only once.
- * Every task can be done without this script.
- */
+/** What pages do beyond links and forms: they update parts, copy values, and send a form only once. */
 
 /** Defined by idiomorph.js, which is loaded before this script. */
 const { Idiomorph } = globalThis;
@@ -24,10 +21,7 @@ if (pause !== null) {
   pause.addEventListener('click', () => pause.setAttribute('aria-pressed', String(!isPaused())));
 }
 
-/**
- * Warns that the page is out of date after two failed requests in a row. A single failure may only be a request
- * that was cut off because the reader leaves the page.
- */
+/** Warns that the page is out of date after two failed requests; one may fail because the reader leaves. */
 function warn(missed) {
   const line = document.getElementById('away');
   if (missed < 2) return line?.remove();
@@ -50,8 +44,7 @@ function follow() {
     if (document.visibilityState === 'hidden' || isPaused()) return again();
     try {
       const response = await fetch(location.href);
-      // What the page shows is gone, or the reader lost access, for example because a link expired. A reload
-      // shows the reason.
+      // What the page shows is gone, or the reader lost access. A reload shows the reason.
       if ([401, 403, 404].includes(response.status)) return location.reload();
       missed = response.status >= 500 ? missed + 1 : 0;
       if (response.ok) {

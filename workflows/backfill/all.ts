@@ -59,8 +59,7 @@ async function fail(runId: string, error: string): Promise<RunState> {
 
 /**
  * Reads companies in slices, `companiesAtOnce` at a time. A company that a slice does not finish continues in
- * a workflow of its own, so that its retries and its meters do not delay other companies. If there is only
- * one company, it is read in such a workflow from the start.
+ * a workflow of its own, so that it does not delay others; a single company begins in one.
  */
 async function readAll(runId: string, ids: readonly string[]): Promise<void> {
   const { companiesAtOnce, companiesOfSlice } = backfillBounds;

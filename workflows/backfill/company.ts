@@ -16,11 +16,8 @@ export interface CompanyBackfill extends CompanyReading {
 }
 
 /**
- * Reads what the service has of a company, slice by slice. A resource that fails does not stop the others.
- * `metersync.runs` has the progress.
- *
- * Ends early when its history is long, because Temporal allows 51,200 events. The parent then starts another
- * workflow. It does not continue as new, because the cancellation of its parent would not reach the new run.
+ * Reads a company slice by slice; `metersync.runs` has the progress. Ends early when its history is long, and
+ * the parent starts another workflow: a parent's cancellation would not reach a run that continued as new.
  */
 export async function backfillCompany(input: CompanyBackfill): Promise<CompanyStep> {
   const { runId, companyId, cursor = null, inParts = false } = input;

@@ -1,10 +1,7 @@
 import type { Pool } from 'pg';
 import type { MessageStatus } from '../views/status.ts';
 
-/**
- * The results of the newest deliveries of an endpoint. A delivery that was replaced by a later one counts
- * neither as delivered nor as failed.
- */
+/** Results of an endpoint's newest deliveries. A delivery that was replaced by a later one does not count. */
 export interface Activity {
   readonly endpointId: string;
   readonly delivered: number;
@@ -13,16 +10,10 @@ export interface Activity {
   readonly lastAt: string | null;
 }
 
-/**
- * How many of the newest deliveries the figures count. The limit keeps them fast, however long the history
- * is.
- */
+/** How many of the newest deliveries the figures count, so that they stay fast. */
 export const activityDeliveries = 500;
 
-/**
- * SQL condition that the message of delivery `d` was sent to its endpoint once more, so that the later
- * delivery counts.
- */
+/** SQL condition that the message of delivery `d` was sent again, so that the later delivery counts. */
 export const sentAgainLater = `exists (select from sandbox.deliveries l
               where l.event_seq = d.event_seq and l.endpoint_id = d.endpoint_id and l.id > d.id)`;
 

@@ -1,10 +1,7 @@
 import type { Pool } from 'pg';
 import { notFound } from '../../problem.ts';
 
-/**
- * Whether a text can be the id of an endpoint or a message. Other texts are not looked up; Postgres would not
- * even accept some of them.
- */
+/** Whether a text can be an id of an endpoint or a message. Postgres refuses some other texts. */
 export const isId = (text: string): boolean => /^\w{1,100}$/.test(text);
 
 /** An endpoint as the portal shows it. */

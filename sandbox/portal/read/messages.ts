@@ -33,20 +33,14 @@ export interface MessagePage {
   readonly searchedTo: { readonly seq: string; readonly created: string } | null;
 }
 
-/**
- * The messages before `before` that match the parts of the filter which do not depend on deliveries, the
- * newest first.
- */
+/** The messages before `before` that match what the filter says about them, the newest first. */
 const candidates = `select e.seq, e.id, e.type, e.example, e.created from sandbox.events e
   where e.organization_id = $1 and ($2::text is null or e.type = $2)
     and ($3::timestamp is null or e.created >= $3) and ($4::timestamp is null or e.created < $4)
     and ($5::bigint is null or e.seq < $5)
   order by e.seq desc limit ${messagesSearchedMax}`;
 
-/**
- * Reads messages of an organization with a number below `before`, the newest first. If the statuses of
- * several endpoints differ, the status that most needs attention is returned.
- */
+/** Reads messages before `before`, the newest first, with the status that most needs attention. */
 export async function readMessages(
   pool: Pool,
   organizationId: string,

@@ -42,10 +42,7 @@ const titles: Readonly<Record<number, string>> = {
   500: 'Something went wrong',
 };
 
-/**
- * Says why nothing is shown, and what to do. `base` is the address below which the pages of an open portal
- * are.
- */
+/** Says why nothing is shown, and what to do. `base` is the address of an open portal's pages. */
 export function closedPage(
   assets: AssetAddresses,
   reason: LinkRefusal | { readonly status: number; readonly words: string },

@@ -18,10 +18,7 @@ const tabNames: Readonly<Record<EndpointTab, string>> = {
   settings: 'Settings',
 };
 
-/**
- * The head of every page of an endpoint: the endpoint's address, its state, what is wrong, and links to its
- * pages.
- */
+/** The head of an endpoint's pages: its address, its state, what is wrong, and links to its pages. */
 export function endpointHead(base: string, endpoint: PortalEndpoint, tab: EndpointTab, now: Micros): Markup {
   const { id, url, state, failingSince, inboxToken } = endpoint;
   const address = `${base}/endpoints/${id}`;

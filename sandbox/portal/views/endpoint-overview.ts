@@ -18,10 +18,7 @@ export interface OverviewView {
   readonly draft: RecoveryDraft;
 }
 
-/**
- * The endpoint's details page: the results of its messages, the newest messages, and sending again
- * (service.md 6.5).
- */
+/** The endpoint's details page: results, the newest messages, and sending again (service.md 6.5). */
 export function endpointOverview(view: OverviewView): Markup {
   const { base, now, endpoint, activity, recent, replays, draft } = view;
   const rows = recent.map((one) => ({ ...one, note: String(one.attempts) }));

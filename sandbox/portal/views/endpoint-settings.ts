@@ -18,10 +18,7 @@ export interface SettingsView {
   readonly asked: string;
 }
 
-/**
- * The settings of an endpoint: its address and event types, its signing secret, and buttons that disable or
- * remove it.
- */
+/** An endpoint's settings: address, event types, secret, and buttons to disable or remove it. */
 export function endpointSettings(view: SettingsView): Markup {
   const { base, now, endpoint, draft } = view;
   const address = `${base}/endpoints/${endpoint.id}`;
@@ -112,9 +109,7 @@ interface Question {
   readonly yes: string;
 }
 
-/**
- * A button that asks a question first. Without script, its link opens the same page with the question on it.
- */
+/** A button that asks a question first; without script, on the same page that its link opens. */
 const question = (one: Question): Markup => html`
 <a class="button ${one.kind}" href="${one.address}/settings?ask=${one.name}" data-dialog="${one.name}">${one.ask}</a>
 <dialog id="${one.name}" aria-labelledby="${one.name}-title" ${one.open ? raw('open') : ''}><article>

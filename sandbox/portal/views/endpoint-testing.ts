@@ -18,10 +18,7 @@ export interface TestingView {
   readonly sent: readonly RecentMessage[];
 }
 
-/**
- * service.md 6.5: example events of each type, with the payload that will be sent, and the results of the
- * last examples.
- */
+/** service.md 6.5: example events of each type, with their payload, and the last results. */
 export function endpointTesting({ base, now, endpoint, type, example, sent }: TestingView): Markup {
   const address = `${base}/endpoints/${endpoint.id}/testing`;
   const shut = endpoint.state !== 'active';

@@ -20,10 +20,7 @@ export interface RecoveryDraft {
 
 const offered = ['1h', '24h', '7d', 'any', 'custom'] as const;
 
-/**
- * service.md 6.5: forms that replay the failures of a time window, and that recover messages which were never
- * tried.
- */
+/** service.md 6.5: forms that replay failures of a time window or recover messages never tried. */
 export function recovery(base: string, endpoint: PortalEndpoint, draft: RecoveryDraft): Markup {
   const action = `${base}/endpoints/${endpoint.id}/replays`;
   const shut = endpoint.state !== 'active';

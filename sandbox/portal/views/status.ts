@@ -23,10 +23,7 @@ const tones: Readonly<Record<MessageStatus, Tone>> = {
 
 export const statusBadge = (status: MessageStatus): Markup => badge(tones[status], statusNames[status]);
 
-/**
- * Shows the state of an endpoint (service.md 3.2), and for an active endpoint whether its last attempts
- * failed.
- */
+/** Shows an endpoint's state (service.md 3.2), and of an active one whether its last attempts failed. */
 export function endpointBadge(state: string, failingSince: string | null): Markup {
   if (state === 'removed') return badge('plain', 'Removed');
   if (state === 'disabled') return badge('bad', 'Disabled');

@@ -3,10 +3,7 @@ import type { Markup } from '../../../web/markup.ts';
 import { icons } from '../icons.ts';
 import { type WindowChoice, type WindowName, windows } from '../time-window.ts';
 
-/**
- * Fields that choose a time: a usual choice, or a beginning and an end. `name` keeps ids distinct if a page
- * has several of them.
- */
+/** Fields that choose a time: a usual choice, or a beginning and an end. `name` keeps ids distinct. */
 export const windowFields = (
   name: string,
   chosen: WindowChoice,

@@ -14,22 +14,13 @@ import { analyseAtRest, forgetStatistics, idOf, loadPlots, loadReconciles, prepa
 import { everything } from './work/everything.ts';
 import type { Work } from './work/work.ts';
 
-/**
- * Number of plots that the work uses. Each piece of work has one for custom plans, one for generic plans and
- * one for plans that were made in an empty warehouse.
- */
+/** Plots that work uses: for custom plans, for generic plans and for plans made in an empty warehouse. */
 const plotsOfWork = 3 * everything.length + 10;
-/**
- * Further plots of a large warehouse. They make reading a whole table cost about twice as much as in the
- * small warehouse, while work may cost only half as much again.
- */
+/** Further plots of a large warehouse, in which reading a whole table costs twice as much as in the small. */
 const plotsBeside = cases(250, 1_000);
 /** Number of reconciles of one day. A large warehouse has their rows for each company of the work. */
 const reconciles = 24;
-/**
- * Tables whose first rows work reads. Postgres rightly scans the whole table if those rows are a large part
- * of it, so these tables get more plots.
- */
+/** Tables whose first rows work reads. They get more plots, because Postgres rightly scans small ones. */
 const readInPart = ['utility.companies', 'metersync.stale_records'] as const;
 
 type Which = 'small' | 'never analysed' | 'analysed at rest' | 'analysed';

@@ -1,7 +1,4 @@
-/**
- * Statements that may cost more in a large warehouse. Each entry has a part of the statement's text and the
- * reason.
- */
+/** Statements that may cost more in a large warehouse, each by a part of its text, with the reason. */
 export const exceptions: readonly { readonly statement: string; readonly why: string }[] = [
   {
     statement: 'order by s.kind, s.due_at limit',
@@ -21,10 +18,7 @@ export const exceptions: readonly { readonly statement: string; readonly why: st
   },
 ];
 
-/**
- * Statements that a deployment sends and that need no cost case. Each entry has a part of the statement's
- * text and the reason.
- */
+/** Statements of a deployment that need no cost case, each by a part of its text, with the reason. */
 export const notMeasured: readonly { readonly statement: string; readonly why: string }[] = [
   { statement: ';select id from metersync.journal;', why: 'This test sends it.' },
   { statement: 'select exists (select from metersync.events where', why: 'This test sends it.' },

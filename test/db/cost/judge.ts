@@ -28,23 +28,14 @@ function costs(ran: readonly Ran[]): Map<string, Cost> {
   return all;
 }
 
-/**
- * Returns the table of this name if it grows with use. The partition of a month counts as the table of
- * readings.
- */
+/** Returns the table of this name if it grows with use. Partitions count as the table of readings. */
 const growingTable = (name: string): string | undefined =>
   growingTables.find((table) => table.endsWith(`.${name.replace(/_\d{4}_\d{2}$/, '')}`));
 
-/**
- * Returns how many blocks a statement may touch in a large warehouse. Index trees are a level or two higher
- * there, so each row costs some more blocks.
- */
+/** Returns how many blocks a statement may touch: in a large warehouse, index trees are higher. */
 const allowed = (small: number, rows: number): number => Math.floor(small * 1.5) + 4 * rows + 24;
 
-/**
- * Compares work on `rows` rows in a large warehouse with the same work in a small warehouse, and returns the
- * statements that cost too much.
- */
+/** Compares work on `rows` rows in a large and a small warehouse; returns statements that cost too much. */
 export function complaintsAbout(small: readonly Ran[], large: readonly Ran[], rows: number): Complaint[] {
   const before = costs(small);
   return [...costs(large)].flatMap(([text, { blocks, scanned }]) => {

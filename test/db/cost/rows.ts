@@ -2,10 +2,7 @@ import { createHash } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../../db/connection/connect.ts';
 
-/**
- * A warehouse consists of equal plots. Each plot is a company with its records. Work uses one plot, so it is
- * the same however many other plots there are.
- */
+/** A warehouse consists of equal plots, each a company with its records. Work uses only one of them. */
 export const perPlot = {
   sites: 5,
   connections: 20,
@@ -27,10 +24,7 @@ export function idOf(kind: Kind, plot: number, n = 1): string {
 export const eventOf = (plot: number, n: number): string => `event ${plot} ${n}`;
 export const meterOf = (plot: number, n: number): string => `meter ${plot} ${n}`;
 
-/**
- * Returns the id as SQL, where `n` is an SQL expression. The id of the company is a column of `plot`, because
- * most rows have it.
- */
+/** Returns the id as SQL, where `n` is SQL. The company's id is a column of `plot`: most rows have it. */
 const id = (kind: Kind, n = '1'): string =>
   kind === 'company' ? 'plot.company' : `md5('${kind} ' || p || ' ' || ${n})::uuid`;
 
@@ -180,8 +174,7 @@ const inserts = {
     select 'meter ' || p || ' ' || m, ${startOf('n')}, 3600, 'kWh', n, 'MEASURED', ${updated}, ${read}
     from plot, generate_series(1, ${perPlot.meters}) m,
       generate_series(1, ${perPlot.readings / perPlot.meters}) n`,
-  // Of 200 events 50 wait: 30 of documents, 10 of connections and 10 of readings. One in ten of them failed
-  // before.
+  // Of 200 events 50 wait (30 of documents, 10 of connections, 10 of readings); one in ten had failed.
   'metersync.journal': `
     (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
       intervals_found, received_at, recorded_at, settled_at, outcome, error, error_code)
@@ -314,10 +307,7 @@ export async function prepareTables(db: Executor): Promise<void> {
   await eachTable(db, (table) => sql.raw(`alter table ${table} set (autovacuum_enabled = off)`));
 }
 
-/**
- * Deletes the statistics of an earlier `analyze` from the catalogue itself, because only Postgres 18 has
- * functions for it.
- */
+/** Deletes statistics of `analyze` from the catalogue, because only Postgres 18 has functions for it. */
 export async function forgetStatistics(db: Executor): Promise<void> {
   const ours = sql`relnamespace::regnamespace::text in (${schemas})`;
   await db.execute(sql`delete from pg_statistic using pg_class c where c.oid = starelid and ${ours}`);

@@ -10,10 +10,7 @@ interface Column {
 }
 type Row = Readonly<Record<string, string | null>>;
 
-/**
- * Lists every value in the records of a resource that the resource's typed views lack, as `path: value`. It
- * visits the records one value at a time, and knows only which column holds which field.
- */
+/** Lists every value of a resource's records that its typed views lack, as `path: value`. */
 export async function missingValues(warehouse: Warehouse, resource: string): Promise<string[]> {
   const all = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
   const columns = new Map<string, Map<string, Column>>();

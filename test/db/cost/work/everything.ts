@@ -9,10 +9,7 @@ import { runs } from './runs.ts';
 import { upkeep } from './upkeep.ts';
 import type { Work } from './work.ts';
 
-/**
- * All work of a running deployment in the warehouse. Each piece of work uses the plot with the number of its
- * place, from 1.
- */
+/** All work of a running deployment in the warehouse. Each uses the plot of its place, from 1. */
 export const everything: readonly Work[] = [
   ...recording,
   ...pages,

@@ -92,10 +92,7 @@ function partly(listing: 'connections' | 'documents' | 'meters', usageMode?: Rec
 
 const listings = Object.keys(make) as Listing[];
 
-/**
- * Notes a page of a run with its last write. For the list of companies that is the write of the sites, which
- * follows the write of the companies.
- */
+/** Notes a page of a run with its last write: for the list of companies, the write of the sites. */
 const noted = (plot: number, listing: Listing) => {
   if (listing === 'companies') return undefined;
   const resource = listing === 'sites' ? 'companies' : listing;

@@ -6,10 +6,7 @@ import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../../
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, type Work } from './work.ts';
 
-/**
- * Sixty events of a plot: 30 documents change, 10 are deleted and 5 are new, 10 connections change, and
- * readings arrive for 5 meters.
- */
+/** Sixty events: 30 documents change, 10 are deleted, 5 are new, 10 connections change, 5 meters sync. */
 function group(plot: number): DeliveredEvent[] {
   const company = { id: idOf('company', plot), externalId: 'e', publicId: 'p', name: 'n' };
   const site = { id: idOf('site', plot), name: 's' };

@@ -36,10 +36,7 @@ const none = {
   rejected: 0,
 };
 
-/**
- * Reads the health with a low bound of counting. With the bound of a report, a small warehouse would have
- * fewer rows to count than a large one.
- */
+/** Reads the health with a low bound of counting, which a small warehouse reaches, too. */
 const healthOfFew = (db: Database) => readHealth(db, { silenceHours: 1, countMax: 20 });
 
 export const upkeep: readonly Work[] = [
@@ -136,8 +133,7 @@ export const upkeep: readonly Work[] = [
   },
   {
     name: 'health is read',
-    // It reads 21 due records and 42 other records of each kind of stale records, and Postgres's catalogue of
-    // all tables.
+    // It reads 21 due and 42 other records of each kind of stale records, and the catalogue of tables.
     rows: 400,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);

@@ -4,10 +4,7 @@ import type { Warehouse } from '../../../../db/connection/connect.ts';
 export interface Work {
   /** What is done, as the title of its test. */
   readonly name: string;
-  /**
-   * How many records or events the work concerns. Each may be looked up in a higher index tree of a large
-   * warehouse.
-   */
+  /** How many records or events the work concerns. Each may be looked up in a higher index tree. */
   readonly rows: number;
   /** Why it may read whole tables, if it may. */
   readonly asksForAll?: string;
