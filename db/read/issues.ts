@@ -75,9 +75,9 @@ function isAsked(
 }
 
 /**
- * Lists issues, the gravest first. Issues of equal gravity are ordered by what they may cost, most
- * first, and then by when they were opened, latest first. Acknowledged open issues come after all
- * others. An index has this order. `after` is the id of the last issue of the previous page.
+ * Lists issues, the most severe first. Issues of equal severity are ordered by what they may cost,
+ * most first, and then by when they were opened, latest first. Acknowledged open issues come after
+ * all others. An index has this order. `after` is the id of the last issue of the previous page.
  */
 export async function listDataIssues(
   db: Executor,
