@@ -1,7 +1,7 @@
 import { JsonTokens } from '../../contract/json.ts';
 
 /**
- * Maximum bytes of a payload as Postgres prints it. A number such as 1e131071 is five bytes of a
+ * Maximum bytes of a payload as Postgres prints it. A number such as 1e131071 is eight bytes of a
  * signed body and 131,072 digits when it is printed, so a few kilobytes of such numbers become
  * gigabytes. A replay sends payloads as base64, and a payload of this size then still fits into one
  * Temporal payload (2 MiB). A body within the receiver's 1 MiB exceeds it only if it was built to
