@@ -92,7 +92,9 @@ async function main(args: readonly string[]): Promise<number> {
   else {
     if (options.json !== undefined) writeFileSync(options.json, json);
     console.log(describeReport(report, sizeOf(wanted, options)));
-    console.log(`${machine()}${options.quick ? '; quick: not the size of the goals' : ''}`);
+    console.log(
+      `${machine()}${options.quick ? '; quick: smaller than the size for which the goals hold' : ''}`,
+    );
   }
   if (options.keep) keepMeasured(report, sizeOf(wanted, options));
   return failed ? 1 : 0;

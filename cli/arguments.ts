@@ -49,7 +49,7 @@ export function timeOrAgo(text: string): string {
   const [, day] = isoTime.exec(text) ?? [];
   if (day !== undefined && isDay(day) && !Number.isNaN(Date.parse(text))) return text;
   throw new InvalidArgumentError(
-    'It must be a time such as 2026-05-01T12:00:00Z, or 90m, 24h, 7d for so long ago.',
+    'It must be a time such as 2026-05-01T12:00:00Z, or how long ago it was, such as 90m, 24h or 7d.',
   );
 }
 

@@ -16,12 +16,12 @@ export async function companyOf(db: Database, options: CompanyOptions): Promise<
   const [first, second] = found;
   if (first === undefined) {
     throw new CommandError(
-      `no company has the external id ${options.externalId}: name it by its id with --company, or run metersync backfill all first`,
+      `no company has the external id ${options.externalId}: name the company by its id with --company, or run metersync backfill all first`,
     );
   }
   if (second !== undefined) {
     throw new CommandError(
-      `several companies have the external id ${options.externalId}: name one by its id with --company: ${found.join(', ')}`,
+      `several companies have the external id ${options.externalId}: choose one by its id with --company: ${found.join(', ')}`,
     );
   }
   return first;

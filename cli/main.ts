@@ -42,7 +42,7 @@ function ownNode(): string {
 
 function giveUp(why: string): never {
   process.stderr.write(
-    `metersync: needs Node ${nodeMajor}; this is Node ${process.versions.node}, and its own cannot run: ${why}\n`,
+    `metersync: needs Node ${nodeMajor}; this is Node ${process.versions.node}, and the Node that metersync brings cannot run: ${why}\n`,
   );
   process.exit(1);
 }

@@ -66,7 +66,7 @@ function addRun(program: Command): void {
   add(
     program,
     'console',
-    'Run the console alone: pages that show the state and act on it',
+    'Run only the console: web pages that show the state and offer actions',
     'metersync console',
   ).action(async () => (await import('./commands/console.ts')).consoleCommand());
   add(program, 'migrate', "Bring the warehouse's schema up to date", 'metersync migrate --plan')
@@ -165,7 +165,7 @@ function addLoad(program: Command): void {
     .option('--json', 'as JSON')
     .addHelpText(
       'after',
-      '\nRows that somebody decided to keep (metersync deletes reject, undo) are no differences: they are counted apart.',
+      '\nRows that somebody decided to keep (metersync deletes reject, undo) do not count as differences; they are counted separately.',
     )
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   add(
@@ -276,7 +276,7 @@ function addTry(program: Command): void {
       share,
     )
     .option('--host <address>', 'address to listen on; loopback by default')
-    .option('--port <n>', 'port to listen on; a free one by default', count)
+    .option('--port <n>', 'port to listen on; a free port by default', count)
     .option(
       '--deliver-to <networks>',
       'also send webhooks to these networks, such as 172.16.0.0/12; by default only to this machine and public addresses',

@@ -29,7 +29,7 @@ export function addEvents(program: Command): void {
   const events = program.command('events').description('List, show and replay events of the journal');
   choosingEvents(add(events, 'list', 'List events', 'metersync events list --outcome dead --since 7d'))
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
-    .option('--before <place>', 'the next page; the page before it prints the value')
+    .option('--before <place>', 'the next page: the value that the previous page printed')
     .action(async (options) => (await import('./commands/events.ts')).eventsList(options));
   add(
     events,
@@ -44,7 +44,7 @@ export function addEvents(program: Command): void {
     add(
       events,
       'replay',
-      'Replay events from the journal; applied ones are skipped unless --force',
+      'Replay events from the journal; without --force, applied events are skipped',
       'metersync events replay --outcome dead',
     ).argument('[events...]', 'their ids'),
   )
@@ -135,7 +135,7 @@ export function addDeletes(program: Command): void {
   const deletes = program
     .command('deletes')
     .description(
-      'Review deletions that backfills and reconciles found; approve or reject those that are held back',
+      'Review deletions that backfills and reconciles found; approve or reject the deletions that are held back',
     );
   add(deletes, 'list', 'List deletions that wait for a decision', 'metersync deletes list --all')
     .addArgument(new Argument('[run]', 'only deletions that this run found').argParser(uuid))
@@ -168,7 +168,7 @@ export function addWebhooks(program: Command): void {
     'disable',
     'Turn events off for the whole organization',
     'metersync webhooks disable --yes',
-  ).option('--yes', 'say that every endpoint of the organization may get no events');
+  ).option('--yes', 'confirm that no endpoint of the organization will get events');
   addAction(
     'portal',
     'Print an address of the portal that is valid for 7 days',

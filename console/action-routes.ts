@@ -128,10 +128,10 @@ function question(asking: Asking, wanted: Question, failed?: string): Page {
   const back = backOf(asking);
   return {
     title,
-    notice: failed === undefined ? undefined : { tone: 'bad', words: `It was not done: ${failed}` },
+    notice: failed === undefined ? undefined : { tone: 'bad', words: `The action failed: ${failed}` },
     body: html`<h1>${title}</h1><form method="post" class="card form question">
 <p class="with-icon">${icons.warning}<span>${says}</span></p>${fields}
-<div class="actions"><button class="${danger ? 'danger' : ''}">${button}</button><a class="button outline" href="${back}">Leave it</a></div></form>`,
+<div class="actions"><button class="${danger ? 'danger' : ''}">${button}</button><a class="button outline" href="${back}">Cancel</a></div></form>`,
   };
 }
 
@@ -142,7 +142,7 @@ const refusal = (asking: Asking, words: string): Page => ({
 });
 
 const notForViewers: Page = {
-  title: 'Only to look',
-  notice: { tone: 'bad', words: 'A viewer cannot act: ask an operator.' },
+  title: 'Read-only access',
+  notice: { tone: 'bad', words: 'Viewers cannot perform actions. Ask an operator.' },
   body: html`<p><a class="button outline" href="/">Overview</a></p>`,
 };

@@ -65,7 +65,7 @@ async function askResume(asking: Asking): Promise<Question> {
   const parts = parked.reduce((sum, one) => sum + one.parts, 0);
   return {
     title: `Try parked work again${code === undefined ? '' : `: ${code}`}`,
-    says: `${counted(events, 'event')} become due at once. The companies of ${counted(parts, 'part')} of backfills are read again in a new run. If the cause is not fixed, the work is parked again.`,
+    says: `${counted(events, 'event')} ${events === 1 ? 'becomes' : 'become'} due at once. The companies of ${counted(parts, 'part')} of backfills are read again in a new run. If the cause is not fixed, the work is parked again.`,
     button: 'Try again',
     act: () =>
       withTemporal(asking, async (client) =>
@@ -218,7 +218,7 @@ const decisions: Readonly<
 
 async function askDecision({ deps, query }: Asking, decision: Decision): Promise<Question> {
   const run = canonicalUuid(asked(query, 'run') ?? '');
-  if (run === undefined) throw new Refused('name the run');
+  if (run === undefined) throw new Refused('choose a run');
   const found = (await readDeletes(deps.db, { all: true, run })).filter(({ state }) =>
     canDecide(decision, state),
   );

@@ -58,13 +58,14 @@ export function runCharts(ended: readonly ListedRun[], msOf: (run: ListedRun) =>
   ).map(([name, of]) => ({ type: 'bar', barMaxWidth, name, stack: 'rows', data: runs.map(of) }));
   const draw = (series: readonly object[]) =>
     drawChart({ ...legend(series), grid, series, xAxis: categories(names), yAxis: values() }, 200, halfWidth);
-  const last = `the last ${runs.length} runs, by the time of their end. The table of runs has the numbers.`;
+  const last = `the last ${runs.length} runs`;
+  const more = 'by the time of their end. The table of runs has the numbers.';
   return html`<div class="charts">${chartCard({
     title: 'Duration in minutes',
-    says: `How many minutes each of ${last}`.replace('each of the', 'each took of the'),
+    says: `How many minutes each of ${last} took, ${more}`,
     chart: draw(took),
   })}
-${chartCard({ title: 'Rows written', says: `Rows that were new, changed or tombstoned in ${last}`, chart: draw(rows) })}</div>`;
+${chartCard({ title: 'Rows written', says: `Rows that were new, changed or tombstoned in ${last}, ${more}`, chart: draw(rows) })}</div>`;
 }
 
 const outcomeColours: Readonly<Record<EventOutcome, string>> = {
@@ -114,7 +115,7 @@ export function eventCharts(hours: readonly HourOfEvents[]): Markup {
       values({ minInterval: 1 }),
     ),
     table: {
-      head: ['Hour', ...outcomes, 'Still waiting at its end'],
+      head: ['Hour', ...outcomes, 'Waiting at the end of the hour'],
       rows: hours.map((hour) => [
         hour.hour.slice(0, 16).replace('T', ' '),
         ...outcomes.map((outcome) => count(hour.outcomes[outcome] ?? 0)),

@@ -20,7 +20,7 @@ ${acknowledged !== null && html`<p class="muted small">${text(acknowledgedInWord
 /** The button that acknowledges a finding or withdraws the acknowledgement. */
 function acknowledgeButton({ alarm, key, word, acknowledged }: Finding, back: string): Markup | '' {
   const to = (action: string) => address(`/act/alerts-${action}`, { id: alarm ?? '', key, back });
-  if (acknowledged !== null) return actButton(to('unacknowledge'), 'Take back');
+  if (acknowledged !== null) return actButton(to('unacknowledge'), 'Withdraw acknowledgement');
   return alarm !== null && word === acknowledgeable ? actButton(to('acknowledge'), 'Acknowledge') : '';
 }
 

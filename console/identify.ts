@@ -43,7 +43,7 @@ export function identifyByProxy(access: Extract<ConsoleAccess, { by: 'proxy' }>)
       return { words: 'The console only answers the proxies in CONSOLE_TRUSTED_PROXIES.' };
     const name = textOf(headers[access.header]);
     if (name === undefined || !/^[^\p{Cc}]{1,200}$/u.test(name))
-      return { words: `The proxy named no user in ${access.header}.` };
+      return { words: `The proxy sent no valid user name in the header ${access.header}.` };
     return { name, role: access.operators.includes(name) ? 'operator' : 'viewer' };
   };
 }

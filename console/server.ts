@@ -132,7 +132,13 @@ async function turnAway(
     .status(status)
     .headers(pageHeaders)
     .send(
-      String(await plainPage(assets, status === 503 ? 'This page cannot be shown now' : 'Not here', words)),
+      String(
+        await plainPage(
+          assets,
+          status === 503 ? 'This page cannot be shown now' : 'This request was refused',
+          words,
+        ),
+      ),
     );
 }
 

@@ -76,7 +76,7 @@ export const failureTypes = {
   UNKNOWN_TO_SERVICE: {
     action: 'retry',
     means: 'Events name a company or a meter that no record, setting or answer of the service contains.',
-    operator: `If it is yours, make sure that the key has access to it, then run metersync resume. If many are not yours, somebody else can sign events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
+    operator: `If it is yours, make sure that the key has access to it, then run metersync resume. If many are not yours, somebody else can sign events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only these events wrote are tombstoned.`,
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',
@@ -106,7 +106,7 @@ export const failureTypes = {
   WAREHOUSE_VALUE_REFUSED: {
     action: 'dead',
     means:
-      'Postgres cannot hold the JSON: NUL, lone surrogate, a number beyond numeric, nesting too deep; or an id is unusable.',
+      'Postgres cannot store the JSON (a NUL, a lone surrogate, a number too large for numeric, or too deep nesting), or an id is unusable.',
     operator: 'Look at the event or record and its error. Its bytes are kept.',
   },
   UNEXPECTED_ERROR: {

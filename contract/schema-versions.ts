@@ -30,7 +30,7 @@ export function describeFit(versions: SchemaVersions): { readonly saw: string; r
     };
   const more = `the warehouse has ${counted(applied - known, 'migration')} that this metersync does not know`;
   if (fitOf(versions) === 'ahead')
-    return { saw: `${more}, and accepts its writes`, todo: 'Upgrade this metersync.' };
+    return { saw: `${more}, and accepts the writes of this metersync`, todo: 'Upgrade this metersync.' };
   return {
     saw: `${more}: code that writes to it has to know ${floor} migrations, and this metersync knows ${known}`,
     todo: 'Upgrade this metersync.',

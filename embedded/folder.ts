@@ -21,7 +21,7 @@ export function prepareFolder(dir: string): void {
   } catch (error) {
     throw new EmbeddedError(
       `The data folder ${dir} cannot be written by user ${process.getuid?.()}: ${(error as Error).message}\n` +
-        'Run as the user who made it, give it to this one (`chown -R`), or give another folder (METERSYNC_DIR).',
+        'Run as the user who made it, give it to the current user (`chown -R`), or set METERSYNC_DIR to another folder.',
     );
   }
 }

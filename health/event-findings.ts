@@ -109,7 +109,7 @@ export const eventFindings = {
     name: 'events',
     brief: 'events are stuck',
     severity: 'page',
-    means: 'Events have waited for 15 minutes to be recorded, or records to be read.',
+    means: 'For 15 minutes, events have waited to be recorded, or records have waited to be read.',
     judge: judgeLate(recordPolicy.waitMaxSeconds),
     forMinutes: 5,
     causes: [
@@ -126,7 +126,7 @@ export const eventFindings = {
     means: 'No event came for longer than SILENCE_HOURS.',
     judge: inWarehouse(({ silence, silenceHours }) =>
       foundIf(isQuiet(silence, silenceHours), {
-        saw: `no event ${silence.lastEventAt === null ? 'ever came since the first backfill,' : 'came for'} ${formatSeconds(silence.quietSeconds ?? 0)} (SILENCE_HOURS is ${silenceHours})`,
+        saw: `no event came ${silence.lastEventAt === null ? 'since the first backfill began: ' : 'for '}${formatSeconds(silence.quietSeconds ?? 0)} (SILENCE_HOURS is ${silenceHours})`,
       }),
     ),
     forMinutes: 15,

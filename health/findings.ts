@@ -27,7 +27,7 @@ const passing = {
     brief: 'events are late',
     severity: 'note',
     judge: judgeLate(recordPolicy.lagSeconds, recordPolicy.waitMaxSeconds),
-    todo: 'Nothing, unless it grows.',
+    todo: 'Nothing, unless the delay grows.',
   },
   Loading: {
     name: 'first backfill',

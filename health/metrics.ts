@@ -73,9 +73,12 @@ export const metricTypes = {
   metersync_receiver_waiting_events: gauge('receiver', 'Verified events that wait for their answer.'),
   metersync_receiver_waiting_limit_events: gauge(
     'receiver',
-    'Waiting events above which deliveries are answered 503.',
+    'Number of waiting events above which deliveries are answered 503.',
   ),
-  metersync_receiver_secrets_valid: gauge('receiver', 'Whether WEBHOOK_SECRETS_FILE could be read last.'),
+  metersync_receiver_secrets_valid: gauge(
+    'receiver',
+    'Whether the last attempt to read WEBHOOK_SECRETS_FILE succeeded.',
+  ),
   metersync_worker_polling: gauge(
     'worker',
     'Whether the worker of a queue keeps polling (/healthz).',
@@ -119,7 +122,7 @@ export const metricTypes = {
   }),
   metersync_events_pending: gauge(
     'warehouse',
-    'Events whose record has to be read again; 10001 means more.',
+    'Events whose record has to be read again; 10001 means more than 10,000.',
     { ...ofRecords, state: 'due, waiting or parked' },
   ),
   metersync_events_oldest_pending_seconds: gauge(
@@ -169,7 +172,7 @@ export const metricTypes = {
   ),
   metersync_data_issues: gauge(
     'warehouse',
-    'Open issues of the data that nobody acknowledged; 10001 means more.',
+    'Open issues of the data that nobody acknowledged; 10001 means more than 10,000.',
     { check: 'as ops.data_issue_checks lists them', severity: 'error, warning or info' },
   ),
   metersync_temporal_up: gauge('temporal', 'Whether Temporal answered.'),

@@ -65,7 +65,7 @@ export const serverFindings = {
         : [
             {
               saw: `Temporal gives events to ${absent}, but only workers of other builds poll`,
-              todo: 'Promote a build that polls with temporal worker deployment set-current-version; see WorkersGone in docs/runbooks.md.',
+              todo: 'Use temporal worker deployment set-current-version to promote a build that polls; see WorkersGone in docs/runbooks.md.',
             },
           ],
     ),

@@ -35,7 +35,7 @@ export function describeDecided(done: Decided): string {
     const skipped =
       done.spared === 0
         ? ''
-        : `; ${counted(done.spared, 'row')} that the service listed or reported meanwhile stay; the next run checks them again`;
+        : `; ${counted(done.spared, 'row')} not deleted, because the service listed or reported ${done.spared === 1 ? 'it' : 'them'} meanwhile; the next run checks again`;
     return `${counted(done.tombstoned, 'row')} deleted${skipped}.`;
   }
   const keeping = 'until the service lists them again; metersync deletes undo asks for a decision again.';

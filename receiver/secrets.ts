@@ -54,7 +54,7 @@ function problemOfSecret(secret: string): string | undefined {
   if (!secret.startsWith(prefix)) return `does not begin with ${prefix}`;
   const key = keyOf(secret);
   if (key.toString('base64') !== secret.slice(prefix.length))
-    return `is not ${prefix} and then base64 with its padding`;
+    return `is not ${prefix} followed by padded base64`;
   if (key.every((byte) => byte === 0)) return 'is a key of zero bytes, which anyone can guess';
   if (key.length < secretBytesMin)
     return `has ${key.length} bytes, and at least ${secretBytesMin} are needed`;
@@ -110,7 +110,7 @@ export function fileSecrets(file: { path: string; now: () => number; log: Log })
       if (isJudged || problem !== before) {
         log.error(
           { path, problem },
-          'webhook secrets not read: the secrets that were read before stay valid, until the file has others or the word none',
+          'webhook secrets not read: the secrets that were read before stay valid until the file contains other secrets or the word none',
         );
       }
     }

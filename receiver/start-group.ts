@@ -42,7 +42,10 @@ export async function startGroup({
   for (let attempts = 1; ; attempts += 1) {
     const withinMs = Math.min(startDeadlineMs, until - clock.now());
     if (withinMs <= 0) {
-      log.error({ workflowId, events: group.events.length, attempts: attempts - 1 }, 'events given back');
+      log.error(
+        { workflowId, events: group.events.length, attempts: attempts - 1 },
+        'events could not be stored in time: the service has to deliver them again',
+      );
       return { durable: false, attempts: attempts - 1 };
     }
     const failure = Promise.withResolvers<unknown>();

@@ -3,17 +3,17 @@ import { visibleText } from '../web/visible-text.ts';
 import { type Sandbox, type SandboxLogEntry, startSandbox } from './sandbox.ts';
 
 const usage = `Runs the Utility Data Service on a database of its own, whose address SANDBOX_DATABASE_URL holds: a Postgres database,
-empty or left by an earlier start. It is no option, as every user of a machine can read those.
+empty or left by an earlier start. It is not an option, because every user of the machine can read options.
 
   --host HOST --port PORT   where to listen (127.0.0.1, a free port)
-  --seed N                  number from which every generated id, value and time is derived, but no key (1)
+  --seed N                  number from which every generated id, value and time is derived; keys are random (1)
   --organizations N --companies N --documents N --interval-days N
                             how much data: documents are for each company (1, 10, 50, 7)
   --until YYYY-MM-DD        last day of the generated history, or today (2026-07-01)
   --irregular X             share of bills that are out of the ordinary, 0 to 1 (0)
   --api-key KEY             one more key of the first organization
   --concurrency N           deliveries in flight for each endpoint (16)
-  --deliver-to NETWORK      send to addresses of it too, as 172.16.0.0/12, several separated by commas
+  --deliver-to NETWORK      also send to these networks, separated by commas, for example 172.16.0.0/12
   --header-prefix NAME      prefix of the signature headers (webhook)
   --time-scale X            how many times faster than real time the service's clock runs (1)
   --retry-jitter X          spread of retry delays, 0.2 is ±20 % (0)
@@ -135,7 +135,7 @@ function day(given: string | undefined): string | undefined {
 
 function headerPrefix(given: string | undefined): string | undefined {
   if (given === undefined || /^[a-z0-9-]+$/i.test(given)) return given;
-  throw new Usage('--header-prefix must have letters, digits and hyphens alone');
+  throw new Usage('--header-prefix may contain only letters, digits and hyphens');
 }
 
 function printLog({ level, message, error }: SandboxLogEntry): void {

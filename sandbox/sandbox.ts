@@ -65,7 +65,7 @@ const isLoopback = (host: string): boolean =>
   host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback');
 
 const dataFound =
-  'data of an earlier start is served: options that decide its size, seed, end and irregular bills change nothing';
+  'data of an earlier start is served: options for the amount of data, seed, end and irregular bills have no effect';
 
 const exposed = (host: string): string =>
   `The sandbox listens on ${host}, without TLS: anyone on that network can use its API, portal and control routes with an overheard key, link or token.`;

@@ -5,7 +5,7 @@ import { httpLimits } from '../receiver/http-limits.ts';
 import { generatedFrom } from './markdown.ts';
 
 const actions: Readonly<Record<FailureAction, string>> = {
-  retry: `metersync tries again by itself. If only one company or meter fails, it waits ${triedFor.parked} before its next attempt. A backfill tries a listing for ${triedFor.backfill}, and a meter ${attemptPolicy.meterTries} times, before it counts as failed`,
+  retry: `metersync tries again by itself. If only one company or meter fails, metersync waits ${triedFor.parked} before the next attempt. In a backfill, a listing counts as failed after ${triedFor.backfill}, and a meter after ${attemptPolicy.meterTries} attempts`,
   park: `somebody has to act. Events are tried again after ${triedFor.parked}. \`metersync resume\` tries them at once, and also reads what a backfill could not read`,
   dead: 'the event or record is kept with its error and bytes, in `metersync.events` or `metersync.rejected_records`. `metersync events replay` tries events again',
 };
@@ -26,7 +26,7 @@ export function failuresPage(): string {
     '',
     ...lines,
     '',
-    `The receiver only tells senders a status. Its log has each reason once in ${formatSeconds(httpLimits.logIntervalMs / 1000)}:`,
+    `The receiver only tells senders a status. It logs each reason at most once in ${formatSeconds(httpLimits.logIntervalMs / 1000)}:`,
     '401 for a delivery that is not verified, 413 if it is too large, 415 if it is encoded, 405 if it is not a',
     'POST, and 503 if it cannot be accepted now.',
     '',

@@ -39,7 +39,7 @@ function pageCheck(path: string, make: (text: string) => string | Promise<string
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
     const made = await make(text);
     if (made === text) return [];
-    if (!write) return ['it is not as the code makes it: npm run verify -- --write'];
+    if (!write) return ['it differs from what the code generates: npm run verify -- --write'];
     writeFileSync(file, made);
     return [];
   };

@@ -25,8 +25,8 @@ times.
 - A worker reads the warehouse at most every 10 s. While Postgres or Temporal cannot be reached, its
   metrics are absent.
 - \`/healthz\` answers 503 if a worker has not polled for three minutes. \`/readyz\` also answers 503 while
-  another server is down, which it names. \`metersync healthcheck\` requests the first, and with \`--ready\`
-  the second.
+  another server is down, which it names. \`metersync healthcheck\` requests \`/healthz\`, and with
+  \`--ready\` \`/readyz\`.
 - A metric without a type is a gauge. Labels, unless their metric says otherwise: ${[...commonLabels]
     .map(([label, values]) => `\`${label}\` (${values})`)
     .join(', ')}.

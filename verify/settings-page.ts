@@ -51,16 +51,16 @@ const ours: Readonly<Record<string, Setting>> = {
   RETENTION_DAYS: {
     default: '90',
     means:
-      'Number of days after which the bodies of settled events are dropped, and the parts of runs that a later run read completely. 0 means never. Ids and outcomes are kept.',
+      'Number of days after which the bodies of settled events are dropped. Parts of runs are dropped after the same time, if a later run read them completely. 0 means never. Ids and outcomes are kept.',
   },
   WEBHOOK_SECRETS: {
     default: '',
     means:
       'List of at most 16 signing secrets of the webhook endpoint. The receiver needs this list or a file.',
-    hasTo: 'be `whsec_` and base64 of at least 24 bytes',
+    hasTo: 'be `whsec_` followed by base64 of at least 24 bytes',
   },
   WEBHOOK_HEADER_PREFIX: {
-    means: 'Additional prefix of the signature headers, besides `webhook-` and `svix-`.',
+    means: 'Another prefix of the signature headers, in addition to `webhook-` and `svix-`.',
     hasTo: '',
   },
   WEBHOOK_TOLERANCE_SECONDS: {
@@ -71,7 +71,7 @@ const ours: Readonly<Record<string, Setting>> = {
   STRICT_TLS: {
     default: 'off',
     means:
-      '`on` refuses connections to other machines without verified TLS. `outside` does so except for Postgres and Temporal, which are then on your own networks. `off` only warns.',
+      '`on` refuses connections to other machines without verified TLS. `outside` refuses them, too, except to Postgres and Temporal, which have to be on your own networks. `off` only warns.',
     hasTo: '',
   },
   CHECKS_OFF: {
@@ -106,19 +106,19 @@ const ours: Readonly<Record<string, Setting>> = {
     default: '127.0.0.1',
     means: 'Address on which the receiver listens; `0.0.0.0` means all addresses.',
   },
-  RECEIVER_PORT: { default: '8080', means: 'Its port; 0 for a free one.' },
+  RECEIVER_PORT: { default: '8080', means: 'The port of the receiver; 0 chooses a free port.' },
   METRICS_HOST: {
     default: '127.0.0.1',
     means:
       'Address of the private port (`/metrics`, `/healthz`, `/readyz`). Never make it reachable from outside.',
   },
-  METRICS_PORT: { default: '9464', means: 'The private port; 0 for none.' },
+  METRICS_PORT: { default: '9464', means: 'The private port; 0 turns it off.' },
   CONSOLE_HOST: {
     default: '127.0.0.1',
     means:
-      'Address on which the console listens. Any address besides loopback needs a proxy that names the user.',
+      'Address on which the console listens. Any address except loopback needs a proxy that names the user.',
   },
-  CONSOLE_PORT: { default: '8090', means: 'Its port; 0 for none.' },
+  CONSOLE_PORT: { default: '8090', means: "The console's port; 0 turns the console off." },
   CONSOLE_USER_HEADER: {
     means: 'Header in which your proxy names the user.',
     hasTo: '',
@@ -130,13 +130,14 @@ const ours: Readonly<Record<string, Setting>> = {
   },
   CONSOLE_OPERATORS: {
     default: '',
-    means: 'List of users named by the header who may act. Other users can only look.',
+    means:
+      'List of users who may perform actions, by the names in the header. Other users have read-only access.',
     hasTo: '',
   },
   TEMPORAL_UI_URL: { means: "Address of Temporal's web page, for links in the console.", hasTo: '' },
   METERSYNC_ACTOR: {
     means:
-      'Name of the person who runs a command, for the log of operations. If unset, the user of the operating system.',
+      'Name of the person who runs a command, for the log of operations. The default is the user of the operating system.',
   },
   RECEIVER_PUBLIC_URL: {
     means: 'The registered address of the webhook endpoint, through which `metersync doctor` sends a probe.',
@@ -179,7 +180,7 @@ const ofOthers: Readonly<Record<string, Setting>> = {
   TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place.", hasTo: '' },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
-      'Deployment of the workers. If it is set, a build gets work once it is promoted (docs/runbooks.md). Otherwise any worker gets any work.',
+      'Deployment of the workers. If it is set, a build gets work once it is [promoted](../guides/running.md#builds-of-workers). Otherwise any worker gets any work.',
     hasTo: '',
   },
   TEMPORAL_WORKER_BUILD_ID: {
@@ -222,7 +223,7 @@ export function settingsPage(): string {
     generatedFrom('app/settings/settings.ts and verify/settings-page.ts'),
     '# Settings',
     '',
-    'Settings are environment variables, which are read once at the start. Brackets have the default and the limits.',
+    'Settings are environment variables, which are read once at the start. The default and the limits are in brackets.',
     'Items of a list are separated by commas. An empty variable counts as unset. If settings are wrong, a command',
     'lists all of them and ends with status 2.',
     '',
@@ -252,7 +253,7 @@ export function settingsPage(): string {
     '- `path` and `query` can contain `{companyId}`, `{meterId}`, `{id}`, `{start}` and `{end}`. A parameter',
     '  whose placeholder has no value is left out.',
     "- `items` and `total` name keys of the service's envelope. A bare array counts as one page.",
-    '- A reconcile uses the parameters of `updatedSince` (with the day `{since}`), and those of `withDeleted` to include deleted records.',
+    '- A reconcile uses the parameters of `updatedSince` (with the day `{since}`), and the parameters of `withDeleted` to include deleted records.',
     '',
     '```json',
     catalogue(),

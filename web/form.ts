@@ -11,7 +11,7 @@ export function takeForms(app: FastifyInstance): void {
     (_request, body, done) => {
       // Postgres cannot store NUL characters.
       if (/\0|%00/.test(String(body)))
-        done(Object.assign(new Error('No field has a NUL.'), { statusCode: 400 }));
+        done(Object.assign(new Error('Fields must not contain NUL characters.'), { statusCode: 400 }));
       else done(null, new URLSearchParams(String(body)));
     },
   );

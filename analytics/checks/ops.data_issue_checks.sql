@@ -12,7 +12,7 @@ from
         'bills',
         'meter',
         'warning',
-        'Days between two bills of a meter that no bill covers; one or two of them are only information.',
+        'Days between two bills of a meter that no bill covers. One or two such days have the severity info.',
         'No bill covers {from} to {last_day} ({extent}).'
       ),
       (
@@ -20,15 +20,15 @@ from
         'bills',
         'meter',
         'warning',
-        'Days that more than one bill of a meter is for; the one day that a bill may share with the next does not count.',
-        'More than one bill is for {from} to {last_day} ({days} days).'
+        'Days that more than one bill of a meter covers. The single day that a bill may share with the next bill does not count.',
+        'More than one bill covers {from} to {last_day} ({days} days).'
       ),
       (
         'duplicate_bill',
         'bills',
         'document',
         'error',
-        'A bill like an earlier one, which is neither superseded nor deleted: the same meters, days and cost, or the same account, provider and bill date.',
+        'A bill like an earlier bill, which is neither superseded nor deleted: the same meters, days and cost, or the same account, provider and bill date.',
         'The bill is like bill {same_as}: the same {by}.'
       ),
       (
@@ -68,7 +68,7 @@ from
         'bills',
         'document',
         'warning',
-        'Use a day at least three times the highest of the four years before, whose highest tenth is left out; of meters with five bills before.',
+        'Usage per day that is at least three times the highest of the four years before, whose highest tenth is left out. Only meters with at least five earlier bills are checked.',
         'The bill states {per_day} {units} a day; at most {usual_highest} was usual before.'
       ),
       (
@@ -76,8 +76,8 @@ from
         'bills',
         'meter',
         'warning',
-        'Three or more bills in a row with the very same use a day.',
-        '{count} bills in a row state the very same {per_day} {units} a day, the first from {subject} on.'
+        'Three or more bills in a row with exactly the same usage per day.',
+        '{count} bills in a row state exactly the same {per_day} {units} a day, the first from {subject} on.'
       ),
       (
         'zero_usage_with_cost',
@@ -100,23 +100,23 @@ from
         'bills',
         'usage',
         'warning',
-        'Usage in another unit than on the meter''s bill before.',
-        'Usage is in {units}; the meter''s bill before was in {before}.'
+        'Usage in another unit than on the previous bill of the meter.',
+        'Usage is in {units}; the previous bill of the meter was in {before}.'
       ),
       (
         'currency_changed',
         'bills',
         'document',
         'error',
-        'A bill in another currency than the account''s bill before.',
-        'The bill is in {currency}; the account''s bill before was in {before}.'
+        'A bill in another currency than the previous bill of the account.',
+        'The bill is in {currency}; the previous bill of the account was in {before}.'
       ),
       (
         'bad_dates',
         'bills',
         'usage',
         'warning',
-        'Usage without dates, whose end is its start (so is an unknown end sent), or whose end is before its start.',
+        'Usage without dates, with an end before its start, or with an end equal to its start (the service sends an unknown end like this).',
         'Usage from {start|no date} to {end|no date}: {problem}.'
       ),
       (
@@ -124,7 +124,7 @@ from
         'bills',
         'meter',
         'warning',
-        'No bill for more than one and a half times the usual days between the meter''s bills; of meters with three.',
+        'No bill for more than one and a half times the usual number of days between the meter''s bills. Only meters with at least three bills are checked.',
         'The next bill is {days_late} days late: the meter is billed until {billed_until}, usually every {usual_days} days.'
       ),
       (
@@ -132,7 +132,7 @@ from
         'bills',
         'usage',
         'error',
-        'Usage whose document or meter is not there.',
+        'Usage whose document or meter is not in the warehouse.',
         'Usage names {missing}, which the warehouse does not have.'
       ),
       (
@@ -140,31 +140,31 @@ from
         'bills',
         'meter',
         'info',
-        'Usage in a unit without a factor in ops.unit_factors: it cannot be added to others.',
-        'Usage is in {units|no unit}, which ops.unit_factors has no factor for ({records} records).'
+        'Usage in a unit without a factor in ops.unit_factors: it cannot be added to usage in other units.',
+        'Usage is in {units|no unit}, for which ops.unit_factors has no factor ({records} records).'
       ),
       (
         'unknown_commodity',
         'bills',
         'meter',
         'info',
-        'A commodity that is none of those documented.',
-        'The commodity {datasource_type} is none of those documented.'
+        'A commodity that the documentation of the service does not list.',
+        'The documentation of the service does not list the commodity {datasource_type}.'
       ),
       (
         'unusable_amount',
         'bills',
         'document',
         'error',
-        'An amount of more digits than can be reckoned with: the record keeps it, views leave it out.',
-        'The bill''s {field} has more digits than views compute with: they leave it out.'
+        'An amount with too many digits for calculations: the record keeps it, and views leave it out.',
+        'Views leave out the bill''s {field}, because it has too many digits for calculations.'
       ),
       (
         'unreadable_value',
         'bills',
         'record',
         'error',
-        'A value of a record that no column holds, as an amount of N/A or a date that does not exist: the column is NULL, raw has the record.',
+        'A value of a record that no column can hold, for example the amount N/A or a date that does not exist: the column is NULL, and raw has the value.',
         'The {field} of the {entity_type} cannot be read: {said}.'
       ),
       (
@@ -172,8 +172,8 @@ from
         'connections',
         'connection',
         'info',
-        'A status that is none of those documented.',
-        'The status {status} is none of those documented.'
+        'A status that the documentation of the service does not list.',
+        'The documentation of the service does not list the status {status}.'
       ),
       (
         'unhealthy_connection',
@@ -196,7 +196,7 @@ from
         'intervals',
         'meter',
         'warning',
-        'A day of 23 or 25 hours with the readings of 24: their times may be local, or of another time zone.',
+        'A day of 23 or 25 hours with the readings of 24 hours: their times may be local times, or times of another time zone.',
         '{day} has {readings} readings, where {expected} are expected: their times may not be of {time_zone}.'
       ),
       (
@@ -212,15 +212,15 @@ from
         'intervals',
         'meter',
         'error',
-        'Readings without an amount, or of more digits than can be reckoned with: the table keeps them, views leave them out.',
-        '{readings} readings without an amount, or of more digits than views compute with: they leave them out.'
+        'Readings without an amount, or with too many digits for calculations: the table keeps them, and views leave them out.',
+        'Views leave out {readings} readings without an amount or with too many digits for calculations.'
       ),
       (
         'unreadable_reading',
         'intervals',
         'meter',
         'error',
-        'Readings with a value that no column holds, as usage of N/A: the column is NULL.',
+        'Readings with a value that no column can hold, for example the usage N/A: the column is NULL.',
         '{readings} readings have a value that cannot be read, the first of {since}: its {field} is {said}.'
       ),
       (
@@ -228,7 +228,7 @@ from
         'intervals',
         'meter',
         'info',
-        'Several readings of a meter with the same start, length and unit, as those of a meter with solar panels have. All are kept, and the views of analytics sum them.',
+        'Several readings of a meter with the same start, length and unit, as a meter with solar panels may have them. All are kept, and the views of analytics sum them.',
         'The meter has several readings of {times} times since {since}, for example {amounts} {units|without a unit}. The views of analytics sum them.'
       ),
       (
@@ -244,8 +244,8 @@ from
         'intervals',
         'meter',
         'info',
-        'A quality of readings that is none of the standard list, nor known as one of them.',
-        'The quality {quality} of {readings} readings is none of the standard list.'
+        'A quality of readings that is not in the standard list, and not a known other name for a quality in the list.',
+        'The quality {quality} of {readings} readings is not in the standard list.'
       )
   ) as checks (check_name, run_with, entity_type, severity, what, sentence);
 comment on view ops.data_issue_checks is 'The checks of the data.';

@@ -1,6 +1,7 @@
 -- Rows with the net metering type of their meter: the type of its newest usage record, or else the
 -- meter's own type. The type is looked up once for each meter. Of records that were created at the
--- same time, a record that is added in sums takes precedence. Arguments: rows, the step to read.
+-- same time, a record without a type is chosen, or else IMPORT before GENERATION before EXPORT.
+-- Arguments: rows, the step to read.
 with
   placed as (
     select

@@ -12,7 +12,10 @@ const retention = 'set RETENTION_DAYS for bodies of events and parts of runs';
 
 const removed: Readonly<Record<string, Removed>> = {
   MAKE_SCHEDULES: { instead: 'set BACKFILL_CRON and RECONCILE_EVERY to none for no schedules' },
-  RECONCILE_DAYS: { instead: 'a reconcile reads two days, and the backfill of each night the rest' },
+  RECONCILE_DAYS: {
+    instead:
+      'a reconcile reads the updates of today and the two days before, and the backfill of each night reads the rest',
+  },
   SERVICE_MAX_PER_SECOND: {
     instead: 'lower SERVICE_MAX_CONCURRENCY; a worker slows down by itself when the service answers 429',
   },

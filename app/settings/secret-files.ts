@@ -72,5 +72,5 @@ function readLine(path: string): { readonly line: string } | Problem {
   }
   const line = text.replace(/\r?\n$/, '');
   if (line === '') return { problem: 'is empty' };
-  return /[\r\n]/.test(line) ? { problem: 'has several' } : { line };
+  return /[\r\n]/.test(line) ? { problem: 'has several lines' } : { line };
 }

@@ -57,12 +57,12 @@ function connectionsOf(settings: Settings, connects: Connects): Connection[] {
   }
   // A process that does not read the service does not send notifications either.
   if (!connects.service) return connections;
-  const risk = 'anyone on the way can read alarms, and the key in the address';
+  const risk = 'anyone on the network path can read alarms, and the key in the address';
   for (const [setting, url, reads, todo] of [
     [
       'SERVICE_URL',
       service.url,
-      'anyone on the way can read the API key and every record',
+      'anyone on the network path can read the API key and every record',
       'Use an https:// address.',
     ],
     ['NOTIFY_URL', notify.target?.url, risk, 'Use https.'],
@@ -104,8 +104,8 @@ function warehouseAt(url: string): Connection {
   const { host, tls } = transportTo(url);
   const saw =
     tls === 'none'
-      ? `DATABASE_URL leads to ${host} without TLS: anyone on the way can read the password and every row`
-      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the way can answer in its place and gets the password`;
+      ? `DATABASE_URL leads to ${host} without TLS: anyone on the network path can read the password and every row`
+      : `DATABASE_URL does not verify the certificate of ${host}: anyone on the network path can answer in its place and gets the password`;
   const todo = `Add ?sslmode=verify-full&sslrootcert=FILE to it, with the certificate of the CA. ${ownNetwork}`;
   const insecure = tls === 'verified' ? undefined : ({ setting: 'DATABASE_URL', saw, todo } as const);
   return { host, insecure, isInside: true };
@@ -120,7 +120,7 @@ function transportTo(url: string): Transport {
 }
 
 export function temporalAt(address: string | undefined, tls: boolean): Connection {
-  const saw = `TEMPORAL_ADDRESS leads to ${address} without TLS: anyone on the way can read events, and start work`;
+  const saw = `TEMPORAL_ADDRESS leads to ${address} without TLS: anyone on the network path can read events, and start work`;
   const todo = `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH if it has your own CA. ${ownNetwork}`;
   const insecure = tls ? undefined : ({ setting: 'TEMPORAL_ADDRESS', saw, todo } as const);
   return { host: hostOf(address ?? 'localhost'), insecure, isInside: true };
@@ -128,6 +128,6 @@ export function temporalAt(address: string | undefined, tls: boolean): Connectio
 
 const anyCertificate: Insecure = {
   setting: 'NODE_TLS_REJECT_UNAUTHORIZED',
-  saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is accepted, so anyone on the way can answer in place of the other side',
+  saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is accepted, so anyone on the network path can answer in place of the other side',
   todo: 'Unset it, and name your own CA in NODE_EXTRA_CA_CERTS.',
 };

@@ -126,13 +126,15 @@ export function describeAudit(
   const rows = compared.map(([name, r]) => [nameInWords(name), ...shown.map((count) => r[count])]);
   const lines = table(['audit', ...shown], rows);
   if (left.length > 0)
-    lines.push(`no record changed since then: ${left.map(([name]) => nameInWords(name)).join(', ')}`);
+    lines.push(
+      `resources without a change since then: ${left.map(([name]) => nameInWords(name)).join(', ')}`,
+    );
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
   const unreadable = compared.reduce((sum, [, r]) => sum + r.unreadable, 0);
   if (unreadable > 0)
     lines.push(
-      `${counted(unreadable, 'value')} of the service could not be read. They are no difference, because raw has them (metersync checks list --check unreadable_value)`,
+      `${counted(unreadable, 'value')} of the service could not be read. ${unreadable === 1 ? 'It does not count as a difference, because the column raw has it' : 'They do not count as differences, because the column raw has them'} (metersync checks list --check unreadable_value)`,
     );
   lines.push(...describeKept(report.kept));
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
@@ -144,8 +146,8 @@ function describeKept({ rows, decisions }: AuditReport['kept']): string[] {
   if (rows === 0) return [];
   const known =
     rows === 1
-      ? '1 row is kept although the service no longer has it. It is no difference'
-      : `${counted(rows, 'row')} are kept although the service no longer has them. They are no differences`;
+      ? '1 row is kept although the service no longer has it. It does not count as a difference'
+      : `${counted(rows, 'row')} are kept although the service no longer has them. They do not count as differences`;
   return [
     `${known}, by decision of:`,
     ...decisions.map(

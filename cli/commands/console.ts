@@ -49,7 +49,7 @@ async function monitorOf({ settings, log }: Context): Promise<Monitor | undefine
   return await createMonitor({ settings: settings.metrics, parts: ['console'], readHealth, log });
 }
 
-const unread = { away: 'only workers have it', todo: 'Ask the port of a worker.' };
+const unread = { away: 'only workers measure this', todo: 'Ask the port of a worker.' };
 
 /** Serves the console of a context. @throws Error when its port is taken */
 export async function startConsole(

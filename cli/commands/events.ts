@@ -38,7 +38,7 @@ export async function eventsList(options: EventsChosen & { limit: number; before
   const { limit, before } = options;
   const after = before === undefined ? undefined : readPlace(before);
   if (before !== undefined && after === undefined)
-    throw new UsageError('--before has to be the value that the page before printed');
+    throw new UsageError('--before has to be the value that the previous page printed');
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { events, next } = await listEvents(db, filterOf(options), { limit, after });
     const more = next === null ? null : placeText(next);

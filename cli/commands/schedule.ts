@@ -68,7 +68,7 @@ function localTime(at: string, times: string | null): string {
 
 function describeSchedule(now: ScheduleState): string[] {
   const { name, times, next, last, running, missed } = now;
-  const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;
+  const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, makes up for missed starts of the last ${shortDuration(now.catchUpSeconds * 1000)}`;
   const heading = [...stateOf(now), ...(times === null ? [] : [`${times}, ${window}`])];
   const lines = [`${name}: ${heading.join('; ')}`];
   const [first, ...then] = next;

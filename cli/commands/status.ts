@@ -119,7 +119,7 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
     ),
     ...table(['live rows', 'count'], rows),
     ...(shown.some(isMore)
-      ? [`${countInWords(limits.countMax + 1)} means more than that: --exact counts them`]
+      ? [`${countInWords(limits.countMax + 1)} means that there are more: --exact counts them`]
       : []),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),

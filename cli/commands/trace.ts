@@ -61,7 +61,7 @@ async function traceInWarehouse(
       process.exitCode = 1;
       if (options.json) return printJson({ found });
       return print(
-        `${counted(found.length, kind)} match ${id}: name one by its id`,
+        `${counted(found.length, kind)} match ${id}: choose one by its id`,
         ...found.map((one) => `  ${one.id}  ${one.name ?? ''}`),
       );
     }

@@ -13,7 +13,7 @@ export async function webhooks(
   options: { json?: boolean; yes?: boolean },
 ): Promise<void> {
   if (action === 'disable' && !options.yes)
-    throw new UsageError('This turns events off for every endpoint of the organization: say --yes');
+    throw new UsageError('This turns events off for every endpoint of the organization: confirm with --yes');
   const changes = action === 'enable' || action === 'disable';
   await withContext(
     {
@@ -57,7 +57,7 @@ async function act(context: Context, action: WebhooksAction): Promise<Result> {
   }
   if (!(await configuration.enabled())) {
     throw new CommandError(
-      'webhooks are disabled, and the portal with them: run metersync webhooks enable first',
+      'the portal is not available while webhooks are disabled: run metersync webhooks enable first',
     );
   }
   return { portal: await configuration.portal() };

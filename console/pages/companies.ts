@@ -61,7 +61,7 @@ ${
           },
           { name: 'State', of: stateOf },
           {
-            name: 'Waits',
+            name: 'Waiting',
             of: ({ waiting, waitingSince }) =>
               waiting === 0 ? 'nothing' : html`${counted(waiting, 'event')}, ${ago(waitingSince, now)}`,
           },
@@ -79,7 +79,7 @@ function stateOf({ unwell, waiting, connections, readUntil, deletedAt }: ListedC
   return html`<span class="badges">${deletedAt !== null && badge('plain', 'deleted')}
 ${unwell > 0 && badge('uneasy', `${counted(unwell, 'resource')} not complete`)}
 ${connections > 0 && badge('uneasy', `${counted(connections, 'connection')} ${connections === 1 ? 'needs' : 'need'} a person`)}
-${unwell === 0 && readUntil === null && badge('plain', 'never read whole')}
+${unwell === 0 && readUntil === null && badge('plain', 'never read completely')}
 ${unwell === 0 && waiting > 0 && badge('busy', 'catching up')}
 ${unwell === 0 && waiting === 0 && connections === 0 && readUntil !== null && badge('good', 'in sync')}</span>`;
 }
@@ -110,13 +110,13 @@ export const companyPage: MakePage = async (asking) => {
       ['Id', copyable(id, 'company id')],
       ['Your id', company.externalId && text(company.externalId)],
       ['Deleted', company.deletedAt && inFull(company.deletedAt, now)],
-      ['Waits', `${counted(company.waiting, 'event')}, ${counted(ranges, 'range')} of readings`],
+      ['Waiting', `${counted(company.waiting, 'event')}, ${counted(ranges, 'range')} of readings`],
       ['Compare with the service', html`<code>metersync audit --company ${id}</code>`],
     ])}</div>
 ${section(
   'Reads',
   resources.length === 0
-    ? nothing('Never read', 'No run came to it yet.')
+    ? nothing('Never read', 'No run has read this company yet.')
     : table(
         'The last read of each resource',
         [
@@ -139,7 +139,7 @@ ${section(
   connections.length === 0
     ? html`<p class="muted">None.</p>`
     : table(
-        'Connections, those that need a person first',
+        'Connections; connections that need a person come first',
         [
           {
             name: 'Provider',

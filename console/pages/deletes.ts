@@ -22,7 +22,7 @@ export const deletesPage: MakePage = async (asking) => {
     title: 'Deletes',
     section: 'Deletes',
     body: html`<div class="head"><div><h1>Deletes</h1><p class="muted">Deletions on hold: a run found more rows missing than it may delete on its own.</p></div></div>
-${found.length === 0 && nothing('Nothing waits for a decision', 'What a run deletes by itself is on its own page, and can be undone there.')}
+${found.length === 0 && nothing('Nothing waits for a decision', 'The page of a run shows what the run deleted by itself, and how to undo it.')}
 ${await Promise.all([...runs].map(([id, groups]) => runSection(asking, id, groups, run !== undefined)))}
 ${kept > 0 && html`<p class="muted small">${counted(kept, 'row')} ${kept === 1 ? 'is' : 'are'} kept although the service no longer has ${kept === 1 ? 'it' : 'them'}: <code>metersync deletes list --all</code>.</p>`}
 <p class="muted small">Decisions are in the <a href="/log">log</a>.</p>`,

@@ -110,12 +110,12 @@ ${filters(
       events.length > 0
         ? eventTable(events, now)
         : next !== null
-          ? nothing('None so far', 'The last events do not match; the next page looks at earlier ones.')
+          ? nothing('No event matches so far', 'The next page searches earlier events.')
           : nothing(
               filtered ? 'No event matches' : 'No event yet',
               filtered
                 ? html`The filter hides the others: <a href="/events">show all events</a>.`
-                : 'They appear here as the service sends them.',
+                : 'Events appear here when the service sends them.',
             )
     }${pager(next === null ? undefined : address('/events', { ...values, before: placeText(next) }), after && address('/events', values))}`,
   };
@@ -183,7 +183,7 @@ ${section(
   )}</div>`,
 )}
 ${section('Workflow', workflow(asking, event))}
-${section('What was signed', payload(event, at, query.get('show') === 'payload'))}`,
+${section('Signed body', payload(event, at, query.get('show') === 'payload'))}`,
   };
 };
 
@@ -194,7 +194,7 @@ function recordLink({ type, recordId }: EventDetails): Markup {
 }
 
 function workflow({ deps }: Asking, { workflowId, workflowRunId }: EventDetails): Markup {
-  if (workflowId === null) return html`<p class="muted">None is noted.</p>`;
+  if (workflowId === null) return html`<p class="muted">No workflow is recorded.</p>`;
   const { temporalUi } = deps;
   const to =
     temporalUi === undefined
@@ -220,6 +220,6 @@ function payload({ payload, body, payloadDroppedAt }: EventDetails, at: string, 
   if (!shown)
     return html`<div class="card row"><p>It may hold data of a customer.</p><a class="button outline small" href="${at}?show=payload">Show it</a></div>`;
   const signed = payload ?? body?.toString('utf8') ?? '';
-  return html`<pre class="payload" tabindex="0" role="region" aria-label="What was signed"><code>${text(signed.slice(0, payloadMax))}</code></pre>
+  return html`<pre class="payload" tabindex="0" role="region" aria-label="Signed body"><code>${text(signed.slice(0, payloadMax))}</code></pre>
 ${signed.length > payloadMax && html`<p class="muted small">Only the first ${payloadMax.toLocaleString('en')} characters are shown.</p>`}`;
 }

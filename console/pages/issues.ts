@@ -56,7 +56,7 @@ export const issueList: MakePage = async (asking) => {
   return {
     title: 'Issues',
     section: 'Issues',
-    head: html`<div class="head"><div><h1>Issues of the data</h1><p class="muted">What the checks found in the data itself, the gravest first.</p></div></div>
+    head: html`<div class="head"><div><h1>Issues of the data</h1><p class="muted">What the checks found in the data itself, the most severe first.</p></div></div>
 ${filters(
   '/issues',
   [
@@ -84,7 +84,7 @@ ${filters(
         ? nothing(
             'No such issue is open',
             filtered
-              ? html`<a href="/issues">Show all that nobody acknowledged.</a>`
+              ? html`<a href="/issues">Show all issues that nobody acknowledged.</a>`
               : 'The checks run after each backfill and reconcile.',
           )
         : issueTable(issues, now)
@@ -96,7 +96,7 @@ ${first && (await attentionSection(asking))}`,
 /** Names with each issue what it is about, because several issues of a company can have the same sentence. */
 export const issueTable = (issues: readonly DataIssue[], now: number): Markup =>
   table(
-    'Issues, the gravest first',
+    'Issues, the most severe first',
     [
       {
         name: 'Issue',
@@ -131,7 +131,7 @@ export const issuePage: MakePage = async (asking) => {
     section: 'Issues',
     body: html`<p class="crumbs"><a href="/issues">Issues</a></p>
 <div class="head"><h1>${text(issue.sentence)}</h1><span class="badges">${severityBadge(issue.severity)}
-${issue.closedAt === null && mayAct(asking) && (known ? actButton(`/act/issue-unacknowledge?id=${id}&back=${back}`, 'Take back') : actButton(`/act/issue-acknowledge?id=${id}&back=${back}`, 'Acknowledge'))}</span></div>
+${issue.closedAt === null && mayAct(asking) && (known ? actButton(`/act/issue-unacknowledge?id=${id}&back=${back}`, 'Withdraw acknowledgement') : actButton(`/act/issue-acknowledge?id=${id}&back=${back}`, 'Acknowledge'))}</span></div>
 <div class="card">${facts([
       ['Issue', String(id)],
       ['Check', nameInWords(issue.checkName)],

@@ -34,7 +34,7 @@ ${filters('/log', [textField('actor', 'Actor', actor)], actor !== undefined)}`,
             'No operation yet',
             actor === undefined
               ? 'Each change by the console or the command appears here.'
-              : 'Not under this name.',
+              : 'Nobody with this name did anything.',
           )
         : table(
             'Operations, the latest first',

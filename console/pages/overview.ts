@@ -52,7 +52,7 @@ ${recordEventKinds.map((kind) => {
   const waits = due + waiting + parked;
   return html`<div><dt>${freshnessOf[kind]}</dt><dd>${oldestSeconds === null ? 'all read' : html`${countInWords(waits)} <small>wait, for ${formatSeconds(oldestSeconds)}</small>`}</dd></div>`;
 })}<div><dt>Last audit</dt><dd>${audited(whole, now)}</dd></div></dl>
-${part !== undefined && html`<p class="muted small">A part was compared later: ${audited(part, now)}.</p>`}`,
+${part !== undefined && html`<p class="muted small">A later audit compared only a part: ${audited(part, now)}.</p>`}`,
   );
 }
 
@@ -106,8 +106,8 @@ function deliveries(hours: readonly HourOfEvents[], health: WarehouseHealth, now
       ? nothing(
           'No event in 24 hours',
           health.silence.lastEventAt === null
-            ? 'None ever came.'
-            : html`The last one came ${ago(health.silence.lastEventAt, now)}.`,
+            ? 'No event was ever received.'
+            : html`The last event was received ${ago(health.silence.lastEventAt, now)}.`,
         )
       : html`<div class="card"><p class="badges">${eventOutcomes
           .filter((outcome) => all(outcome) > 0)

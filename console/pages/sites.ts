@@ -39,7 +39,7 @@ const zonesInWords = ({ sites, unset }: { readonly sites: number; readonly unset
 
 const siteTable = (sites: readonly ListedSite[], mayEdit: boolean): Markup =>
   table(
-    'Sites, those without a time zone first',
+    'Sites; sites without a time zone come first',
     [
       {
         name: 'Site',

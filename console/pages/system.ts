@@ -40,8 +40,8 @@ async function readVersions({ deps, health }: Asking): Promise<(readonly [string
       'away' in temporal
         ? text(temporal.away)
         : deps.temporalUi === undefined
-          ? 'there'
-          : html`<a href="${deps.temporalUi}">its page</a>`,
+          ? 'reachable'
+          : html`<a href="${deps.temporalUi}">its web page</a>`,
     ],
   ];
 }

@@ -85,7 +85,10 @@ ${section(
       html`<li><time datetime="${at}">${formatTime(at)}</time><div>${text(what)}${more.map((line) => html`<br><small>${text(line)}</small>`)}</div></li>`,
   )}</ol>${left > 0 && html`<p class="muted small">${counted(left, 'run')} that read it and changed nothing: <a href="/trace?kind=${kind}&id=${encodeURIComponent(id)}&all=yes">show them</a>.</p>`}`,
 )}`
-    : nothing('Nothing of it is here', `No ${kind} with this id is in the warehouse, and no event names it.`)
+    : nothing(
+        'Nothing is known about it',
+        `No ${kind} with this id is in the warehouse, and no event names it.`,
+      )
 }`,
   };
 }

@@ -1,10 +1,11 @@
 import { JsonTokens } from '../../contract/json.ts';
 
 /**
- * Maximum bytes of a payload as Postgres prints it. The eight bytes of 1e131071 are printed as
- * 131,072 digits, so a small signed body may become gigabytes. As base64, a payload of this size
- * still fits into one Temporal payload (2 MiB), as a replay needs it. A body within the receiver's
- * 1 MiB exceeds it only if built to do so.
+ * Maximum bytes of a payload as Postgres prints it. A number such as 1e131071 is eight bytes of a
+ * signed body and 131,072 digits when it is printed, so a few kilobytes of such numbers become
+ * gigabytes. A replay sends payloads as base64, and a payload of this size then still fits into one
+ * Temporal payload (2 MiB). A body within the receiver's 1 MiB exceeds it only if it was built to
+ * do so.
  */
 export const printedBytesMax = 1_500_000;
 

@@ -69,8 +69,8 @@ function isAsked(
 }
 
 /**
- * Lists issues in the order of an index: unacknowledged first, then the gravest, the most costly,
- * the latest. `after` is the id of the last issue of the previous page.
+ * Lists issues in the order of an index: unacknowledged first, then the most severe, the most
+ * costly, the latest. `after` is the id of the last issue of the previous page.
  */
 export async function listDataIssues(
   db: Executor,

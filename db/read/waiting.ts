@@ -32,11 +32,12 @@ export async function readWaiting(db: Executor, most: number): Promise<WaitingEv
     .from(waiting)
     .groupBy(waiting.owner)
     .as('owned');
+  const counted = cut(sum(owned.events), most).as('counted');
   return await db
     .select({
       code: sql<FailureCode>`codes.code`,
       reason: sql<string>`min(${owned.error})`,
-      events: cut(sum(owned.events), most),
+      events: counted,
       owners: count(),
       since: sql<string>`min(${owned.since})`,
       nextAttemptAt: min(owned.dueAt),
@@ -44,7 +45,7 @@ export async function readWaiting(db: Executor, most: number): Promise<WaitingEv
     .from(sql`unnest(${array(Object.keys(failureTypes), 'text')}) as codes (code)`)
     .crossJoinLateral(owned)
     .groupBy(sql`codes.code`)
-    .orderBy(sql`3 desc, 1`);
+    .orderBy(desc(counted), sql`codes.code`);
 }
 
 /**

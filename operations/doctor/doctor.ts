@@ -111,14 +111,14 @@ async function examineReceiver({ db }: Stored, options: DoctorOptions): Promise<
 }
 
 function judgeRemoved({ warnings }: Settings): Judged {
-  if (warnings.length === 0) return ok('each still has an effect');
-  return warn(warnings.join('; '), 'Unset them, and do what is said above instead.');
+  if (warnings.length === 0) return ok('every setting still has an effect');
+  return warn(warnings.join('; '), 'Unset these settings, and do what the warning says instead.');
 }
 
 /** Warns of connections that are not safe; with STRICT_TLS on they were refused before. */
 function judgeInsecure(insecure: readonly Insecure[]): Judged {
   if (insecure.length === 0)
-    return ok('connections to other machines use verified TLS, or STRICT_TLS is outside');
+    return ok('connections to other machines use verified TLS, or STRICT_TLS=outside allows them');
   return warn(
     insecure.map(({ saw }) => saw).join('; '),
     [...new Set(insecure.map(({ todo }) => todo))].join(' '),

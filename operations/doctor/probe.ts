@@ -85,7 +85,7 @@ async function arrival({ db, id, now, arrivesWithinMs }: ProbeOptions, answered:
   const until = now() + arrivesWithinMs;
   for (;;) {
     const [outcome] = Object.keys(await outcomesOf(db, [id]));
-    if (outcome !== undefined) return ok(`${answered} and is in the journal, ${outcome}, as event ${id}`);
+    if (outcome !== undefined) return ok(`${answered} and is in the journal as event ${id} (${outcome})`);
     if (now() > until) break;
     await wait(doctorPolicy.probeLookEveryMs);
   }

@@ -29,7 +29,7 @@ export async function pingService(
     return { checks: [key], pinged: { problem: key }, failed };
   const service: Check = { name: 'service', ...judgeAway(failed, key) };
   return {
-    checks: [service, { name: 'API key', ...notChecked('it did not reach the service') }],
+    checks: [service, { name: 'API key', ...notChecked('the service did not check it') }],
     pinged: { problem: service },
     failed,
   };

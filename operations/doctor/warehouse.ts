@@ -18,7 +18,7 @@ export async function askWarehouse(
 
 export function judgeSchema(versions: SchemaVersions): Verdict {
   const fit = fitOf(versions);
-  if (fit === 'same') return ok('that of this metersync');
+  if (fit === 'same') return ok('has the version that this metersync needs');
   const { saw, todo } = describeFit(versions);
   return fit === 'ahead' ? warn(saw, todo) : fail(saw, todo);
 }
@@ -39,7 +39,7 @@ export async function judgeEventTypes(db: Executor): Promise<Verdict> {
     events < typesAmong
       ? `among the ${counted(events, 'event')} so far`
       : `among the newest ${typesAmong.toLocaleString('en')} events`;
-  const saw = never.length === 0 ? 'every type comes' : `no ${never.join(', ')} ${among}`;
+  const saw = never.length === 0 ? 'events of every type arrive' : `no ${never.join(', ')} ${among}`;
   const held = await kindsHeld(db);
   const silent = held.filter((kind) => ![...seen.keys()].some((type) => kindOfType(type) === kind));
   if (silent.length === 0 || events < typesJudgedFrom) return ok(saw);

@@ -57,7 +57,8 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
 /** Writes the query of the rows without parameters, because COPY takes none. */
 function rowsOf(relation: Relation, companyId: string | undefined, columns: SQL): string {
   const name = qualifiedName(relation);
-  if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);
+  if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId))
+    throw new Error(`${companyId} is not a UUID`);
   const column = relation.name === 'companies' ? 'id' : 'company_id';
   if (companyId !== undefined && !relation.columns.some(({ name }) => name === column))
     throw new UnknownRelation(`the rows of ${name} do not name a company: export it without --company`);

@@ -64,7 +64,7 @@ function costSection(report: Report, figure: string): Html {
     title: 'Cost by month',
     figure,
     caption: captionOf(
-      'Bills spread evenly over their days. Each currency by itself: amounts of several are never added.',
+      'Bills are spread evenly over their days. Amounts in different currencies are never added.',
       undatedCost(report),
     ),
     chart: report.cost.length === 0 ? undefined : costCharts(report),
@@ -80,7 +80,7 @@ function costSection(report: Report, figure: string): Html {
 
 function usageSections(report: Report): Html[] {
   const caption =
-    'Bills spread evenly over their days, each day counted once. A month without a bar is one that no bill is for.';
+    'Bills are spread evenly over their days, and each day is counted once. No bill covers a month without a bar.';
   return usageSeries(report).map(({ name, units, rows, latest, undated }, place) =>
     section({
       title: `Usage by month: ${name}`,
@@ -100,7 +100,7 @@ function usageSections(report: Report): Html[] {
 
 /** Adds to a caption the amounts that no month has, because a sum over the months lacks them. */
 const captionOf = (caption: string, undated: string): string =>
-  undated === '' ? caption : `${caption} Besides, ${undated}.`;
+  undated === '' ? caption : `${caption} Not shown: ${undated}.`;
 
 function loadSection(report: Report, figure: string): Html {
   return section({
@@ -119,7 +119,7 @@ function coverageSection(report: Report, figure: string): Html {
     title: 'Coverage',
     figure,
     caption:
-      'The part of all days of all meters that bills are for, and the part of the time that readings cover, from the first month of each meter to its last. What is missing is missing, not zero.',
+      'The share of the days of all meters that bills cover, and the share of the time that readings cover, from the first month of each meter to its last. Days and times without data do not count as zero usage.',
     chart: report.coverage.length === 0 ? undefined : coverageChart(report),
     head: ['Month', 'Days billed', 'Time that readings cover'],
     rows: report.coverage.map((row) => [
@@ -163,8 +163,8 @@ function freshnessSection(report: Report, figure: string): Html {
   return section({
     title: 'Freshness',
     figure,
-    caption: 'How far the data reaches, by three clocks, and whom late connections wait for.',
-    head: ['Clock', 'Newest'],
+    caption: 'How far the data reaches, by three dates, and what late connections are waiting for.',
+    head: ['What', 'Value'],
     rows: [
       ['Utilities published until', report.freshness.publishedUntil ?? '–'],
       ['The service collected at (UTC)', timeOf(report.freshness.collectedAt)],

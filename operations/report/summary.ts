@@ -43,14 +43,14 @@ function costFigure({ cost, madeAt }: Report): string {
   return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
 }
 
-/** Describes bills without dates: `in no month, as they have no dates: 2 bills (3.00 EUR)`, or empty. */
+/** Describes the bills that no month has: `2 bills (3.00 EUR) without dates`; empty if there are none. */
 export function undatedCost({ undated }: Report): string {
   if (undated.cost.length === 0) return '';
   const bills = undated.cost.map((row) => {
     const cost = row.cost === null ? '' : ` (${amount(row.cost)} ${row.currency ?? 'without currency'})`;
     return `${counted(row.bills, 'bill')}${cost}`;
   });
-  return `in no month, as they have no dates: ${bills.join(' and ')}`;
+  return `${bills.join(' and ')} without dates`;
 }
 
 /** Usage of a commodity in one unit. `latest` describes the last ended month with any day billed. */
@@ -84,7 +84,7 @@ export function usageSeries({ usage, undated, madeAt }: Report): UsageSeries[] {
         rows,
         latest:
           last === undefined ? 'none' : `${amount(last.usage)} ${units} in ${monthAt(last.month, madeAt)}`,
-        undated: rest === undefined ? '' : `in no month, as it has no dates: ${amount(rest.usage)} ${units}`,
+        undated: rest === undefined ? '' : `${amount(rest.usage)} ${units} without dates`,
       },
     ];
   });
@@ -146,7 +146,7 @@ function freshnessFigure({ freshness }: Report): string {
 }
 
 const withUndated = (figure: string, undated: string): string =>
-  undated === '' ? figure : `${figure}; ${undated}`;
+  undated === '' ? figure : `${figure}; not in any month: ${undated}`;
 
 export function reportText(report: Report): string[] {
   const head = `${scopeOf(report)}: ${countsOf(report)}`;
@@ -166,6 +166,6 @@ export function reportText(report: Report): string[] {
     `coverage: ${figures.coverage}`,
     `corrections: ${figures.corrections}`,
     `freshness: ${figures.freshness}`,
-    'metersync report --html FILE draws it.',
+    'To draw it: metersync report --html FILE',
   ];
 }

@@ -18,14 +18,14 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
   });
   // Postgres cannot store NUL characters.
   app.addHook('preHandler', (request, _reply, done) =>
-    done(/\?.*%00/.test(request.url) ? badRequest('No parameter has a NUL.') : undefined),
+    done(/\?.*%00/.test(request.url) ? badRequest('Parameters must not contain NUL characters.') : undefined),
   );
   // A request that declares JSON and has no body is not an error.
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, undefined);
-    else if (escapedNul.test(body)) done(badRequest('No value has a NUL.'));
+    else if (escapedNul.test(body)) done(badRequest('Values must not contain NUL characters.'));
     else parseJson(request, body, done);
   });
   app.setNotFoundHandler((_request, reply) =>

@@ -9,7 +9,7 @@ import { Problem } from '../problem.ts';
  */
 export function requireControl(app: FastifyInstance, token: string): void {
   app.addHook('onRequest', async ({ headers }, reply) => {
-    if (askedByPage(headers)) throw new Problem(403, 'Control routes answer no web page.');
+    if (askedByPage(headers)) throw new Problem(403, 'Control routes refuse requests from web pages.');
     if (!carries(token, headers.authorization)) {
       reply.header('www-authenticate', 'Bearer');
       throw new Problem(401, 'Control routes need the control token: Authorization: Bearer TOKEN.');

@@ -51,7 +51,7 @@ export const controlRoutes = {
   'PATCH /sandbox/endpoints/{id}': '{url?, eventTypes?}',
   'DELETE /sandbox/endpoints/{id}': 'removes an endpoint and cancels its remaining attempts',
   'POST /sandbox/endpoints/{id}/state': '{state: "active" | "disabled"}',
-  'POST /sandbox/endpoints/{id}/secret': '{secret?}: a new secret; the old one signs too for 24 hours',
+  'POST /sandbox/endpoints/{id}/secret': '{secret?}: a new secret; the old secret also signs for 24 hours',
   'POST /sandbox/disturb': '{duplicate?, shuffle?, delayMs?, drop?, seed?, endpointId?}: {} ends it',
   'GET /sandbox/faults': 'the faults that are set',
   'POST /sandbox/faults': '{kind, path?, probability?, times?, seconds?, ...}: the API misbehaves',
@@ -103,7 +103,7 @@ function readingRoutes(app: FastifyInstance, dependencies: ControlDependencies):
     return { deliveries: await readDeliveries(pool, asked) };
   });
   app.get<{ Params: { id: string } }>('/sandbox/deliveries/:id/attempts', async ({ params }) => {
-    if (!/^\d{1,18}$/.test(params.id)) throw badRequest('a delivery has a number');
+    if (!/^\d{1,18}$/.test(params.id)) throw badRequest('The id of a delivery is a number.');
     return { attempts: await readAttempts(pool, params.id) };
   });
 }

@@ -29,7 +29,7 @@ export function allowDestinations(networks: readonly string[] = []): Allows {
 
 function parseNetwork(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
-  if (!ipaddr.isValid(text)) throw new Error(`${text} is no network such as 172.16.0.0/12`);
+  if (!ipaddr.isValid(text)) throw new Error(`${text} is not a network, for example 172.16.0.0/12`);
   const address = ipaddr.process(text);
   return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
@@ -59,4 +59,4 @@ export function connectorTo(
 }
 
 const refusal = (address: string): Error =>
-  new Error(`${address} is neither this machine nor public: --deliver-to allows more`);
+  new Error(`${address} is neither this machine nor public. Allow it with --deliver-to.`);

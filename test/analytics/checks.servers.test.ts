@@ -546,8 +546,7 @@ test('checks report readings without an amount', async () => {
     where company_id = ${company.id}::uuid and check_name = 'unusable_reading'`);
   expect(rows).toEqual([
     {
-      sentence:
-        '1 reading without an amount, or of more digits than views compute with: they leave them out.',
+      sentence: 'Views leave out 1 reading without an amount or with too many digits for calculations.',
     },
   ]);
 });

@@ -75,7 +75,7 @@ describe('a wrong file is reported by its path, without its content', () => {
       expect(problem(path)).toEqual([`${one} ${path} is empty`]);
     }
     const several = await file('several', 'geheim\nmore\n');
-    expect(problem(several)).toEqual([`${one} ${several} has several`]);
+    expect(problem(several)).toEqual([`${one} ${several} has several lines`]);
     const directory = join(folder.path, 'directory');
     await mkdir(directory);
     expect(problem(directory)).toEqual([`${one} ${directory} cannot be read: EISDIR`]);

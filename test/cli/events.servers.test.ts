@@ -106,7 +106,7 @@ test('events show prints everything about one event, and its payload digit by di
   expect(await metersync('events', 'list', '--before', 'msg_nobody')).toMatchObject({
     status: 2,
     stdout: '',
-    stderr: expect.stringContaining('--before has to be the value that the page before printed'),
+    stderr: expect.stringContaining('--before has to be the value that the previous page printed'),
   });
 });
 
@@ -247,7 +247,7 @@ describe('trace', () => {
     expect(bills).toBeGreaterThan(1);
     const several = await metersync('trace', 'document', account);
     expect(several).toMatchObject({ status: 1, stdout: expect.stringContaining(id) });
-    expect(several.stdout).toMatch(/ match .*: name one by its id$/m);
+    expect(several.stdout).toMatch(/ match .*: choose one by its id$/m);
   });
 
   test('shows a connection and a meter, and ends with status 1 for an unknown id', async () => {

@@ -99,7 +99,7 @@ describe('an existing schedule', { timeout: 120_000 }, () => {
     });
     await workerStarts({ BACKFILL_CRON: '0 5 * * *' });
     expect((await metersync('show', 'full')).stdout).toMatch(
-      /^full: paused by .*Z: the service moves house; resume with metersync schedule resume full; 0 5 \* \* \* \(UTC\), jitter 30m, catches up 12h$/m,
+      /^full: paused by .*Z: the service moves house; resume with metersync schedule resume full; 0 5 \* \* \* \(UTC\), jitter 30m, makes up for missed starts of the last 12h$/m,
     );
     expect((await metersync('pause', 'reconcile')).stdout).toMatch(
       /^reconcile: paused by .*Z, no reason given; resume with metersync schedule resume reconcile; /,

@@ -79,7 +79,7 @@ describe('metersync start on servers of the user', () => {
     const { id, status } = await deliver(pipeline, event);
     expect(status).toBe(503);
     // The answer came at once. The receiver did not try for as long as the service waits.
-    expect(start.stdout()).not.toMatch(/events not started yet|events given back/);
+    expect(start.stdout()).not.toMatch(/events not started yet|events could not be stored/);
 
     const temporal = await startEmbedded({
       dir: folder.path,

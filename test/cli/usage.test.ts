@@ -170,7 +170,11 @@ describe('wrong settings end with status 2', () => {
 
   test.each([
     ['that are not set', {}, 'WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set'],
-    ['that are invalid', { WEBHOOK_SECRETS: 'whsec_geheim' }, 'secret 1 is not whsec_ and then base64'],
+    [
+      'that are invalid',
+      { WEBHOOK_SECRETS: 'whsec_geheim' },
+      'secret 1 is not whsec_ followed by padded base64',
+    ],
   ])('in the receiver, which refuses secrets %s before it opens anything', async (_, env, words) => {
     // Nothing listens at this address. With valid settings the command would wait for Temporal.
     const address = `127.0.0.1:${await freePort()}`;

@@ -436,7 +436,7 @@ describe('an action', () => {
     const to = `/act/issue-acknowledge?id=${trouble.issue}&back=/issues/${trouble.issue}`;
     expect((await post(to, { note: hostile })).status).toBe(303);
     const text = await (await ask(`/issues/${trouble.issue}`)).text();
-    expect(text).toContain('Take back');
+    expect(text).toContain('Withdraw acknowledgement');
     expect(text).not.toContain('<img');
     expect(
       (await runCommand(['checks', 'acknowledge', String(trouble.issue), '--undo'], { env })).status,

@@ -186,7 +186,8 @@ test('code between the floor and the newest migration of the schema works, and w
   await openWarehouse();
   await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)));
   const { refused, warnings, health, state, alarm } = await reports();
-  const saw = 'the warehouse has 1 migration that this metersync does not know, and accepts its writes';
+  const saw =
+    'the warehouse has 1 migration that this metersync does not know, and accepts the writes of this metersync';
   expect(refused).toBeUndefined();
   expect(warnings).toEqual([`${saw}. Upgrade this metersync.`]);
   expect(health.schema).toEqual({ known, applied: known + 1, floor: known });

@@ -56,7 +56,7 @@ test('work that progresses needs no action', () => {
   expect(finding(14 * minutes, { settledSecondsAgo: 3, reason: notShown })).toMatchObject({
     word: 'Catching up',
     saw: 'work has been due for 14 min; events were last settled 3 s ago',
-    todo: 'Nothing, unless it grows.',
+    todo: 'Nothing, unless the delay grows.',
   });
   expect(finding(30, null)).toBeUndefined();
 });

@@ -866,7 +866,7 @@ describe('a repair', () => {
     expect(await repairOf(now)).toMatchObject(keeps);
     const said = describeAudit(await auditOf(now));
     expect(said.at(-3)).toBe(
-      '2 rows are kept although the service no longer has them. They are no differences, by decision of:',
+      '2 rows are kept although the service no longer has them. They do not count as differences, by decision of:',
     );
     expect(said.at(-2)).toMatch(new RegExp(`^ +ada, 20.+Z: metersync deletes list ${runId}$`));
     expect(said.at(-1)).toMatch(/^0 differences in /);

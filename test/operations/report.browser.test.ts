@@ -169,16 +169,16 @@ describe('a warehouse with bills and readings', () => {
       { currency: 'EUR', cost: '30.00', bills: 1 },
       { currency: 'USD', cost: '20.00', bills: 1 },
     ]);
-    const lacking = 'in no month, as they have no dates: 1 bill (30.00 EUR) and 1 bill (20.00 USD)';
+    const lacking = '1 bill (30.00 EUR) and 1 bill (20.00 USD) without dates';
     const lines = reportText(report);
-    expect(lines).toContain(`cost: 10.00 USD in 2026-01; ${lacking}`);
+    expect(lines).toContain(`cost: 10.00 USD in 2026-01; not in any month: ${lacking}`);
     expect(lines).toContain(
-      'usage, electricity, kWh: 5.00 kWh in 2026-01; in no month, as it has no dates: 7.00 kWh',
+      'usage, electricity, kWh: 5.00 kWh in 2026-01; not in any month: 7.00 kWh without dates',
     );
-    expect(lines).toContain('usage, gas, cubic m: none; in no month, as it has no dates: 3.00 cubic m');
+    expect(lines).toContain('usage, gas, cubic m: none; not in any month: 3.00 cubic m without dates');
     const page = await reportPage(report);
-    expect(page).toContain(`never added. Besides, ${lacking}.</p>`);
-    expect(page).toContain('Besides, in no month, as it has no dates: 3.00 cubic m.</p>');
+    expect(page).toContain(`never added. Not shown: ${lacking}.</p>`);
+    expect(page).toContain('Not shown: 3.00 cubic m without dates.</p>');
   });
 
   test('is drawn on an axis with every month, which marks the running month, leaves it out of headlines and names the time zone', async () => {

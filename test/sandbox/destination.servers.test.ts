@@ -66,7 +66,7 @@ describe('messages can be sent', () => {
   test.each(['', 'docker', '10.0.0.0/33', '10.0.0.0/8 '])(
     'a value that is not a network ends the start: %j',
     async (network) => {
-      expect(() => allowDestinations([network])).toThrow('is no network');
+      expect(() => allowDestinations([network])).toThrow('is not a network');
     },
   );
 });

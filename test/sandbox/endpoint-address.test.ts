@@ -19,13 +19,13 @@ describe('the address of an endpoint', () => {
     ['javascript:alert(1)', 'Begin the address with https://'],
     ['ftp://example.com', 'not ftp://'],
     ['file:///etc/passwd', 'not file://'],
-    ['https://', 'no web address'],
-    ['https://exa mple.com', 'no web address'],
-    ['https://example.com:99999', 'no web address'],
+    ['https://', 'not a web address'],
+    ['https://exa mple.com', 'not a web address'],
+    ['https://example.com:99999', 'not a web address'],
     ['https://user@example.com', 'Leave out the user name'],
     ['https://:secret@example.com', 'Leave out the user name'],
     ['https://example.com/#part', 'from # on'],
-    [`https://example.com/${'a'.repeat(2_048)}`, '2048 characters at most'],
+    [`https://example.com/${'a'.repeat(2_048)}`, 'at most 2048 characters'],
   ])('cannot be %j', (address, words) => {
     expect(wrongWithAddress(address)).toContain(words);
   });

@@ -35,7 +35,7 @@ export function endpointTesting({ base, now, endpoint, type, example, sent }: Te
   )}</ul></nav>
 <section aria-labelledby="example"><div class="head"><h2 id="example">Example of <code>${type}</code></h2>
 <form method="post" action="${address}"><input type="hidden" name="type" value="${type}"><button ${shut ? raw('disabled') : ''}>Send example</button></form></div>
-<p class="muted">It names records that do not exist and goes to this endpoint alone, regardless of its event types.</p>
+<p class="muted">It names records that do not exist and goes only to this endpoint, regardless of its event types.</p>
 ${shut && html`<p class="muted">Enable the endpoint to send examples to it.</p>`}
 ${payloadText(example, `Example payload of ${type}`)}</section></div>
 <section aria-labelledby="sent"><h2 id="sent">Examples sent</h2><div id="sent-examples" data-live="1000">${
