@@ -36,8 +36,8 @@ ${sections.join('\n\n')}
 }
 
 /**
- * Descriptions of labels that are the same for several metrics. If a label has several such descriptions,
- * this is the most frequent; metrics with another description have it with them.
+ * The most frequent description of each label, if several metrics share it. It stands at the top of the page,
+ * and only metrics whose label is described in another way repeat the label.
  */
 const commonLabels: ReadonlyMap<string, string> = new Map(
   [

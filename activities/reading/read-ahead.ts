@@ -10,10 +10,10 @@ export interface PageRead {
 }
 
 /**
- * Yields pages in their order, as many as are ready, and reads on while the consumer works. Pages before one
- * that fails are yielded before its failure is thrown. `clock` gives a time of the warehouse and is called
- * when a request begins, so `readAt` is never too late. `stop` aborts the request in flight when the consumer
- * stops. `keep` reserves memory for a page until the consumer has finished with it.
+ * Yields pages in their order, as many as are ready, and reads on while the consumer works. If a page fails,
+ * the earlier pages are yielded before the failure is thrown. `clock` gives a time of the warehouse and is
+ * called when a request begins, so `readAt` is never too late. `stop` aborts the request in flight when the
+ * consumer stops. `keep` reserves memory for a page until the consumer has finished with it.
  */
 export async function* readAhead(
   source: AsyncIterable<Page>,
