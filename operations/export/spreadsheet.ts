@@ -24,7 +24,7 @@ const formula = String.raw`(^|[;,|\t\n\r])([\u0001-\u0008\u000b\u000c\u000e-\u00
 /** Matches texts that begin with a character that ends a cell. */
 const cellEnd = String.raw`^[\t\n\r]`;
 
-/** Selects the columns for a spreadsheet, with an apostrophe before everything in texts that it would run. */
+/** Selects the columns for a spreadsheet. An apostrophe precedes every part of a text that it might run. */
 export const guardedColumns = (columns: readonly RelationColumn[]): SQL =>
   sql.join(
     columns.map(({ name, type }) => {

@@ -12,7 +12,7 @@ export const disturbanceSchema = z
     shuffle: z.boolean().default(false),
     /** Delays every further delivery by a time within these bounds. */
     delayMs: z.tuple([z.number().min(0), z.number().min(0).max(86_400_000)]).default([0, 0]),
-    /** Share of deliveries that are never sent although the service records them as sent. */
+    /** Share of deliveries that are never sent. They are listed with the state `dropped`. */
     drop: probability.default(0),
     seed: z.int().default(1),
     /** Only deliveries to this endpoint; otherwise deliveries to all endpoints without a disturbance of their own. */
