@@ -7,7 +7,7 @@ const containerBytes = 8;
 
 export interface AnswerPart {
   /**
-   * Takes memory for a piece; undefined if it was free, else a promise that rejects when the signal aborts.
+   * Takes memory for a piece. If there is none, returns a promise that waits for it, or rejects on an abort.
    * @throws Failure SERVICE_ANSWER_UNREADABLE when the answer takes more than one answer may
    */
   take(piece: Buffer, signal: AbortSignal): Promise<void> | undefined;

@@ -177,7 +177,7 @@ export async function countOpenByWeek(
   db: Executor,
   weeks: number,
 ): Promise<{ checkName: string; week: string | null; open: number }[]> {
-  // Counted by `date_bin` first, which takes a quarter of the time of `date_trunc`: all open issues are counted.
+  // All open issues are counted, and `date_bin` takes a third of the time of `date_trunc` for them.
   const counted = db
     .select({
       checkName: dataIssues.checkName,
