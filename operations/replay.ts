@@ -2,12 +2,10 @@ import type { Client } from '@temporalio/client';
 import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
-import { warehouseNow } from '../db/catch-up/due.ts';
 import type { Database } from '../db/connection/connect.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
-import type { Place } from '../db/read/event-place.ts';
 import { outcomesOf } from '../db/read/events.ts';
-import { findEvents } from '../db/read/found-events.ts';
+import { findAllEvents } from '../db/read/found-events.ts';
 import { readKept } from '../db/read/kept-events.ts';
 import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
 import { sizeOfNextGroup } from '../receiver/group.ts';
@@ -36,8 +34,8 @@ export function describeReplay({ replayed, outcomes, refused }: ReplayReport): s
   ];
 }
 
-/** Number of candidates that are looked at, and of events that are read with their payloads, at a time. */
-const atOnce = { candidates: 4_000, events: 500 } as const;
+/** Number of events that are read with their payloads at a time. */
+const atOnce = 500;
 
 /** Starts applyEvents again for the signed bodies of kept events, group by group, so workers have to run. */
 export async function replayEvents(options: {
@@ -50,40 +48,31 @@ export async function replayEvents(options: {
   onProgress?: (replayed: number) => void;
 }): Promise<ReplayReport> {
   const { client, db, replay, operation } = options;
-  const filter = {
-    ...options.filter,
-    // Each requested id is reported, even if its event cannot be replayed.
-    unapplied: replay !== 'all' && options.filter.ids === undefined,
-    // A replay records an event again, so no event is replayed twice.
-    recordedUntil: await warehouseNow(db),
-  };
+  // Each requested id is reported, even if its event cannot be replayed.
+  const unapplied = replay !== 'all' && options.filter.ids === undefined;
+  // All are listed first, because a replay moves events to other places of the list.
+  const ids = await findAllEvents(db, { ...options.filter, unapplied });
   const refused: { id: string; reason: string }[] = [];
   const outcomes: Partial<Record<EventOutcome, number>> = {};
-  const missing = new Set(filter.ids);
   let replayed = 0;
-  let after: Place | undefined;
-  do {
-    const page = await findEvents(db, filter, { candidates: atOnce.candidates, limit: null, after });
-    for (let from = 0; from < page.ids.length; from += atOnce.events) {
-      const ids = page.ids.slice(from, from + atOnce.events);
-      for (const id of ids) missing.delete(id);
-      const events = await readReplayable(db, ids, replay, refused);
-      for (const group of groupsOf(events)) {
-        await replayGroup(client, { events: group, replay }, operation);
-        replayed += group.length;
-        options.onProgress?.(replayed);
-        const now = await outcomesOf(
-          db,
-          group.map(({ id }) => id),
-        );
-        for (const [outcome, count] of Object.entries(now) as [EventOutcome, number][]) {
-          outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
-        }
+  for (let from = 0; from < ids.length; from += atOnce) {
+    const events = await readReplayable(db, ids.slice(from, from + atOnce), replay, refused);
+    for (const group of groupsOf(events)) {
+      await replayGroup(client, { events: group, replay }, operation);
+      replayed += group.length;
+      options.onProgress?.(replayed);
+      const now = await outcomesOf(
+        db,
+        group.map(({ id }) => id),
+      );
+      for (const [outcome, count] of Object.entries(now) as [EventOutcome, number][]) {
+        outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
       }
     }
-    after = page.end ?? undefined;
-  } while (after !== undefined);
-  for (const id of missing) refused.push({ id, reason: 'it is not in the journal' });
+  }
+  for (const id of new Set(options.filter.ids)) {
+    if (!ids.includes(id)) refused.push({ id, reason: 'it is not in the journal' });
+  }
   return { replayed, outcomes, refused };
 }
 

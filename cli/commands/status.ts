@@ -110,15 +110,11 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
   const isMore = (count: number) => !exact && count > limits.countMax;
   const inWords = (count: number) => (isMore(count) ? countInWords(count) : count);
   const ago = (seconds: number | null) => (seconds === null ? 'never' : `${formatSeconds(seconds)} ago`);
-  const shown = [...Object.values(now.events), ...Object.values(now.rows)];
   const rows = Object.entries(now.rows).map(([name, count]) => [nameInWords(name), inWords(count)]);
   const lines = [
-    ...table(
-      ['events', 'count'],
-      Object.entries(now.events).map(([outcome, count]) => [outcome, inWords(count)]),
-    ),
+    ...table(['events', 'count'], Object.entries(now.events)),
     ...table(['live rows', 'count'], rows),
-    ...(shown.some(isMore)
+    ...(Object.values(now.rows).some(isMore)
       ? [`${countInWords(limits.countMax + 1)} means that there are more: --exact counts them`]
       : []),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,

@@ -17,27 +17,16 @@ export interface EventFilter {
   readonly until?: string | undefined;
   /** Only events that are not applied. */
   readonly unapplied?: boolean | undefined;
-  /** Only events recorded until this time of the warehouse's clock. */
-  readonly recordedUntil?: string | undefined;
 }
 
-type Columns =
-  | 'id'
-  | 'type'
-  | 'outcome'
-  | 'recordId'
-  | 'companyId'
-  | 'errorCode'
-  | 'receivedAt'
-  | 'recordedAt';
+type Columns = 'id' | 'type' | 'outcome' | 'recordId' | 'companyId' | 'errorCode' | 'receivedAt';
 
 /** The condition that an event matches a filter. Absent bounds are not part of it. */
 export function matching(
   event: Readonly<Record<Columns, SQLWrapper>>,
   filter: EventFilter,
 ): SQL | undefined {
-  const { ids, type, outcome, recordId, companyId, code, since, until } = filter;
-  const { unapplied, recordedUntil } = filter;
+  const { ids, type, outcome, recordId, companyId, code, since, until, unapplied } = filter;
   return and(
     ids && isAmong(event.id, ids),
     given(type, (value) => sql`${event.type} = ${value}`),
@@ -48,7 +37,6 @@ export function matching(
     given(since, (value) => sql`${event.receivedAt} >= ${value}::timestamptz`),
     given(until, (value) => sql`${event.receivedAt} < ${value}::timestamptz`),
     unapplied ? sql`${event.outcome} <> 'applied'` : undefined,
-    given(recordedUntil, (value) => sql`${event.recordedAt} <= ${value}::timestamptz`),
   );
 }
 

@@ -34,33 +34,28 @@ export interface EventPage {
 
 /**
  * Lists a page of events, last first: by receipt; pending events by when they are due; dead,
- * missing, superseded and ignored events by when they became so. It examines at most `searchedMax`
- * candidates, so a page may have fewer than `limit` events although there is a next page.
+ * missing, superseded and ignored events by when they became so. It searches at most `searchedMax`
+ * events, so a page may have fewer than `limit` events although there is a next page.
  */
 export async function listEvents(
   db: Executor,
   filter: EventFilter,
   { limit, after }: { limit: number; after?: Place | undefined },
 ): Promise<EventPage> {
-  const page: JournalledEvent[] = [];
+  const ids: string[] = [];
   let place = after;
-  // Most pages are full after a few candidates; the others examine larger portions.
-  for (const candidates of [2 * limit, ...portions]) {
-    const part = await findEvents(db, filter, {
-      candidates,
-      limit: limit - page.length,
-      after: place,
-    });
-    const found = await readEvents(db, isAmong(events.id, part.ids));
-    page.push(...found.sort((a, b) => part.ids.indexOf(a.id) - part.ids.indexOf(b.id)));
-    if (page.length === limit || part.end === null) return { events: page, next: part.end };
-    place = part.end;
+  let next: Place | null = null;
+  // Most pages are full after a few events; the others search further.
+  for (const most of [2 * limit, consoleBounds.searchedMax]) {
+    const found = await findEvents(db, filter, { most, limit: limit - ids.length, after: place });
+    ids.push(...found.ids);
+    next = found.next;
+    if (ids.length === limit || next === null) break;
+    place = next;
   }
-  return { events: page, next: place ?? null };
+  const page = await readEvents(db, isAmong(events.id, ids));
+  return { events: page.sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id)), next };
 }
-
-/** Numbers of candidates in the second and the third portion. */
-const portions = [consoleBounds.searchedMax / 10, consoleBounds.searchedMax];
 
 /** The payload with indentation, unless nesting would make it larger than a few megabytes. */
 const laidOut = sql<string | null>`(
@@ -84,10 +79,10 @@ export async function readEvent(db: Executor, id: string) {
 /** How many matching events were counted, and whether these are all. */
 export type CountedEvents = Awaited<ReturnType<typeof countEvents>>;
 
-/** Counts matching events up to `most` + 1, among the events that `most` + 1 candidates lead to. */
+/** Counts matching events up to `most` + 1, among the first `most` + 1 events of their lists. */
 export async function countEvents(db: Executor, filter: EventFilter, most: number) {
-  const { ids, end } = await findEvents(db, filter, { candidates: most + 1, limit: most + 1 });
-  return { events: ids.length, isAll: end === null };
+  const { ids, next } = await findEvents(db, filter, { most: most + 1, limit: most + 1 });
+  return { events: ids.length, isAll: next === null };
 }
 
 /** Reads all events of a record, oldest first. */

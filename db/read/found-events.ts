@@ -4,6 +4,7 @@ import {
   eq,
   getViewSelectedFields,
   gte,
+  ne,
   type SQL,
   type SQLWrapper,
   sql,
@@ -11,181 +12,175 @@ import {
 import { unionAll } from 'drizzle-orm/pg-core';
 import { companyEventKinds, recordEventKinds } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { isAmong, literal, unnested } from '../connection/arrays.ts';
+import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { events, journal, staleRecords } from '../schema/metersync.ts';
+import { consoleBounds } from './bounds.ts';
 import { type EventFilter, matching } from './event-filter.ts';
 import type { Place } from './event-place.ts';
 
-/** How many candidates to examine from a place on, and how many events to take; null for all. */
-interface Portion {
-  readonly candidates: number;
-  readonly limit: number | null;
+/** Where a search begins, and after how many rows of an index it ends. */
+interface Search {
   readonly after?: Place | undefined;
+  readonly most: number;
 }
 
-/**
- * Rows that lead to events that a filter may select: the events, or records that wait. An index has
- * them in order, so that a statement reads only as many as it asks for. `waits` is the kind of a
- * record that waits, and null for an event.
- */
-interface Source {
-  readonly table: SQLWrapper;
-  readonly which?: SQL | undefined;
-  readonly at: SQLWrapper;
-  readonly key: SQLWrapper;
-  readonly waits: SQL;
-  readonly since: SQLWrapper;
-}
-
-/** Events by when they were received. */
-const received = {
-  table: journal,
-  at: journal.receivedAt,
-  key: journal.id,
-  waits: sql`null::text`,
-  since: sql`null::timestamptz`,
-};
-
-/**
- * Events that are neither applied nor pending, by when they got their outcome. The outcome is not a
- * parameter, so that a partial index can be used.
- */
-const aside = (outcome: EventOutcome): Source => ({
-  ...received,
-  at: journal.asideAt,
-  which: sql`${journal.aside} = ${sql.raw(`'${outcome}'`)}`,
+const placeOf = (at: SQLWrapper, key: SQLWrapper, id: SQLWrapper) => ({
+  at: sql<string>`${at}`.as('at'),
+  key: sql<string>`${key}`.as('key'),
+  id: sql<string>`${id}`.as('event_id'),
 });
 
-/** A few events, which are looked up and then sorted. */
-function chosen(db: Executor, which: SQL): Source {
-  const few = db.select().from(journal).where(which).offset(literal(0)).as('chosen');
-  return { ...received, table: few, at: few.receivedAt, key: few.id };
-}
-
-/** Records that wait, by when they are due. A range of readings has the id of its event. */
-const waiting = (which: SQL): Source => ({
-  table: staleRecords,
-  which,
-  at: staleRecords.dueAt,
-  key: staleRecords.recordId,
-  waits: sql`case when kind <> 'interval' then kind end`,
-  since: staleRecords.since,
-});
-
-/**
- * Chooses the sources that lead to the selected events, in the order of `listEvents`. A source uses
- * only a part of the filter; `placesOf` applies all of it.
- */
-function sourcesOf(db: Executor, filter: EventFilter): readonly Source[] {
-  const { ids, recordId, queueOf, companyId, outcome, code, since, until } = filter;
-  if (ids !== undefined) return [chosen(db, isAmong(journal.id, ids))];
-  if (recordId !== undefined) return [chosen(db, eq(journal.recordId, recordId))];
-  if (queueOf !== undefined)
-    return companyEventKinds.map((kind) => waiting(eq(staleRecords.queue, `${kind}/${queueOf}`)));
-  const pending =
-    code === undefined
-      ? recordEventKinds.map((kind) => waiting(eq(staleRecords.kind, kind)))
-      : [waiting(eq(staleRecords.errorCode, code))];
-  if (companyId === undefined) {
-    if (outcome === 'pending') return pending;
-    if (outcome !== undefined && outcome !== 'applied') return [aside(outcome)];
-    if (outcome === undefined && code !== undefined)
-      return [...pending, aside('dead'), aside('missing')];
-  }
-  return [{ ...received, which: matching(journal, { companyId, since, until }) }];
-}
-
-/** Selects the last rows `(at, key, waits, since)` of a source, starting at a place. */
-function rowsOf(db: Executor, { table, which, at, key, waits, since }: Source, portion: Portion) {
-  const { candidates, after } = portion;
-  // The candidate at the place may have further events.
-  const goesOn = after && sql`(${at}, ${key}) <= (${after.at}::timestamptz, ${after.key})`;
+/** Lists events by one of their times, last first. */
+function byTime(
+  db: Executor,
+  time: 'receivedAt' | 'asideAt',
+  which: SQL | undefined,
+  { after, most }: Search,
+  from: typeof journal = journal,
+) {
+  const { id, [time]: at } = from;
+  const further = after && sql`(${at}, ${id}) < (${after.at}::timestamptz, ${after.id})`;
   return db
-    .select({
-      at: sql<string>`${at}`.as('at'),
-      key: sql<string>`${key}`.as('key'),
-      waits: sql<string | null>`${waits}`.as('waits'),
-      since: sql<string | null>`${since}`.as('since'),
-    })
-    .from(table as typeof journal)
-    .where(and(which, goesOn))
-    .orderBy(desc(at), desc(key))
-    .limit(candidates);
+    .select(placeOf(at, sql`''`, id))
+    .from(from)
+    .where(and(which, further))
+    .orderBy(desc(at), desc(id))
+    .limit(most)
+    .$dynamic();
+}
+
+/** Lists pending events by when their records are due, last first. */
+function byDue(db: Executor, which: SQL, { after, most }: Search): ReturnType<typeof byTime> {
+  const { kind, recordId, since, dueAt } = staleRecords;
+  // The record at the place may have further events.
+  const onward = after && sql`(${dueAt}, ${recordId}) <= (${after.at}::timestamptz, ${after.key})`;
+  const record = db
+    .select({ kind, recordId, since, dueAt })
+    .from(staleRecords)
+    .where(and(which, onward))
+    .orderBy(desc(dueAt), desc(recordId))
+    .limit(most)
+    .as('record');
+  const ofRecord = and(
+    ne(record.kind, 'interval'),
+    eq(journal.recordId, record.recordId),
+    eq(journal.kind, record.kind),
+    gte(journal.recordedAt, record.since),
+    eq(journal.outcome, 'pending'),
+  );
+  const ofRange = and(eq(record.kind, 'interval'), eq(journal.id, record.recordId));
+  const event = unionAll(
+    db.select({ id: journal.id }).from(journal).where(ofRecord),
+    db.select({ id: journal.id }).from(journal).where(ofRange),
+  )
+    .offset(literal(0))
+    .as('event');
+  const further =
+    after &&
+    sql`(${record.dueAt}, ${record.recordId}, ${event.id})
+      < (${after.at}::timestamptz, ${after.key}, ${after.id})`;
+  const rows = db
+    .select(placeOf(record.dueAt, record.recordId, event.id))
+    .from(record)
+    .crossJoinLateral(event)
+    .where(further)
+    .orderBy(desc(record.dueAt), desc(record.recordId), desc(event.id))
+    .limit(most)
+    .$dynamic();
+  // The types of Drizzle do not unite selects of several tables, although the columns are the same.
+  return rows as unknown as ReturnType<typeof byTime>;
+}
+
+/** Lists a few events by their receipt. Postgres looks them up and sorts them, whatever it expects. */
+function byLookUp(db: Executor, which: SQL, search: Search) {
+  const few = db.select().from(journal).where(which).offset(literal(0)).as('few');
+  return byTime(db, 'receivedAt', undefined, search, few as unknown as typeof journal);
+}
+
+/**
+ * The lists that have all events that a filter selects, each in the order of an index. A list uses
+ * only a part of the filter.
+ */
+function listsOf(db: Executor, filter: EventFilter, search: Search) {
+  const { ids, recordId, queueOf, companyId, outcome, code, since, until } = filter;
+  const due = (which: SQL) => byDue(db, which, search);
+  const aside = (outcome: EventOutcome) =>
+    byTime(db, 'asideAt', eq(journal.aside, outcome), search);
+  if (ids !== undefined) return [byLookUp(db, isAmong(journal.id, ids), search)];
+  if (recordId !== undefined) return [byLookUp(db, eq(journal.recordId, recordId), search)];
+  if (queueOf !== undefined)
+    return companyEventKinds.map((kind) => due(eq(staleRecords.queue, `${kind}/${queueOf}`)));
+  if (companyId === undefined) {
+    const failed = code === undefined ? undefined : due(eq(staleRecords.errorCode, code));
+    if (outcome === 'pending')
+      return failed ? [failed] : recordEventKinds.map((kind) => due(eq(staleRecords.kind, kind)));
+    if (outcome !== undefined && outcome !== 'applied') return [aside(outcome)];
+    if (outcome === undefined && failed) return [failed, aside('dead'), aside('missing')];
+  }
+  return [byTime(db, 'receivedAt', matching(journal, { companyId, since, until }), search)];
 }
 
 const { payload: _payload, body: _body, ...columns } = getViewSelectedFields(events);
 
 /**
- * Finds the last events after a place that a filter selects, among the events to which `candidates`
- * candidates lead. Each candidate takes a few index look-ups; there is no other cost. `end` is the
- * place where the next events begin, or null if nothing is left.
+ * Finds up to `limit` events that a filter selects, in the order of `listEvents`, among the first
+ * `most` events of its lists. `next` is the place where the search goes on, and null at the end.
  */
 export async function findEvents(
   db: Executor,
   filter: EventFilter,
-  portion: Portion,
-): Promise<{ readonly ids: readonly string[]; readonly end: Place | null }> {
-  const { candidates, limit, after } = portion;
-  const [first, second, ...more] = sourcesOf(db, filter).map((source) =>
-    rowsOf(db, source, portion),
-  );
-  if (first === undefined) throw new Error('no source leads to events');
-  const rows = await (second === undefined
-    ? first
-    : unionAll(first, second, ...more)
-        .orderBy(desc(sql`at`), desc(sql`key`))
-        .limit(candidates));
-  const places = await placesOf(db, filter, rows, { limit, after });
-  const ids = places.map(({ id }) => id);
-  const [last, candidate] = [places.at(-1), rows.at(-1)];
-  if (last !== undefined && places.length === limit) return { ids, end: last };
-  if (candidate === undefined || rows.length < candidates) return { ids, end: null };
-  const isOfLast = last?.at === candidate.at && last.key === candidate.key;
-  return { ids, end: isOfLast ? last : { at: candidate.at, key: candidate.key, id: '' } };
+  { limit, ...search }: Search & { readonly limit: number },
+): Promise<{ readonly ids: readonly string[]; readonly next: Place | null }> {
+  const [first, second, ...more] = listsOf(db, filter, search);
+  if (first === undefined) throw new Error('no list has the events');
+  const lastFirst = [desc(sql`at`), desc(sql`key`), desc(sql`event_id`)];
+  const listed = (
+    second === undefined
+      ? first
+      : unionAll(first, second, ...more)
+          .orderBy(...lastFirst)
+          .limit(search.most)
+  ).as('listed');
+  const { at, key, id } = listed;
+  const order = [desc(at), desc(key), desc(id)];
+  const event = db
+    .select(columns)
+    .from(events)
+    .where(eq(events.id, id))
+    .offset(literal(0))
+    .as('event');
+  const places = await db
+    .select({ at, key, id })
+    .from(listed)
+    .crossJoinLateral(event)
+    .where(matching(event, filter))
+    .orderBy(...order)
+    .limit(limit);
+  const ids = places.map((place) => place.id);
+  if (places.length === limit) return { ids, next: places.at(-1) ?? null };
+  const [end] = await db
+    .select({ at, key, id })
+    .from(listed)
+    .orderBy(...order)
+    .offset(search.most - 1)
+    .limit(1);
+  return { ids, next: end ?? null };
 }
 
-/** Finds the events of candidates that a filter selects, in the order of the list. */
-async function placesOf(
+/** Finds all events that a filter selects; one statement finds up to `most` of them. */
+export async function findAllEvents(
   db: Executor,
   filter: EventFilter,
-  candidates: Awaited<ReturnType<typeof rowsOf>>,
-  { limit, after }: Pick<Portion, 'limit' | 'after'>,
-): Promise<Place[]> {
-  const candidate = unnested('candidate', candidates, [
-    ['at', 'timestamptz', (row) => row.at],
-    ['key', 'text', (row) => row.key],
-    ['waits', 'text', (row) => row.waits],
-    ['since', 'timestamptz', (row) => row.since],
-  ]);
-  const itself = db
-    .select(columns)
-    .from(events)
-    .where(and(sql`candidate.waits is null`, eq(events.id, sql`candidate.key`)))
-    .offset(literal(0));
-  const ofRecord = db
-    .select(columns)
-    .from(events)
-    .where(
-      and(
-        eq(events.recordId, sql`candidate.key`),
-        eq(events.kind, sql`candidate.waits`),
-        gte(events.recordedAt, sql`candidate.since`),
-        eq(events.outcome, 'pending'),
-      ),
-    )
-    .offset(literal(0));
-  const event = unionAll(itself, ofRecord).as('event');
-  const later =
-    after &&
-    sql`(candidate.at, candidate.key, ${event.id})
-      < (${after.at}::timestamptz, ${after.key}, ${after.id})`;
-  const found = db
-    .select({ at: sql<string>`candidate.at`, key: sql<string>`candidate.key`, id: event.id })
-    .from(candidate)
-    .crossJoinLateral(event)
-    .where(and(matching(event, filter), later))
-    .orderBy(sql`candidate.at desc, candidate.key desc`, desc(event.id))
-    .$dynamic();
-  return await (limit === null ? found : found.limit(limit));
+  most: number = consoleBounds.searchedMax,
+): Promise<string[]> {
+  // A record that becomes due at another time meanwhile may be listed twice.
+  const found = new Set<string>();
+  let after: Place | undefined;
+  do {
+    const { ids, next } = await findEvents(db, filter, { most, limit: most, after });
+    for (const id of ids) found.add(id);
+    after = next ?? undefined;
+  } while (after !== undefined);
+  return [...found];
 }

@@ -236,27 +236,32 @@ test('issues are counted by check, and acknowledged issues separately', async ()
   });
 });
 
-test('the status of a long journal says approximately how many events were applied', async () => {
+test('the status counts all events, and says approximately how many rows a large table has', async () => {
   const { db } = warehouse;
   await db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
     select n::text, 'connection.updated.v2', 'connection', now(), now() + interval '20 ms', 'applied'
     from generate_series(1, 12000) n`);
-  await db.execute(sql`analyze metersync.journal`);
+  await db.execute(
+    sql`insert into utility.companies (id) select gen_random_uuid() from generate_series(1, 12000)`,
+  );
+  await db.execute(sql`analyze utility.companies`);
   const health = await readHealth(db);
   expect(health.delays).toEqual({ row: { p50: 0.02, p99: 0.02 }, record: null });
-  const about = await readStatusAbout(db, health);
-  expect(about.events.applied).toBeGreaterThan(11_000);
-  expect(about.events.applied).toBeLessThan(13_000);
+  const [about, exact] = [await readStatusAbout(db, health), await readStatus(db)];
+  expect(exact.events.applied).toBe(12_000);
+  const { companies } = about.rows as Record<string, number>;
+  expect(companies).toBeGreaterThan(11_000);
+  expect(companies).toBeLessThan(13_000);
   expect(about).toEqual({
-    ...(await readStatus(db)),
-    events: { ...(await readStatus(db)).events, applied: about.events.applied },
+    ...exact,
+    rows: { ...exact.rows, companies },
     lastEventSecondsAgo: expect.any(Number),
     silence: { ...about.silence, quietSeconds: expect.any(Number) },
   });
   const printed = async (...options: string[]) =>
     (await runCommand(['status', ...options], { env: { DATABASE_URL: warehouse.url } })).stdout;
   expect(await printed()).toMatch(
-    /applied +│ +10,000\+[\s\S]*10,000\+ means that there are more: --exact counts them/,
+    /applied +│ +12,000[\s\S]*companies +│ +10,000\+[\s\S]*10,000\+ means that there are more: --exact counts them/,
   );
   expect(await printed('--exact')).not.toContain('10,000+');
 });

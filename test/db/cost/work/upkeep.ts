@@ -168,15 +168,15 @@ export const upkeep: readonly Work[] = [
   },
   {
     name: 'events of an outcome are read for a replay',
-    // It reads ten pages, each with ten candidates and some events.
+    // It lists ten pages of ten events.
     rows: 500,
     run: async ({ db }) => {
       const atOnce = 10;
       for (const outcome of ['pending', 'dead', 'missing', 'superseded', 'ignored'] as const) {
-        const filter = { outcome, unapplied: true, recordedUntil: '2026-11-23T00:00:00Z' };
-        const portion = { candidates: atOnce, limit: null };
+        const filter = { outcome, unapplied: true };
+        const portion = { most: atOnce, limit: atOnce };
         const first = await findEvents(db, filter, portion);
-        await findEvents(db, filter, { ...portion, after: first.end ?? undefined });
+        await findEvents(db, filter, { ...portion, after: first.next ?? undefined });
       }
     },
   },
@@ -198,7 +198,7 @@ export const upkeep: readonly Work[] = [
       );
       await readEvent(db, eventOf(plot, 1));
       await eventsOfRecord(db, 'document', idOf('document', plot));
-      const { ids } = await findEvents(db, { ids: [eventOf(plot, 1)] }, { candidates: 20, limit: null });
+      const { ids } = await findEvents(db, { ids: [eventOf(plot, 1)] }, { most: 20, limit: 20 });
       await readKept(db, ids);
       await outcomesOf(
         db,
