@@ -88,7 +88,7 @@ function addLook(program: Command): void {
       '--exit-code',
       'for monitors: 0 in sync or catching up, 3 needs you, 4 broken, 5 unknown; 1 and 2 are errors of the command',
     )
-    .option('--exact', 'count every row, even if there are more than 10,000')
+    .option('--exact', 'count the rows of every table, even if there are more than 10,000')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   add(

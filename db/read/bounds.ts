@@ -4,7 +4,7 @@ export const consoleBounds = {
   rows: 50,
   /** Deletions of a run that a page shows for a decision. The command lists all. */
   deletedRows: 1_000,
-  /** Events or waiting records that a page of events examines. Each takes a few look-ups. */
+  /** Events that a page of events searches if few match its filter. Each takes a few look-ups. */
   searchedMax: 4_000,
   /** Events of the last day, the newest ones, that the overview counts by outcome. */
   arrivalsMax: 20_000,

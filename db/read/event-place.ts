@@ -1,7 +1,8 @@
-/** A place in a list of events: after event `id`, found by the candidate with `at` and `key`. */
+/** A place in a list of events: after event `id`, which the list has at this time. */
 export interface Place {
   /** A time as Postgres prints it, with microseconds. */
   readonly at: string;
+  /** The record that waits, in a list of pending events; '' in other lists. */
   readonly key: string;
   readonly id: string;
 }

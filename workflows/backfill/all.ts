@@ -108,7 +108,7 @@ async function readToItsEnd(runId: string, { companyId, cursor }: CompanyLeft): 
   try {
     let step: CompanyStep = { done: false, cursor };
     while (!step.done) {
-      const read = await readUnlessBusy({ runId, companyId, cursor: step.cursor });
+      const read = await readInItsWorkflow({ runId, companyId, cursor: step.cursor });
       if (read === 'busy') await waiting.awaitTurn({ companyId });
       else step = read;
     }
@@ -116,14 +116,14 @@ async function readToItsEnd(runId: string, { companyId, cursor }: CompanyLeft): 
     const expected = error instanceof ActivityFailure || error instanceof ChildWorkflowFailure;
     // An operator may cancel the workflow of one company. The others continue.
     const isCancelled = isCancellation(error);
-    const isAlone =
+    const onlyThisCompany =
       isCancelled && !CancellationScope.current().consideredCancelled && patched('cancelled-alone');
-    if (!expected || (isCancelled && !isAlone)) throw error;
+    if (!expected || (isCancelled && !onlyThisCompany)) throw error;
     await noting.giveUpCompany({ runId, companyId, error: reasonOf(error) });
   }
 }
 
-async function readUnlessBusy(reading: CompanyReading): Promise<CompanyStep | 'busy'> {
+async function readInItsWorkflow(reading: CompanyReading): Promise<CompanyStep | 'busy'> {
   try {
     const step: CompanyStep | undefined = await executeChild(backfillCompany, {
       workflowId: workflowIds.backfillCompany(reading.companyId),
