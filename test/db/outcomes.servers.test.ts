@@ -137,6 +137,12 @@ class Story {
       const ofCompany = { outcome, companyId: this.#company.id };
       expect((await this.#idsOf(ofCompany, 2)).sort(), `${outcome} of a company`).toEqual(expected.sort());
     }
+    for (const code of ['RECORD_NOT_SHOWN', 'LISTING_UNSTABLE']) {
+      const { rows } = await db.execute<{ id: string }>(
+        sql`select id from metersync.events where error_code = ${code} order by id`,
+      );
+      expect((await this.#idsOf({ code }, 2)).sort(), code).toEqual(rows.map(({ id }) => id).sort());
+    }
   }
 }
 
