@@ -1,4 +1,4 @@
-/** The arrows between rooms. ARCHITECTURE.md says why each room may know what it knows. */
+/** Which top-level folders each top-level folder may import. ARCHITECTURE.md gives the reasons. */
 const rooms = {
   contract: [],
   health: ['contract'],
@@ -19,7 +19,7 @@ const rooms = {
 const all = Object.keys(rooms);
 const arrows = all.map((room) => ({
   name: `${room}-knows-only-its-neighbours`,
-  comment: `${room}/ may import ${rooms[room].join(', ') || 'nothing of ours'}: see "Rooms and arrows" in ARCHITECTURE.md`,
+  comment: `${room}/ may import ${rooms[room].join(', ') || 'no other folder'}: see "Rooms and arrows" in ARCHITECTURE.md`,
   severity: 'error',
   from: { path: `^${room}/` },
   to: {
@@ -42,7 +42,7 @@ module.exports = {
     {
       name: 'only-db-talks-to-postgres',
       comment:
-        'Statements stand in db/, beside the schema that they name; an export streams what Postgres copies. See ARCHITECTURE.md',
+        'Statements belong in db/, next to the schema. Only exports use Postgres themselves, with COPY. See ARCHITECTURE.md',
       severity: 'error',
       from: {
         path: `^(${all.filter((room) => !['db', 'embedded', 'sandbox'].includes(room)).join('|')})/`,
@@ -52,7 +52,7 @@ module.exports = {
     },
     {
       name: 'no-cycles',
-      comment: 'A cycle means two files are one concern. See ARCHITECTURE.md',
+      comment: 'Files that import one another cannot be understood or changed separately. See ARCHITECTURE.md',
       severity: 'error',
       from: {},
       to: { circular: true },

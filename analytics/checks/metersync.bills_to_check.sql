@@ -51,7 +51,7 @@ set
           select
             metersync.elements(record -> 'lineItems') as line_items,
             metersync.elements(record -> 'usageData') as usage_data,
-            -- Text too long for metersync.number_of to read as an amount.
+            -- The amounts whose text is too long for metersync.number_of.
             array_remove(
               array[
                 case when length(record ->> 'currentCharges') > 200 then 'currentCharges' end,
