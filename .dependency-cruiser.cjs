@@ -52,7 +52,8 @@ module.exports = {
     },
     {
       name: 'no-cycles',
-      comment: 'Files that import one another cannot be understood or changed separately. See ARCHITECTURE.md',
+      comment:
+        'Files that import one another cannot be understood or changed separately. See ARCHITECTURE.md',
       severity: 'error',
       from: {},
       to: { circular: true },

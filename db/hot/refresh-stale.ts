@@ -56,8 +56,11 @@ export async function refreshStale(
     ), settled as (
       delete from ${staleRecords} s
       using pending p
-      where s.key = ${keyOf(kind, sql`p.record_id`)}
-        and p.events = 0
+      -- Looked up by keys in an array. For a join the planner may walk the whole index.
+      where s.key = any(array(
+          select ${keyOf(kind, sql`record_id`)} from pending where events = 0
+        ))
+        and s.key = ${keyOf(kind, sql`p.record_id`)}
         -- The number is compared, too: an event that came meanwhile may have an earlier time.
         and (s.last_event_at, s.events) = (p.known_until, p.known_events)
     )

@@ -265,6 +265,15 @@ describe('this test', () => {
     ]);
   });
 
+  test('counts the blocks of a step that no other step of its statement reads', async () => {
+    const run: Work['run'] = ({ db }) =>
+      db.execute(sql`with gone as (
+        delete from metersync.stale_records where key || '' = 'none'
+      ) select`);
+    const found = await said({ name: 'a deletion by an expression', rows: 1, run });
+    expect(found).toContain('analysed at rest: touches n blocks, and n in a small warehouse');
+  });
+
   test('finds a trigger that scans a table', async () => {
     const prepare: Work['prepare'] = async ({ db }) => {
       await db.execute(sql`create function metersync.look() returns trigger language plpgsql as $$
