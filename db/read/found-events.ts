@@ -50,11 +50,16 @@ function byTime(
     .$dynamic();
 }
 
-/** Lists pending events by when their records are due, last first. */
+/**
+ * Lists pending events by when their records are due, last first. A record without further events
+ * has a row with the id '', so that the rows end only where the records end.
+ */
 function byDue(db: Executor, which: SQL, { after, most }: Search): ReturnType<typeof byTime> {
   const { kind, recordId, since, dueAt } = staleRecords;
-  // The record at the place may have further events.
-  const onward = after && sql`(${dueAt}, ${recordId}) <= (${after.at}::timestamptz, ${after.key})`;
+  // The record at the place may have further events, unless the place is its end.
+  const onward =
+    after &&
+    sql`(${dueAt}, ${recordId}) ${sql.raw(after.id === '' ? '<' : '<=')} (${after.at}::timestamptz, ${after.key})`;
   const record = db
     .select({ kind, recordId, since, dueAt })
     .from(staleRecords)
@@ -80,12 +85,12 @@ function byDue(db: Executor, which: SQL, { after, most }: Search): ReturnType<ty
     after &&
     sql`(${record.dueAt}, ${record.recordId}, ${event.id})
       < (${after.at}::timestamptz, ${after.key}, ${after.id})`;
+  const id = sql`coalesce(${event.id}, '')`;
   const rows = db
-    .select(placeOf(record.dueAt, record.recordId, event.id))
+    .select(placeOf(record.dueAt, record.recordId, id))
     .from(record)
-    .crossJoinLateral(event)
-    .where(further)
-    .orderBy(desc(record.dueAt), desc(record.recordId), desc(event.id))
+    .leftJoinLateral(event, further ?? sql`true`)
+    .orderBy(desc(record.dueAt), desc(record.recordId), desc(id))
     .limit(most)
     .$dynamic();
   // The types of Drizzle do not unite selects of several tables, although the columns are the same.

@@ -160,7 +160,10 @@ test('all events that a filter selects are found once, page by page, also after 
   for (const event of [...updates, ...ranges, ...dead, ...ignored]) await recordEvents(db, [event]);
   await db.execute(sql`update metersync.stale_records set due_at = now() + interval '1 hour' * length(key)`);
   const walk = async (filter: EventFilter): Promise<string[]> => {
-    const walked = await findAllEvents(db, { ...filter, unapplied: true }, 2);
+    const chosen = { ...filter, unapplied: true };
+    const walked = await findAllEvents(db, chosen);
+    for (const atOnce of [1, 2, 3, 4])
+      expect(await findAllEvents(db, chosen, atOnce), `${atOnce} at once`).toEqual(walked);
     for (const { delivered } of await readKept(db, walked))
       if (delivered !== undefined) await recordEvents(db, [delivered], { replay: 'unapplied' });
     return walked;
