@@ -22,7 +22,13 @@ export async function createDatabase(prefix = 'test', template = 'template1'): P
   url.pathname = `/${name}`;
   return {
     url: url.href,
-    drop: () => administer(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`),
+    drop: async () => {
+      // A test that counts its statements reads the statistics of every database in the run.
+      await administer(
+        `select pg_stat_statements_reset(dbid => oid) from pg_database where datname = ${pg.escapeLiteral(name)}`,
+      );
+      await administer(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`);
+    },
   };
 }
 
