@@ -50,7 +50,8 @@ export async function load(client: ClientBase, plan: DataPlan): Promise<void> {
   }
   await copyBatch(client, batch, plan, localDays);
   await client.query(`select setval('sandbox.meters_number_seq', $1, false)`, [firstMeterNumber]);
-  await client.query('analyze');
+  // Only the tables that were loaded. Analysing the catalogue would take another tenth of a second.
+  await client.query(`analyze ${tables.map((table) => `sandbox.${table}`).join(', ')}`);
 }
 
 const companyPlan = (
