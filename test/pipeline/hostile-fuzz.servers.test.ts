@@ -79,7 +79,7 @@ async function expectSettled(before: ReadonlySet<string>, others: readonly strin
 }
 
 test('every genuine event is applied in spite of signed hostile events, and no event is pending at the end', {
-  timeout: 150_000,
+  timeout: 400_000,
 }, async () => {
   const hostile = fc
     .array(await variants(), { minLength: 120, maxLength: 150 })
@@ -120,7 +120,7 @@ async function inventedDocuments(ids: readonly string[]) {
 }
 
 test('every event is applied in spite of hostile records, and the rows equal the records of the service at the end', {
-  timeout: 150_000,
+  timeout: 400_000,
 }, async () => {
   const { backfill, service, settled } = pipeline;
   const uuids = fc.uniqueArray(fc.uuid(), { minLength: 12, maxLength: 12 });
@@ -130,16 +130,16 @@ test('every event is applied in spite of hostile records, and the rows equal the
       const before = new Set(await service.delivered());
       proxy.arm({ seed, documents });
       const [ids] = await Promise.all([deliverAll(bodies), service.random(25, seed, genuineChanges)]);
-      await settled(60_000);
+      await settled(120_000);
       await expectSettled(before, ids);
       expect(['complete', 'partial', 'suspect']).toContain(await backfill());
-      await settled(60_000);
+      await settled(120_000);
       expect(proxy.hostile.pages).toBeGreaterThan(10);
       expect(proxy.hostile.documents).toBeGreaterThanOrEqual(bodies.length);
 
       proxy.disarm();
       await backfill();
-      await settled(60_000);
+      await settled(120_000);
       const { resources, examples } = await pipeline.audit();
       // Hostile records are tombstoned as absent, and hostile readings are removed.
       const kinds = Object.entries(resources).map(([kind, { missing, different, extra }]) => {
