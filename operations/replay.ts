@@ -70,9 +70,9 @@ export async function replayEvents(options: {
       }
     }
   }
-  for (const id of new Set(options.filter.ids)) {
-    if (!ids.includes(id)) refused.push({ id, reason: 'it is not in the journal' });
-  }
+  const absent = new Set(options.filter.ids);
+  for (const id of ids) absent.delete(id);
+  for (const id of absent) refused.push({ id, reason: 'it is not in the journal' });
   return { replayed, outcomes, refused };
 }
 

@@ -79,7 +79,7 @@ async function expectSettled(before: ReadonlySet<string>, others: readonly strin
 }
 
 test('every genuine event is applied in spite of signed hostile events, and no event is pending at the end', {
-  timeout: 400_000,
+  timeout: 150_000,
 }, async () => {
   const hostile = fc
     .array(await variants(), { minLength: 120, maxLength: 150 })
