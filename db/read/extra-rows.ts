@@ -119,7 +119,9 @@ export async function unlistedRows(
         not(isAmong(alsoListed.recordId, seen)),
       ),
     );
-  return [...(await own), ...(await others)];
+  // One statement: a row that moves from another company to this one meanwhile must be in one of
+  // the two.
+  return await own.unionAll(others);
 }
 
 /** Whether a meter's `row` is live and has readings. Readings of a deleted meter do not count. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { describeAudit } from '../../cli/commands/audit.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
@@ -10,7 +11,9 @@ import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companie
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { unlistedRows } from '../../db/read/extra-rows.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
+import { unlistRecords } from '../../db/records/unlist.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { type AuditOptions, audit, repair } from '../../operations/audit/audit.ts';
 import { recorded } from '../../operations/recorded.ts';
@@ -21,7 +24,7 @@ import type { Asked, Reply } from '../service/scripted-server.ts';
 import { rejection, setup } from '../service/setup.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { delivery, documentEvent } from '../support/events.ts';
-import { writeRecords } from '../support/pages.ts';
+import { rowOf, writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';
 import { borrowWarehouse, type TestWarehouse } from '../support/warehouse.ts';
 
@@ -944,6 +947,27 @@ describe('a repair', () => {
       examples: [{ id: shared, resource: 'documents', state: 'extra' }],
     });
     expect(await auditOf(now)).toMatchObject({ differences: 0 });
+  });
+
+  test('sees an unlisted record that gets another owner while the listing of that owner is compared', async () => {
+    // The company with the least id owns a record that several companies list.
+    const other = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
+    await store(everything());
+    await writeRecords(warehouse, 'companies', [{ id: other }]);
+    const [shared = ''] = ids.documents;
+    await writeRecords(warehouse, 'documents', [{ id: shared, updated }], { companyId: other });
+    const client = await warehouse.pool.connect();
+    onTestFinished(() => client.release(true));
+    const query = client.query.bind(client) as (...statement: unknown[]) => Promise<unknown>;
+    /** After each statement, the listing of the owner was read, and the record gets its other owner. */
+    const movesAfter = async (...statement: unknown[]) => {
+      const answer = await query(...statement);
+      await unlistRecords(warehouse.db, 'documents', ids.company, ids.documents.slice(1));
+      return answer;
+    };
+    const db = drizzle(Object.assign(client, { query: movesAfter }));
+    expect(await unlistedRows(db, 'documents', other, [])).toMatchObject([{ id: shared }]);
+    expect(await rowOf(warehouse, 'documents', shared)).toMatchObject({ company_id: other });
   });
 
   test('tombstones and restores usage with its document if the service has no listing of usage', async () => {
