@@ -139,11 +139,9 @@ function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings,
   }
 }
 
-const withoutSchedules = { BACKFILL_CRON: 'none', RECONCILE_EVERY: 'none' };
-
 function settingsFor(need: Need): Settings {
   const { LOG_LEVEL, HTTPS_PROXY, https_proxy, NO_PROXY, no_proxy } = process.env;
   const kept = { LOG_LEVEL, HTTPS_PROXY, https_proxy, NO_PROXY, no_proxy };
-  const settings = readSettings(need.standalone ? { ...kept, ...withoutSchedules } : process.env);
+  const settings = readSettings(need.standalone ? kept : process.env);
   return need.dataDir === undefined ? settings : { ...settings, dataDir: need.dataDir };
 }

@@ -10,12 +10,12 @@ import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 
-test('the demo starts in an empty folder, ends with an audit without differences, and leaves no process behind', {
+test('the demo starts in an empty folder, audits itself, is in sync while it is kept, and leaves no process behind', {
   timeout: 150_000,
 }, async () => {
   const folder = await temporaryFolder();
   const size = ['--companies', '2', '--documents', '30', '--interval-days', '1', '--events', '150'];
-  const demo = startCommand(['demo', ...size], {
+  const demo = startCommand(['demo', ...size, '--keep'], {
     cwd: folder.path,
     env: { PATH: `${temporalCache()}:${process.env.PATH}` },
   });
@@ -27,7 +27,15 @@ test('the demo starts in an empty folder, ends with an audit without differences
     const second = await runProcess(['demo', ...size], { cwd: folder.path });
     expect(second).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(`${demo.pid}`) });
     expect(started.map(isRunning)).toEqual([true, true, true]);
-    expect(await demo.ended, demo.stderr()).toEqual({ status: 0, signal: null });
+    await demo.printed(/^Ctrl-C ends it/, 120_000);
+    const [, dir = ''] = /^ {2}export METERSYNC_DIR='(.+)'$/m.exec(demo.stdout()) ?? [];
+    const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
+    const statusOf = async () => JSON.parse((await runCommand(['status', '--json'], options)).stdout);
+    expect(await statusOf()).toMatchObject({
+      rows: { companies: 2 },
+      verdict: { word: 'In sync', findings: [] },
+    });
+    expect(await demo.end('SIGINT'), demo.stderr()).toEqual({ status: 0, signal: null });
 
     const said = demo.stdout();
     expect(said).toMatch(/│ companies\s+│\s+2 │/);
@@ -38,12 +46,9 @@ test('the demo starts in an empty folder, ends with an audit without differences
     expect(said).toMatch(/^0 differences in [1-9][\d,]* records$/m);
     expect(started.filter(isRunning)).toEqual([]);
 
-    // The commands that the demo suggests work on its data.
-    expect(said).toMatch(/^ {2}metersync checks list$/m);
-    const [, dir = ''] = /^ {2}export METERSYNC_DIR='(.+)'$/m.exec(said) ?? [];
-    const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
-    const status = await runCommand(['status', '--json'], options);
-    expect(JSON.parse(status.stdout)).toMatchObject({
+    // The commands that the demo suggests work on its data, also after its end.
+    expect(said).toMatch(/^ {2}metersync report --html report.html$/m);
+    expect(await statusOf()).toMatchObject({
       rows: { companies: 2 },
       verdict: {
         word: 'Unknown',
