@@ -12,7 +12,7 @@ import { ownFailure } from './own-failure.ts';
 /** Refusals that hold for every request. */
 const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
 
-/** Failures that end with the first answer. */
+/** Failures that are over as soon as the service answers a request. */
 const endedByAnswers: readonly FailureCode[] = [...refusesAll, 'SERVICE_OUTAGE'];
 
 /** Failures that usually end for all owners at once. 404 is not among them: it often concerns one record. */
@@ -25,8 +25,8 @@ const endTogether: readonly FailureCode[] = [
 /**
  * Works for one owner after the other.
  * - Parks an owner that fails without affecting others, with the reason, and continues with the next.
- * - Waits longer and longer with an owner that only events name. After some attempts, its events count as
- *   `missing`.
+ * - Retries an owner that only events name after longer and longer pauses. After some attempts, its events
+ *   count as `missing`.
  * - Parks all work if the service refuses every request.
  * - Revives work that was parked for a refusal once an owner with that refusal succeeds.
  * - Throws failures that all owners share, for Temporal to retry: the retry works for owners that are still

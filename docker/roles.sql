@@ -1,5 +1,5 @@
--- Creates the logins of docker-compose.yml. The superuser runs this at each start. Missing roles
--- are created, and passwords are set to the present ones.
+-- Creates the logins of docker-compose.yml. The superuser runs this at each start. It creates
+-- missing roles and gives each login its present password.
 do $$
 declare
   role text;

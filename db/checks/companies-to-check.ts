@@ -15,8 +15,8 @@ const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
 
 /**
- * Deletes notes of checks that may have another result now, because the company's data, the date or
- * the checks left out changed. All other notes are extended up to now.
+ * Deletes the notes of checks whose result may differ now, because the company's data, the date or
+ * the list of disabled checks changed. Extends all other notes up to now.
  */
 export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
@@ -127,7 +127,8 @@ export async function companiesToCheck(
 
 /**
  * Selects companies whose records changed since a time, and companies and meters of events applied
- * since. A company counts again once its months were computed, which replaces its note.
+ * since. When the months of a company are computed, its row in `company_changes` gets a new time, so
+ * the company counts again.
  */
 const changesSince = (db: Executor, since: SQL) =>
   eventsAppliedSince(db, since).unionAll(
@@ -142,8 +143,9 @@ const changesSince = (db: Executor, since: SQL) =>
   );
 
 /**
- * Selects companies and meters of events applied since a time, by a read or at once. Events settled
- * more than a day after their receipt are found by `aside`.
+ * Selects companies and meters of events that were applied since a time. The first part looks only
+ * at events received up to a day before that time, because the index is on the time of receipt. The
+ * second part finds events that were settled later than a day after their receipt, by `aside`.
  */
 const eventsAppliedSince = (db: Executor, since: SQL) => {
   const columns = (appliedAt: SQLWrapper) => ({
@@ -174,5 +176,8 @@ const eventsAppliedSince = (db: Executor, since: SQL) => {
     );
 };
 
-/** Whether a time is not before another. One bound makes the planner expect a third of all rows. */
+/**
+ * Whether a time is at or after `since`. With only one bound, the planner would expect a third of
+ * all rows, whatever the bound is.
+ */
 const isSince = (time: SQLWrapper, since: SQL): SQL => sql`${time} between ${since} and 'infinity'`;

@@ -18,8 +18,8 @@ const listsUsage = (document: WrittenDocument): document is Listing => document.
 /**
  * Updates what depends on documents that a page wrote. The usage that their records list replaces
  * their usage in the warehouse. Other usage of changed documents moves to the documents' owners.
- * Missing events of changed documents become pending again, and the documents of these events are
- * returned. It runs for each page, and its snapshot begins after the documents were locked.
+ * Events of changed documents that count as missing become pending again; returns the ids of their
+ * documents. It runs for each page, and its snapshot begins after the documents were locked.
  * Measured: 0.09 ms and 8 blocks for one document; 2.7 ms and 350 blocks for a page.
  */
 export async function writeUsageOfDocuments(
@@ -113,9 +113,10 @@ function usageOfRecords(documents: readonly Listing[], { companyId }: RecordPage
 }
 
 /**
- * A query for existing documents whose record decides their usage, although it may list other rows
- * than the usage endpoint: the rows that it listed before are the rows of the warehouse, also if
- * tombstoned with the document, or the warehouse never had usage of the document.
+ * A query for the existing documents whose own record decides which usage they have. The usage
+ * endpoint may list other rows, so the record decides only if the warehouse never had usage of the
+ * document, or has exactly the rows that the record listed before. Rows that were tombstoned together
+ * with the document count, too.
  */
 function acceptedUsage(existing: readonly Listing[]): SQL {
   const asked = existing.map(({ id, before }) => ({ id, before }));
