@@ -85,7 +85,7 @@ test('a run whose workflow was ended in Temporal fails together with its parts, 
     workflowId: workflowIds.backfillAll(timedOut),
     taskQueue: taskQueues.backfill,
     args: [{ runId: timedOut }],
-    workflowExecutionTimeout: '5 seconds',
+    workflowExecutionTimeout: '10 seconds',
   });
   const terminated = await startBackfill(client, choose(held));
   await isReading(terminated);
