@@ -85,8 +85,9 @@ function readPlan(message: string): Ran | undefined {
  * and does not count its blocks in the root.
  */
 function blocksOf(plan: PlanNode): number {
-  const read = new Set(nodesOf(plan).map((node) => node['CTE Name']));
-  const unread = nodesOf(plan).filter(({ 'Subplan Name': name }) => {
+  const nodes = nodesOf(plan);
+  const read = new Set(nodes.map((node) => node['CTE Name']));
+  const unread = nodes.filter(({ 'Subplan Name': name }) => {
     const step = /^CTE (.*)$/.exec(name ?? '')?.[1];
     return step !== undefined && !read.has(step);
   });
