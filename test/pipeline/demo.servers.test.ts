@@ -10,12 +10,12 @@ import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 
-test('the demo starts in an empty folder, audits itself, is in sync while it is kept, and leaves no process behind', {
+test('the demo starts in an empty folder, ends with an audit without differences, and leaves no process behind', {
   timeout: 150_000,
 }, async () => {
   const folder = await temporaryFolder();
   const size = ['--companies', '2', '--documents', '30', '--interval-days', '1', '--events', '150'];
-  const demo = startCommand(['demo', ...size, '--keep'], {
+  const demo = startCommand(['demo', ...size], {
     cwd: folder.path,
     env: { PATH: `${temporalCache()}:${process.env.PATH}` },
   });
@@ -27,15 +27,7 @@ test('the demo starts in an empty folder, audits itself, is in sync while it is 
     const second = await runProcess(['demo', ...size], { cwd: folder.path });
     expect(second).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(`${demo.pid}`) });
     expect(started.map(isRunning)).toEqual([true, true, true]);
-    await demo.printed(/^Ctrl-C ends it/, 120_000);
-    const [, dir = ''] = /^ {2}export METERSYNC_DIR='(.+)'$/m.exec(demo.stdout()) ?? [];
-    const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
-    const statusOf = async () => JSON.parse((await runCommand(['status', '--json'], options)).stdout);
-    expect(await statusOf()).toMatchObject({
-      rows: { companies: 2 },
-      verdict: { word: 'In sync', findings: [] },
-    });
-    expect(await demo.end('SIGINT'), demo.stderr()).toEqual({ status: 0, signal: null });
+    expect(await demo.ended, demo.stderr()).toEqual({ status: 0, signal: null });
 
     const said = demo.stdout();
     expect(said).toMatch(/│ companies\s+│\s+2 │/);
@@ -46,9 +38,12 @@ test('the demo starts in an empty folder, audits itself, is in sync while it is 
     expect(said).toMatch(/^0 differences in [1-9][\d,]* records$/m);
     expect(started.filter(isRunning)).toEqual([]);
 
-    // The commands that the demo suggests work on its data, also after its end.
-    expect(said).toMatch(/^ {2}metersync report --html report.html$/m);
-    expect(await statusOf()).toMatchObject({
+    // The commands that the demo suggests work on its data.
+    expect(said).toMatch(/^ {2}metersync checks list$/m);
+    const [, dir = ''] = /^ {2}export METERSYNC_DIR='(.+)'$/m.exec(said) ?? [];
+    const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
+    const status = await runCommand(['status', '--json'], options);
+    expect(JSON.parse(status.stdout)).toMatchObject({
       rows: { companies: 2 },
       verdict: {
         word: 'Unknown',
@@ -64,6 +59,29 @@ test('the demo starts in an empty folder, audits itself, is in sync while it is 
     const beside = await runCommand(['status'], { cwd: folder.path });
     expect(beside).toMatchObject({ status: 1, stderr: expect.stringContaining(`METERSYNC_DIR=`) });
     expect(existsSync(join(folder.path, '.metersync/postgres'))).toBe(false);
+  } finally {
+    await demo.end('SIGKILL');
+    await eraseFolder(join(folder.path, '.metersync/demo'));
+    await folder.remove();
+  }
+});
+
+test('a demo that is kept is in sync, as the command that it suggests says, and ends with status 0 on Ctrl-C', {
+  timeout: 150_000,
+}, async () => {
+  const folder = await temporaryFolder();
+  const size = ['--companies', '1', '--documents', '4', '--interval-days', '1', '--events', '10'];
+  const demo = startCommand(['demo', ...size, '--keep'], {
+    cwd: folder.path,
+    env: { PATH: `${temporalCache()}:${process.env.PATH}` },
+  });
+  try {
+    await demo.printed(/^Ctrl-C ends it/, 120_000);
+    expect(demo.stdout()).toMatch(/^ {2}metersync status$/m);
+    const env = { METERSYNC_DIR: join(folder.path, '.metersync/demo') };
+    const status = await runCommand(['status', '--json'], { env });
+    expect(JSON.parse(status.stdout)).toMatchObject({ verdict: { word: 'In sync', findings: [] } });
+    expect(await demo.end('SIGINT'), demo.stderr()).toEqual({ status: 0, signal: null });
   } finally {
     await demo.end('SIGKILL');
     await eraseFolder(join(folder.path, '.metersync/demo'));
