@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -157,6 +157,82 @@ describe('docker-compose.yml gives the least rights', () => {
       expect(ignored(path)).toBe(path);
     expect(ignored('.env.example')).toBeUndefined();
     expect(read('.dockerignore').split('\n')).toEqual(expect.arrayContaining(['**/.env*', 'secrets']));
+  });
+});
+
+describe('the jobs of docker-compose.yml', () => {
+  const jobs = services.filter(([, { restart, profiles }]) => (restart ?? 'no') === 'no' && !profiles);
+
+  test('are all services on whose end another service waits, and no other', () => {
+    const awaited = services.flatMap(([, { depends_on = {} }]) =>
+      Object.entries(depends_on)
+        .filter(([, { condition }]) => condition === 'service_completed_successfully')
+        .map(([name]) => name),
+    );
+    expect(jobs.map(([name]) => name).toSorted()).toEqual([...new Set(awaited)].sort());
+  });
+
+  test('try again by themselves for a bounded time, because "up" gives up after their first failure', () => {
+    for (const [name, { entrypoint = [], volumes = [] }] of jobs) {
+      expect(entrypoint.slice(0, 3), name).toEqual(['sh', '/docker/retry.sh', '120']);
+      expect(volumes.join(), name).toMatch(/\.\/docker(\/retry\.sh:\/docker\/retry\.sh|:\/docker):ro/);
+    }
+  });
+
+  test('get every variable that their script reads, and no other variable', () => {
+    for (const [name, { entrypoint = [], environment = {} }] of jobs.filter(([, { build }]) => !build)) {
+      const script = read(`docker/${entrypoint.at(-1)?.split('/').at(-1)}`);
+      const assigned = new Set([...script.matchAll(/\b([A-Z_]+)=/g)].map(([, variable]) => variable));
+      const used = [...script.matchAll(/\$\{?([A-Z_]+)/g)].map(([, variable = '']) => variable);
+      // Programs that a script runs read these by themselves.
+      const ofPrograms = {
+        roles: ['PGPORT', 'PGCONNECT_TIMEOUT'],
+        'temporal-namespace': ['TEMPORAL_ADDRESS'],
+      };
+      const expected = [...used, ...(ofPrograms[name as keyof typeof ofPrograms] ?? [])];
+      expect({ name, given: Object.keys(environment).sort() }).toEqual({
+        name,
+        given: [...new Set(expected)].filter((variable) => !assigned.has(variable)).sort(),
+      });
+    }
+  });
+
+  test("name the port of Postgres, because Temporal's tool would use the port of MySQL", () => {
+    expect(compose.services['temporal-schema']?.environment).toEqual({
+      SECRETS_DIR: '/run/secrets',
+      SQL_HOST: 'temporal-postgres',
+      SQL_PORT: 5432,
+    });
+  });
+});
+
+describe('docker/retry.sh', () => {
+  const retry = (seconds: number, script: string, cwd: string) =>
+    spawnSync('sh', [join(checkout, 'docker/retry.sh'), String(seconds), 'sh', '-c', script], {
+      cwd,
+      encoding: 'utf8',
+    });
+
+  test('tries a command again until it succeeds', async () => {
+    const folder = await temporaryFolder();
+    try {
+      const failsOnce = 'echo attempt | tee -a attempts; [ "$(wc -l < attempts)" -eq 2 ]';
+      expect(retry(60, failsOnce, folder.path)).toMatchObject({
+        status: 0,
+        stdout: 'attempt\nattempt\n',
+        stderr: '',
+      });
+    } finally {
+      await folder.remove();
+    }
+  });
+
+  test('ends with the status of the last attempt, below the error of that attempt', () => {
+    expect(retry(0, 'echo no route to host >&2; exit 3', checkout)).toMatchObject({
+      status: 3,
+      stdout: '',
+      stderr: 'no route to host\nno success in 0 s: the error of the last attempt is above\n',
+    });
   });
 });
 
