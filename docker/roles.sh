@@ -14,7 +14,7 @@ password_in() {
 }
 migrator=$(password_in migrator_url)
 worker=$(password_in worker_url)
-temporal=$(cat "$secrets/temporal_password")
+temporal=$(cat "$secrets/temporal/temporal_password")
 
 run() { psql --no-psqlrc --quiet --tuples-only --set=ON_ERROR_STOP=1 "$@"; }
 on_temporal() { run --host="$TEMPORAL_HOST" --dbname=postgres "$@"; }

@@ -3,7 +3,7 @@
 set -eu
 # Without a port the tool would use MySQL's port, also for Postgres.
 : "${SQL_HOST:?}" "${SQL_PORT:?}"
-SQL_PASSWORD=$(cat "$SECRETS_DIR/temporal_password")
+SQL_PASSWORD=$(cat "$SECRETS_DIR/temporal/temporal_password")
 export SQL_PASSWORD SQL_PLUGIN=postgres12 SQL_USER=temporal
 for schema in temporal visibility; do
   database=temporal
