@@ -22,10 +22,11 @@ interface Service {
   readonly environment?: Record<string, string | number>;
   readonly env_file?: { readonly path: string }[];
   readonly volumes?: (string | { readonly type: string; readonly source: string; readonly target: string })[];
-  readonly depends_on?: Record<string, { condition: string }>;
+  readonly depends_on?: Record<string, { condition: string }> | string[];
   readonly healthcheck?: { test: string[] };
   readonly restart?: string;
   readonly networks?: string[];
+  readonly network_mode?: string;
   readonly ports?: string[];
   readonly tmpfs?: string[];
   readonly user?: string;
@@ -92,7 +93,7 @@ describe('docker-compose.yml gives the least rights', () => {
     const running = services
       .filter(([, { build, restart }]) => build !== undefined && restart === 'unless-stopped')
       .map(([name]) => name);
-    expect(running.toSorted()).toEqual(['receiver', 'worker']);
+    expect(running.toSorted()).toEqual(['console', 'receiver', 'worker']);
     for (const name of running) expect(compose.services[name]?.healthcheck?.test).toEqual(asksItself);
     expect(buildProgram().commands.map((command) => command.name())).toContain('healthcheck');
   });
@@ -100,20 +101,38 @@ describe('docker-compose.yml gives the least rights', () => {
   test('only the services that need Postgres reach it, and the receiver does not', () => {
     const on = (network: string) =>
       services.filter(([, { networks = [] }]) => networks.includes(network)).map(([name]) => name);
-    expect(Object.keys(compose.networks)).toEqual(['events', 'data', 'temporal', 'metrics', 'out']);
+    expect(Object.keys(compose.networks)).toEqual([
+      'events',
+      'data',
+      'temporal',
+      'operators',
+      'metrics',
+      'out',
+    ]);
+    // Only operators may reach the port of the console, which their machine has, too.
+    expect(on('operators')).toEqual(['temporal', 'console']);
     expect(on('events')).toEqual(['temporal', 'temporal-namespace', 'receiver', 'worker']);
     expect(on('temporal')).toEqual(['temporal-postgres', 'roles', 'temporal-schema', 'temporal']);
-    expect(on('data')).toEqual(['postgres', 'roles', 'migrate', 'worker']);
+    expect(on('data')).toEqual(['postgres', 'roles', 'migrate', 'worker', 'console']);
     expect(on('metrics')).toEqual(['receiver', 'worker', 'prometheus', 'alertmanager', 'grafana']);
     expect(on('out')).toEqual(['alertmanager', 'grafana']);
     for (const network of ['data', 'temporal', 'metrics'])
       expect(compose.networks[network]).toEqual({ internal: true });
   });
 
-  test('only the receiver and Grafana have a port on the machine, on loopback', () => {
+  test('the port of the console leads to its loopback address, on which it listens by default', () => {
+    expect(compose.services.console?.environment).not.toHaveProperty('CONSOLE_HOST');
+    expect(compose.services['console-port']?.network_mode).toBe('service:console');
+    const forward = read('docker/forward.mjs');
+    expect(forward).toContain(`connect(${settings.CONSOLE_PORT?.default}, '127.0.0.1')`);
+    expect(forward).toContain('listen(8091)');
+  });
+
+  test('only the receiver, the console and Grafana have a port on the machine, on loopback', () => {
     const ports = services.flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]));
     expect(ports).toEqual([
       ['receiver', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?8080\}:8080$/)],
+      ['console', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?8090\}:8091$/)],
       ['grafana', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?3000\}:3000$/)],
     ]);
   });
