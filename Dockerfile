@@ -36,7 +36,7 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /build/dist dist
 USER node
 EXPOSE 8080
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "/app/dist/cli/main.js", "healthcheck"]
+HEALTHCHECK --interval=30s --timeout=20s --start-period=30s CMD ["node", "/app/dist/cli/main.js", "healthcheck"]
 # Runs Node without a shell, so that it receives SIGTERM and drains.
 ENTRYPOINT ["node", "/app/dist/cli/main.js"]
 CMD ["start"]

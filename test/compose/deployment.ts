@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { freePort } from '../support/port.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
 /** An image and a project of their own, so that a deployment on the same machine stays as it is. */
-const image = 'metersync-test-compose';
+export const project = 'metersync-test-compose';
 
 export interface Ran {
   readonly status: number | null;
@@ -17,6 +16,7 @@ export interface Ran {
 
 /** A copy of the compose file in a folder of its own, with a sandbox of the service in containers next to it. */
 export interface Deployment {
+  readonly folder: string;
   readonly receiverUrl: string;
   readonly consoleUrl: string;
   /** Runs docker compose. Only `attempt` returns if it fails. */
@@ -34,8 +34,10 @@ export interface Deployment {
 }
 
 export async function makeDeployment(say: (line: string) => void): Promise<Deployment> {
-  // Not the folder of other tests: an engine in a virtual machine sees only folders of the user.
-  const folder = await mkdtemp(join(process.env.COMPOSE_TEST_DIR ?? tmpdir(), 'metersync-compose-'));
+  // In the checkout, because an engine in a virtual machine sees only folders of the user.
+  const parent = join(checkout, '.metersync');
+  await mkdir(parent, { recursive: true });
+  const folder = await mkdtemp(join(parent, 'compose-'));
   for (const name of ['docker-compose.yml', 'docker', '.env.example'])
     await cp(join(checkout, name), join(folder, name), { recursive: true });
   const [receiverPort, consolePort] = [await freePort(), await freePort()];
@@ -52,7 +54,7 @@ export async function makeDeployment(say: (line: string) => void): Promise<Deplo
   await writeFile(join(folder, 'docker-compose.override.yml'), JSON.stringify(override(), null, 2));
   const run = (program: string, args: readonly string[]) => runProgram(program, args, folder, say);
   const attempt = (...args: string[]) =>
-    run('docker', ['compose', '--project-name', image, '--profile', 'console', ...args]);
+    run('docker', ['compose', '--project-name', project, '--profile', 'console', ...args]);
   const succeed = async (ran: Promise<Ran>): Promise<string> => {
     const { status, stdout, stderr } = await ran;
     if (status !== 0) throw new Error(`it ended with status ${status}:\n${stdout}${stderr}`);
@@ -61,6 +63,7 @@ export async function makeDeployment(say: (line: string) => void): Promise<Deplo
   const compose = (...args: string[]) => succeed(attempt(...args));
   const secret = (path: string) => join(folder, 'secrets', path);
   return {
+    folder,
     receiverUrl: `http://127.0.0.1:${receiverPort}`,
     consoleUrl: `http://127.0.0.1:${consolePort}`,
     compose,
@@ -89,7 +92,7 @@ export async function makeDeployment(say: (line: string) => void): Promise<Deplo
 
 /** Names the image of the test, which is built from the checkout, and adds the service with its own Postgres. */
 function override(): object {
-  const ours = { image, build: { context: checkout } };
+  const ours = { image: project, build: { context: checkout } };
   const anyPrivateNetwork = '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16';
   return {
     services: {
@@ -97,7 +100,7 @@ function override(): object {
       receiver: ours,
       worker: ours,
       console: ours,
-      'console-port': { image },
+      'console-port': { image: project },
       'service-postgres': {
         image: 'postgres:18.4-trixie',
         environment: { POSTGRES_PASSWORD: 'service' },

@@ -5,7 +5,7 @@ import type { SandboxProcess } from '../../cli/sandbox-process.ts';
 import { sandboxControl } from '../../sandbox/control/client.ts';
 import { changedDocument, deliver } from '../build/signed-event.ts';
 import { until } from '../support/poll.ts';
-import { type Deployment, makeDeployment } from './deployment.ts';
+import { type Deployment, makeDeployment, project } from './deployment.ts';
 import { engineMissing } from './engine.ts';
 
 const usage = `Usage: npm run test:compose -- [options]
@@ -44,11 +44,12 @@ async function main(): Promise<void> {
     console.log('docker-compose.yml: everything worked');
   } catch (error) {
     console.log((await deployment.attempt('ps', '--all')).stdout);
-    console.log((await deployment.attempt('logs', '--no-color', '--tail', '25')).stdout);
+    console.log((await deployment.attempt('logs', '--no-color', '--tail', '10')).stdout);
     console.error(error);
     process.exitCode = 1;
   } finally {
-    if (!options.keep) await deployment.remove();
+    if (options.keep) console.log(`kept: project ${project} in ${deployment.folder}`);
+    else await deployment.remove();
   }
 }
 
@@ -88,7 +89,10 @@ async function tryAll(deployment: Deployment): Promise<void> {
     await settled(deployment, service);
     await auditsToNoDifference(deployment);
   });
-  await step('doctor finds nothing wrong', () => deployment.metersync('doctor'));
+  await step('doctor finds nothing wrong', () =>
+    // On a busy machine a server may take too long to answer at first.
+    until('doctor ends with status 0', () => deployment.metersync('doctor'), minutes(5)),
+  );
   await step('shows the console on a port of this machine', async () => {
     const answer = await until('the console answers', () => fetch(deployment.consoleUrl), minutes(1));
     ok(answer.status < 500, `the console answered ${answer.status}`);
