@@ -1,7 +1,8 @@
-# syntax=docker/dockerfile:1
+# The guide says how to pin the digest of this image: docs/guides/running.md. Debian rather than Alpine: Temporal's core is
+# built for glibc.
+ARG NODE=node:24.21.0-trixie-slim
 
-# Debian rather than Alpine: Temporal's core is built for glibc.
-FROM node:24.21.0-trixie-slim AS build
+FROM ${NODE} AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 # The install scripts belong to the embedded Postgres of a checkout. Here, Postgres is another container.
@@ -9,15 +10,24 @@ RUN npm ci --ignore-scripts
 COPY . .
 RUN node build.ts
 
-FROM node:24.21.0-trixie-slim AS dependencies
+FROM ${NODE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # Optional packages are the embedded Postgres and the compilers with which a checkout bundles its workflows.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --force
-# Temporal's core is included for every platform, with some 30 MB for each. Only this platform's is kept.
-RUN cd node_modules/@temporalio/core-bridge/releases && find . -mindepth 1 -maxdepth 1 ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
+# What no program loads is half of the packages: types, maps, sources of Rust, builds for browsers, and styles. Licences stay.
+# Temporal's core is included for every platform, with some 30 MB for each, and only this platform's is kept. Temporal's
+# worker loads webpack when it starts, but only a checkout bundles workflows, and needs what webpack then loads.
+RUN cd node_modules \
+  && find . -type f ! -iname '*licen[cs]e*' \
+    \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' -o -name '*.md' -o -name '*.flow' \) -delete \
+  && find @picocss/pico -type f ! -path '*/css/pico.min.css' ! -name package.json ! -iname '*licen[cs]e*' -delete \
+  && find @temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} + \
+  && rm -rf @temporalio/core-bridge/sdk-core echarts/dist echarts/i18n rxjs/dist/esm5 rxjs/dist/bundles rxjs/src \
+    @types caniuse-lite browserslist electron-to-chromium node-releases terser \
+  && find . -type d -empty -delete
 
-FROM node:24.21.0-trixie-slim
+FROM ${NODE}
 ENV NODE_ENV=production METERSYNC_DIR=/var/lib/metersync RECEIVER_HOST=0.0.0.0 METRICS_HOST=0.0.0.0
 RUN mkdir /var/lib/metersync && chown node:node /var/lib/metersync
 WORKDIR /app
@@ -26,7 +36,7 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /build/dist dist
 USER node
 EXPOSE 8080
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "/app/dist/cli/main.js", "healthcheck"]
+HEALTHCHECK --interval=30s --timeout=20s --start-period=30s CMD ["node", "/app/dist/cli/main.js", "healthcheck"]
 # Runs Node without a shell, so that it receives SIGTERM and drains.
 ENTRYPOINT ["node", "/app/dist/cli/main.js"]
 CMD ["start"]

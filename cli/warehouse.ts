@@ -1,8 +1,12 @@
 import type { Settings } from '../app/settings/settings.ts';
+import { absenceOf } from '../app/warehouse/absence.ts';
 import { requireAnswer, requireSchema } from '../app/warehouse/prepare.ts';
 import { openToAsk, openWarehouse } from '../app/warehouse/warehouse.ts';
+import { serverWaits } from '../contract/retry-policy.ts';
 import type { Database, Warehouse } from '../db/connection/connect.ts';
+import { withTimeout } from '../db/connection/with-timeout.ts';
 import type { Operation } from '../db/operations.ts';
+import { readServer } from '../db/read/session.ts';
 import { recordedWherePossible } from '../operations/recorded.ts';
 import { type Context, type Need, withContext } from './context.ts';
 import { say } from './print.ts';
@@ -43,10 +47,17 @@ export async function notedWherePossible<T>(
   inWords: (result: T) => string,
 ): Promise<T> {
   const warehouse = openToAsk(settings, stack.databaseUrl, log, 1);
+  const sayUnnoted = (reason: string) => say(`Not in the log of operations: ${reason}`);
   try {
-    return await recordedWherePossible(warehouse.db, operation, action, inWords, (reason) =>
-      say(`Not in the log of operations: ${reason}`),
+    const absence = await withTimeout(readServer(warehouse.db), serverWaits.answerMs).then(
+      () => undefined,
+      (error: unknown) => absenceOf(stack.databaseUrl, error),
     );
+    if (absence === undefined)
+      return await recordedWherePossible(warehouse.db, operation, action, inWords, sayUnnoted);
+    const done = await action();
+    sayUnnoted(absence.away);
+    return done;
   } finally {
     await warehouse.close();
   }

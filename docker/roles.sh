@@ -1,7 +1,7 @@
 #!/bin/sh
 # Creates the logins of docker-compose.yml, with the passwords of its secrets, and Temporal's databases.
 set -eu
-secrets=${SECRETS:-/run/secrets}
+secrets=$SECRETS_DIR
 scripts=$(dirname "$0")
 PGPASSWORD=$(cat "$secrets/postgres_password")
 export PGPASSWORD PGUSER=postgres
@@ -14,13 +14,13 @@ password_in() {
 }
 migrator=$(password_in migrator_url)
 worker=$(password_in worker_url)
-temporal=$(cat "$secrets/temporal_password")
+temporal=$(cat "$secrets/temporal/temporal_password")
 
 run() { psql --no-psqlrc --quiet --tuples-only --set=ON_ERROR_STOP=1 "$@"; }
-on_temporal() { run --host="${TEMPORAL_HOST:-temporal-postgres}" --dbname=postgres "$@"; }
+on_temporal() { run --host="$TEMPORAL_HOST" --dbname=postgres "$@"; }
 
 PGOPTIONS="-c metersync.migrator_password=$migrator -c metersync.worker_password=$worker" \
-  run --host="${WAREHOUSE_HOST:-postgres}" --dbname=warehouse --file="$scripts/roles.sql"
+  run --host="$WAREHOUSE_HOST" --dbname=warehouse --file="$scripts/roles.sql"
 PGOPTIONS="-c temporal.password=$temporal" on_temporal --file="$scripts/temporal.sql"
 for database in temporal temporal_visibility; do
   there=$(on_temporal --command="select datname from pg_database where datname = '$database'")

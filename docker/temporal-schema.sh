@@ -1,8 +1,10 @@
 #!/bin/sh
 # Brings the schemas of Temporal's databases up to date, before its server starts.
 set -eu
-SQL_PASSWORD=$(cat "${SECRETS:-/run/secrets}/temporal_password")
-export SQL_PASSWORD SQL_PLUGIN=postgres12 SQL_HOST="${SQL_HOST:-temporal-postgres}" SQL_USER=temporal
+# Without a port the tool would use MySQL's port, also for Postgres.
+: "${SQL_HOST:?}" "${SQL_PORT:?}"
+SQL_PASSWORD=$(cat "$SECRETS_DIR/temporal/temporal_password")
+export SQL_PASSWORD SQL_PLUGIN=postgres12 SQL_USER=temporal
 for schema in temporal visibility; do
   database=temporal
   [ "$schema" = temporal ] || database=temporal_$schema

@@ -1,4 +1,4 @@
-import { secretVariables } from '../app/settings/secret-files.ts';
+import { optionalSecrets, secretVariables } from '../app/settings/secret-files.ts';
 import { readSettings, SettingsError } from '../app/settings/settings.ts';
 import { defaultEndpoints } from '../contract/endpoints.ts';
 import { formatSeconds } from '../contract/times.ts';
@@ -242,6 +242,7 @@ export function settingsPage(): string {
     '',
     'Each of these secrets can be in a file of one line. Then set `NAME_FILE` to the path of the file instead of `NAME`:',
     `${secretVariables.map((name) => `\`${name}\``).join(', ')}. Restart a process after a change.`,
+    `A file may be empty for ${optionalSecrets.map((name) => `\`${name}\``).join(', ')}: then the setting is not set.`,
     '',
     ...Object.entries(files).map(([name, setting]) => described(name, setting)),
     '',

@@ -11,6 +11,9 @@ export const secretVariables = [
   'HEARTBEAT_URL',
 ] as const;
 
+/** Secrets without which metersync runs. As an empty variable does, an empty file means that one is not set. */
+export const optionalSecrets: readonly string[] = ['NOTIFY_URL', 'NOTIFY_SECRET', 'HEARTBEAT_URL'];
+
 /**
  * Sets each secret `NAME` to the line of the file that `NAME_FILE` names. Empty variables count as unset.
  * @returns the variables that are set, and what is wrong with files, without quoting any
@@ -28,9 +31,11 @@ export function readSecretFiles(
     const variable = `${name}_FILE`;
     const path = given[variable];
     if (path === undefined) return [];
-    if (given[name] !== undefined) return [setTwice(name, variable)];
-    delete given[variable];
     const read = readLine(path);
+    const isUnset = read === empty && optionalSecrets.includes(name);
+    if (given[name] !== undefined && !isUnset) return [setTwice(name, variable)];
+    delete given[variable];
+    if (isUnset) return [];
     if ('problem' in read) return [`${variable} has to name a file of one line: ${path} ${read.problem}`];
     given[name] = read.line;
     return [];
@@ -44,6 +49,8 @@ export const setTwice = (name: string, another: string): string =>
 interface Problem {
   readonly problem: string;
 }
+
+const empty: Problem = { problem: 'is empty' };
 
 function unreadable(error: unknown): Problem {
   const { code, message } = error as NodeJS.ErrnoException;
@@ -71,6 +78,6 @@ function readLine(path: string): { readonly line: string } | Problem {
     return unreadable(error);
   }
   const line = text.replace(/\r?\n$/, '');
-  if (line === '') return { problem: 'is empty' };
+  if (line === '') return empty;
   return /[\r\n]/.test(line) ? { problem: 'has several lines' } : { line };
 }

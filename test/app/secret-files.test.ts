@@ -54,6 +54,20 @@ describe('a secret in a file', () => {
     },
   );
 
+  test.each(['NOTIFY_URL', 'NOTIFY_SECRET', 'HEARTBEAT_URL'])(
+    'may be missing for %s: an empty file means that it is not set, also next to the variable',
+    async (name) => {
+      for (const text of ['', '\n']) {
+        const path = await file('optional', text);
+        expect(readSecretFiles({ [`${name}_FILE`]: path })).toEqual({ given: {}, problems: [] });
+        expect(readSecretFiles({ [`${name}_FILE`]: path, [name]: 'x' })).toEqual({
+          given: { [name]: 'x' },
+          problems: [],
+        });
+      }
+    },
+  );
+
   test('can be the API key of Temporal', async () => {
     vi.stubEnv('TEMPORAL_API_KEY_FILE', await file('temporal', 'key-2\n'));
     expect(connectOptions({}).connectionOptions).toMatchObject({ apiKey: 'key-2', tls: true });

@@ -22,7 +22,9 @@ export interface SignedEvent {
 }
 
 /** Makes an event of an existing document of the service, with its present state. */
-export async function changedDocument(service: SandboxProcess): Promise<SignedEvent> {
+export async function changedDocument(
+  service: Pick<SandboxProcess, 'apiUrl' | 'apiKey'>,
+): Promise<SignedEvent> {
   const read = async (path: string) =>
     await (await fetch(`${service.apiUrl}${path}`, { headers: { 'x-api-key': service.apiKey } })).json();
   const [{ sites, ...company }] = (await read('/company')) as [{ id: string; sites: unknown[] }];
@@ -43,12 +45,16 @@ export async function changedDocument(service: SandboxProcess): Promise<SignedEv
 }
 
 /** Signs an event and sends it to a receiver. */
-export async function deliver(url: string, { id, body }: SignedEvent): Promise<Response> {
+export async function deliver(
+  url: string,
+  { id, body }: SignedEvent,
+  signedWith = secret,
+): Promise<Response> {
   const now = new Date();
   const headers = {
     'webhook-id': id,
     'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
-    'webhook-signature': new Webhook(secret).sign(id, now, body),
+    'webhook-signature': new Webhook(signedWith).sign(id, now, body),
   };
   return await fetch(url, { method: 'POST', headers, body });
 }

@@ -33,17 +33,17 @@ fault(
       const folder = await temporaryFolder();
       const superuser = users.superuserUrl('postgres');
       await administer(superuser, ['create database warehouse']);
-      const run = await prepareScripts(folder.path, superuser, port);
+      const run = await prepareJobs(folder.path, superuser, port);
       try {
-        // Each start of the compose file runs all scripts. The second time they must change nothing.
+        // Each start of the compose file runs all jobs. The second time they must change nothing.
         for (let start = 0; start < 2; start++) {
-          await run('roles.sh');
-          await run('temporal-schema.sh');
+          await run('roles');
+          await run('temporal-schema');
         }
         const temporal = await startServer(folder.path, port);
         try {
           for (let start = 0; start < 2; start++)
-            await run('temporal-namespace.sh', { TEMPORAL_ADDRESS: temporal.address });
+            await run('temporal-namespace', { 'temporal:7233': temporal.address });
           const rig = await startRig({ temporal });
           try {
             expect(await rig.backfill()).toBe('complete');
@@ -65,34 +65,60 @@ fault(
     }),
 );
 
-/** Copies docker/ with separate secrets and programs. Returns a function that runs one of its scripts. */
-async function prepareScripts(folder: string, superuser: string, port: number) {
+/**
+ * Copies docker/ with separate secrets and programs. Returns a function that runs a job of the compose file, by
+ * its entry point and with exactly the variables of its environment. Only places have other values: the image's
+ * folders, and the hosts and ports of the servers.
+ */
+async function prepareJobs(folder: string, superuser: string, port: number) {
   await cp(join(checkout, 'docker'), join(folder, 'docker'), { recursive: true });
-  const sh = (script: string, env: Readonly<Record<string, string>>) =>
-    promisify(execFile)('sh', [join(folder, 'docker', script)], { env: childEnvironment(env) });
-  await sh('secrets.sh', {});
-  const secrets = join(folder, 'secrets');
-  await writeFile(join(secrets, 'postgres_password'), `${decodeURIComponent(new URL(superuser).password)}\n`);
+  await promisify(execFile)('sh', [join(folder, 'docker/secrets.sh')]);
+  await writeFile(
+    join(folder, 'secrets/postgres_password'),
+    `${decodeURIComponent(new URL(superuser).password)}\n`,
+  );
   const cli = await findTemporal({ log: say });
   await symlink(cli, join(folder, 'temporal'));
   await symlink((await temporalPrograms(say)).sqlTool, join(folder, 'temporal-sql-tool'));
-  return (script: string, env: Readonly<Record<string, string>> = {}) =>
-    sh(script, {
-      PATH: `${folder}:${process.env.PATH}`,
-      SECRETS: secrets,
-      WAREHOUSE_HOST: '127.0.0.1',
-      TEMPORAL_HOST: '127.0.0.1',
-      PGPORT: String(port),
-      SQL_HOST: '127.0.0.1',
-      SQL_PORT: String(port),
-      ...env,
+  const { services } = await readCompose();
+  return async (job: string, servers: Readonly<Record<string, string>> = {}) => {
+    const places: Readonly<Record<string, string>> = {
+      postgres: '127.0.0.1',
+      'temporal-postgres': '127.0.0.1',
+      '5432': String(port),
+      '/run/secrets': join(folder, 'secrets'),
+      ...servers,
+    };
+    const { entrypoint = [], environment = {} } = services[job] ?? {};
+    const [program = '', ...args] = entrypoint.map((part) => part.replace(/^\/docker/, `${folder}/docker`));
+    const env = Object.entries(environment).map(([name, value]) => [
+      name,
+      places[String(value)] ?? String(value),
+    ]);
+    await promisify(execFile)(program, args, {
+      env: { PATH: `${folder}:${process.env.PATH}`, ...Object.fromEntries(env) },
     });
+  };
 }
+
+interface Compose {
+  readonly services: Readonly<
+    Record<
+      string,
+      {
+        readonly entrypoint?: readonly string[];
+        readonly environment?: Readonly<Record<string, string | number>>;
+      }
+    >
+  >;
+}
+
+const readCompose = async () =>
+  parse(await readFile(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true }) as Compose;
 
 /** Starts the server with the arguments and the configuration of the compose file, on free ports. */
 async function startServer(folder: string, postgresPort: number): Promise<RunningTemporal> {
-  const compose = parse(await readFile(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true });
-  const [, ...args] = compose.services.temporal.entrypoint as string[];
+  const [, ...args] = (await readCompose()).services.temporal?.entrypoint ?? [];
   const file = join(folder, 'temporal.yaml');
   let configuration = (await readFile(join(checkout, 'docker/temporal.yaml'), 'utf8'))
     .replaceAll('temporal-postgres:5432', `127.0.0.1:${postgresPort}`)

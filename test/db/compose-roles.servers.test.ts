@@ -95,6 +95,54 @@ test('starting again with other passwords changes the passwords and keeps the ro
   expect(await metersync(['status'], urlOf('metersync_worker', 'second'))).toMatchObject({ status: 0 });
 });
 
+test('the SQL of the guide makes logins that migrate, sync and read', async () => {
+  const guide = await readFile(resolve(import.meta.dirname, '../../docs/guides/running.md'), 'utf8');
+  const sql = /^### Logins$.*?```sql\n(.*?)```/ms.exec(guide)?.[1] ?? '';
+  // Roles belong to the whole server, so those of the test have names of their own.
+  const names: Readonly<Record<string, string>> = {
+    metersync_migrator: 'guide_migrator',
+    metersync_worker: 'guide_worker',
+    jane: 'guide_analyst',
+    'database warehouse': 'database guide_warehouse',
+  };
+  const statements = Object.entries(names)
+    .reduce((text, [from, to]) => text.replaceAll(from, to), sql)
+    .replaceAll('…', 'geheim')
+    .replace(/^--.*\n/gm, '')
+    .split(/;\n/)
+    .filter((statement) => statement.trim() !== '');
+  expect(statements).toHaveLength(10);
+  const superuser = inject('postgresUrl');
+  const url = (user: string) => {
+    const at = new URL(superuser);
+    [at.username, at.password, at.pathname] = [user, 'geheim', '/guide_warehouse'];
+    return at.href;
+  };
+  try {
+    for (const statement of statements) {
+      // Migrations of other tests have already created the roles without a login.
+      const exists = /^create role \w+ nologin$/.test(statement);
+      await asSuperuser(superuser, statement).catch((error: { code?: string }) => {
+        if (!exists || error.code !== '42710') throw error;
+      });
+    }
+    const migrated = await metersync(['migrate'], url('guide_migrator'));
+    expect(migrated).toMatchObject({ status: 0, stderr: '' });
+    expect(migrated.stdout.trim()).toMatch(/^Applied \d+ migrations?\.$/);
+    expect(await metersync(['status'], url('guide_worker'))).toMatchObject({ status: 0, stderr: '' });
+    await expect(ask(url('guide_worker'), 'create schema mine')).rejects.toMatchObject({ code: '42501' });
+    // The search path finds the view.
+    expect(await ask(url('guide_analyst'), 'select * from bills')).toEqual([]);
+    await expect(ask(url('guide_analyst'), 'delete from utility.documents')).rejects.toMatchObject({
+      code: '42501',
+    });
+  } finally {
+    await asSuperuser(superuser, 'drop database if exists guide_warehouse');
+    for (const login of ['guide_migrator', 'guide_worker', 'guide_analyst'])
+      await asSuperuser(superuser, `drop role if exists ${login}`);
+  }
+});
+
 test('roles.sql fails without passwords', async () => {
   await expect(
     asSuperuser(database.url, await readFile(resolve(import.meta.dirname, '../../docker/roles.sql'), 'utf8')),
