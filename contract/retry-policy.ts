@@ -227,6 +227,11 @@ export const serverWaits = {
    * the same time.
    */
   answerMs: 2 * seconds,
+  /**
+   * The same if a server that missed its first answer is asked again before a verdict says that it is away,
+   * because a busy machine answers late.
+   */
+  answerAgainMs: 5 * seconds,
   /** The same for a server that is asked only because the other did not answer. */
   secondAnswerMs: 1 * seconds,
   /** How long the end of a command waits for connections to close, because a server that hangs closes none. */
@@ -295,6 +300,8 @@ export const notifyPolicy = {
   heartbeatMaxSeconds: 300,
   /** How often receivers report refusals, and how long after the last report they count as over. */
   refusedEveryMs: 60 * seconds,
+  /** Time-out of the last report of a receiver that stops: it delays the stop. */
+  refusedLastMs: 2 * seconds,
   refusedSeconds: 600,
   /** Time-out of one request to a target or to HEARTBEAT_URL. */
   requestMs: 10 * seconds,

@@ -1,7 +1,7 @@
 import { type RunKind, runKinds } from '../contract/names.ts';
 import { alarmPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime } from '../contract/times.ts';
-import { countedRows, countedToMax } from '../contract/words.ts';
+import { counted, countedRows, countedToMax } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
 import type { KindOfRuns, LastRun, Undecided } from './measured.ts';
 
@@ -46,6 +46,31 @@ export const runFindings = {
     forMinutes: 0,
     causes: ['`metersync backfill --run ID` shows the error of each part.'],
     todo: 'If the run is partial or failed, fix the cause, then run `metersync backfill all`, or `metersync resume` for what failed. If it is suspect, the listing changed during the run, showed an older state or was empty: run it again when the service is quiet.',
+  },
+  AuditDiffers: {
+    name: 'last audit',
+    brief: 'the last audit found differences',
+    severity: 'ticket',
+    means: 'The last audit found differences, and nothing newer shows that they are gone.',
+    judge: inWarehouse(({ audit }) =>
+      audit === null
+        ? []
+        : [
+            {
+              saw: `the audit that ended ${formatTime(audit.finishedAt)} found ${counted(audit.differences, 'difference')} between the service and the warehouse`,
+              brief: `the last audit found ${counted(audit.differences, 'difference')}`,
+              counts: { differences: audit.differences },
+            },
+          ],
+    ),
+    forMinutes: 60,
+    causes: [
+      'Deliveries were lost or refused. See SignaturesRefused, DeliveriesRefused and ChangesMissed.',
+      'The service changed the records during the audit. Another audit then finds no difference.',
+      '`metersync audit` shows the fields that differ, and the events of each record.',
+    ],
+    todo: 'Run `metersync audit` again. If differences remain, run `metersync audit --repair`, or `metersync backfill all`.',
+    over: 'A newer audit of the same records finds no difference, or a backfill of all companies that began after the audit is complete.',
   },
   RunOverdue: {
     name: 'next run',
