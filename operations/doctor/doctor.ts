@@ -21,6 +21,7 @@ import {
 } from '../../health/verdict.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { throughProxies } from '../../service/proxy.ts';
+import { askAgain } from '../ask-again.ts';
 import { healthOf } from '../health.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';
@@ -65,7 +66,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   const warehouse = openToAsk(settings, databaseUrl, log, 6);
   try {
     const storing = examineWarehouse(warehouse.db, options);
-    const readHealth = healthOf({ ...options, answerMs: serverWaits.answerMs });
+    const readHealth = healthOf({ ...options, answerMs: serverWaits.answerMs, again: true });
     const [stored, temporal, service, secrets, receiver, events, health] = await Promise.all([
       storing,
       checkTemporal(options.temporal),
@@ -139,7 +140,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   const reached = await check('warehouse', '', async () => {
     try {
       // The first answer includes the time for connecting, which would look like a wrong clock.
-      await withTimeout(askWarehouse(db, now), serverWaits.answerMs);
+      await askAgain((withinMs) => withTimeout(askWarehouse(db, now), withinMs));
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
       const { host, pathname } = new URL(databaseUrl);
