@@ -3,7 +3,7 @@ import { alarmPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime } from '../contract/times.ts';
 import { counted, countedRows, countedToMax } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
-import type { KindOfRuns, LastRun, Undecided } from './measured.ts';
+import type { DifferingAudit, KindOfRuns, LastRun, Undecided } from './measured.ts';
 
 const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };
 
@@ -52,16 +52,8 @@ export const runFindings = {
     brief: 'the last audit found differences',
     severity: 'ticket',
     means: 'The last audit found differences, and nothing newer shows that they are gone.',
-    judge: inWarehouse(({ audit }) =>
-      audit === null
-        ? []
-        : [
-            {
-              saw: `the audit that ended ${formatTime(audit.finishedAt)} found ${counted(audit.differences, 'difference')} between the service and the warehouse`,
-              brief: `the last audit found ${counted(audit.differences, 'difference')}`,
-              counts: { differences: audit.differences },
-            },
-          ],
+    judge: inWarehouse(({ audit, runs: { full } }) =>
+      audit === null ? [] : [describeDiffering(audit, full)],
     ),
     forMinutes: 60,
     causes: [
@@ -221,6 +213,22 @@ function whatIsUndecided(deletes: number, undecided: Undecided | null): string {
         ]),
   ];
   return `${what}${of}${more.length === 0 ? '' : ` (${more.join('; ')})`}`;
+}
+
+/** A backfill that began after the audit reads everything that differed, so nobody has to act until it ends. */
+function describeDiffering({ differences, finishedAt }: DifferingAudit, { underWay }: KindOfRuns): Found {
+  const found = counted(differences, 'difference');
+  return {
+    saw: `the audit that ended ${formatTime(finishedAt)} found ${found} between the service and the warehouse`,
+    brief: `the last audit found ${found}`,
+    counts: { differences },
+    ...(underWay !== null && underWay.startedAt > finishedAt
+      ? {
+          word: 'Catching up',
+          todo: 'Nothing for now: a backfill is under way. If it is of all companies and ends complete, it ends this.',
+        }
+      : {}),
+  };
 }
 
 function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: LastRun): Found {

@@ -241,6 +241,24 @@ test('findings of one word are ordered by what has to be done, and each ticket h
   expect(tickets.filter((name) => placeOf(name) === -1)).toEqual([]);
 });
 
+test('differences of an audit need nobody while a backfill that began later is under way', () => {
+  const audit = { differences: 1_265, finishedAt: '2026-11-22 01:00:00+00' };
+  const under = (startedAt: string) => ({
+    audit,
+    runs: {
+      ...warehouse.runs,
+      full: {
+        ...warehouse.runs.full,
+        running: 1,
+        underWay: { runId: 'r', startedAt, progressAt: startedAt, progressSecondsAgo: 1 },
+      },
+    },
+  });
+  expect(headline(verdictOf(health({ audit })))).toBe('Needs you: the last audit found 1,265 differences');
+  expect(verdictOf(health(under('2026-11-22 01:00:01+00'))).word).toBe('Catching up');
+  expect(verdictOf(health(under('2026-11-22 00:59:00+00'))).word).toBe('Needs you');
+});
+
 describe('refused deliveries', () => {
   const refused = {
     reasons: { 'signature-wrong': 3 },

@@ -209,9 +209,9 @@ export const ills: readonly Ill[] = [
   inWarehouse('NotLoaded', unloaded(0), /no backfill/, /backfill all/),
   {
     type: 'ServersSlow',
-    state: { ...health(), late: ['Postgres'] },
-    side: 'warehouse',
-    saw: /^Postgres did not answer within 2 s, but did when asked again$/,
+    state: { ...health(), late: ['Temporal'] },
+    side: 'temporal',
+    saw: /^Temporal did not answer within 2 s, but did when asked again$/,
     todo: /Nothing, if it passes/,
     key: '',
   },
