@@ -222,14 +222,13 @@ export const serverWaits = {
   /** How long counts of fields wait in memory. They are lost if the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
   /**
-   * How long a command or a page waits for the first answer of Postgres or Temporal. With the start of the
-   * command that is about three seconds, because a person is waiting. A caller that needs both asks both at
-   * the same time.
+   * How long a command or a page waits for the first answer of Postgres or Temporal, because a person is
+   * waiting. A caller that needs both asks both at the same time.
    */
   answerMs: 2 * seconds,
   /**
-   * The same if a server that missed its first answer is asked again before a verdict says that it is away,
-   * because a busy machine answers late.
+   * The same if a server that missed its first answer is asked again before it counts as away, because a busy
+   * machine answers late. Pages do not ask again: they are renewed.
    */
   answerAgainMs: 5 * seconds,
   /** The same for a server that is asked only because the other did not answer. */

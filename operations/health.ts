@@ -1,5 +1,6 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import type { LookResult } from '../activities/watch.ts';
+import { askAgain } from '../app/ask-again.ts';
 import type { Settings } from '../app/settings/settings.ts';
 import { certificateExpiry, type TemporalPlace } from '../app/temporal/place.ts';
 import { TemporalAway } from '../app/temporal/problem.ts';
@@ -18,7 +19,6 @@ import { readHealth } from '../db/read/health.ts';
 import { readServer, readsOnly } from '../db/read/session.ts';
 import type { Away, Health, TemporalHealth } from '../health/measured.ts';
 import { watchIsLate } from '../health/server-findings.ts';
-import { askAgain } from './ask-again.ts';
 
 /** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {

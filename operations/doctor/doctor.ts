@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { askAgain } from '../../app/ask-again.ts';
 import { readVersion } from '../../app/process/version.ts';
 import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings/settings.ts';
@@ -21,7 +22,6 @@ import {
 } from '../../health/verdict.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { throughProxies } from '../../service/proxy.ts';
-import { askAgain } from '../ask-again.ts';
 import { healthOf } from '../health.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
+import { askAgain } from '../../app/ask-again.ts';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
 import { withClient } from '../../app/temporal/temporal.ts';
-import { askAgain } from '../ask-again.ts';
 import { type Check, check, ok, type Verdict, warn } from './check.ts';
 
 /** Checks that Temporal answers, and says whether its payloads are encrypted. */
