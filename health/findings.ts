@@ -56,10 +56,10 @@ const passing = {
     name: 'servers',
     brief: 'a server answers slowly',
     severity: 'note',
-    judge: ({ late = [] }) =>
-      foundIf(late.length > 0, {
-        saw: `${late.join(' and ')} did not answer within ${formatSeconds(serverWaits.answerMs / 1_000)}, but did when asked again`,
-        brief: `${late.join(' and ')} ${late.length === 1 ? 'answers' : 'answer'} slowly`,
+    judge: ({ slow = [] }) =>
+      foundIf(slow.length > 0, {
+        saw: `${slow.join(' and ')} did not answer within ${formatSeconds(serverWaits.answerMs / 1_000)}, but did when asked again`,
+        brief: `${slow.join(' and ')} ${slow.length === 1 ? 'answers' : 'answer'} slowly`,
       }),
     todo: 'Nothing, if it passes. If it lasts, look at the load of the server and of its machine.',
   },

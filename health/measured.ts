@@ -255,5 +255,5 @@ export interface Health {
   /** Null while Postgres does not answer, or accepts no writes. */
   readonly schema: SchemaVersions | null;
   /** Servers that did not answer in time, but answered when they were asked again. */
-  readonly late?: readonly ('Postgres' | 'Temporal')[];
+  readonly slow?: readonly ('Postgres' | 'Temporal')[];
 }

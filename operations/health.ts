@@ -42,11 +42,11 @@ export async function readDeployment(options: {
   const [ofWarehouse, ofTemporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
   const { warehouse, schema } = ofWarehouse;
   const { temporal } = ofTemporal;
-  const late = [
+  const slow = [
     ...(ofWarehouse.late ? (['Postgres'] as const) : []),
     ...(ofTemporal.late ? (['Temporal'] as const) : []),
   ];
-  const health = { warehouse, schema, temporal, ...(late.length === 0 ? {} : { late }) };
+  const health = { warehouse, schema, temporal, ...(slow.length === 0 ? {} : { slow }) };
   const place = options.temporal;
   if ('away' in warehouse || 'away' in temporal || place === undefined) return health;
   if (!watchIsLate(warehouse.watch.lookedSecondsAgo)) return health;

@@ -31,12 +31,14 @@ export function absenceOf(url: string, error: unknown, { answered = false } = {}
       brief: 'Postgres is slow',
       todo: 'Look at the load of Postgres and of its machine, and try again.',
     };
-  return {
-    away: `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`,
-    todo: isLate
-      ? 'If Postgres is running, look at its load and its network, and try again. Otherwise start it, or correct DATABASE_URL.'
-      : 'Start Postgres, or correct DATABASE_URL.',
-  };
+  const away = `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`;
+  if (isLate)
+    return {
+      away,
+      brief: 'Postgres does not answer in time',
+      todo: 'If Postgres is running, look at its load and its network, and try again. Otherwise start it, or correct DATABASE_URL.',
+    };
+  return { away, todo: 'Start Postgres, or correct DATABASE_URL.' };
 }
 
 /** A command or a part cannot go on, because Postgres cannot be used. */

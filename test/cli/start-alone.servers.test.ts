@@ -217,7 +217,7 @@ test('commands name a Postgres that hangs, and a killed start leaves no process 
     expect(status, status?.stderr).toMatchObject({
       status: verdictStatus.Unknown,
       stdout: expect.stringMatching(
-        /^Unknown: Postgres does not answer\n[\s\S]*no answer within 2 s[\s\S]*workers: running/,
+        /^Unknown: Postgres does not answer in time\n[\s\S]*no answer within 2 s[\s\S]*workers: running/,
       ),
     });
     expect(doctor, doctor?.stderr).toMatchObject({

@@ -209,7 +209,7 @@ test('a slow Postgres is called slow, and not down', () => {
     brief: 'Postgres is slow',
   };
   expect(headline(verdictOf({ ...health(), warehouse: slow }))).toBe('Unknown: Postgres is slow');
-  expect(headline(verdictOf({ ...health(), late: ['Postgres', 'Temporal'] }))).toBe(
+  expect(headline(verdictOf({ ...health(), slow: ['Postgres', 'Temporal'] }))).toBe(
     'Catching up: Postgres and Temporal answer slowly',
   );
 });

@@ -80,7 +80,7 @@ test('servers that miss the first answer and give a second answer are slow, and 
     answerMs: 1,
     again: true,
   });
-  expect(health).toMatchObject({ late: ['Postgres', 'Temporal'], warehouse: { loaded: false } });
+  expect(health).toMatchObject({ slow: ['Postgres', 'Temporal'], warehouse: { loaded: false } });
   expect(verdictOf(health).findings).toContainEqual(
     expect.objectContaining({ word: 'Catching up', brief: 'Postgres and Temporal answer slowly' }),
   );

@@ -209,7 +209,7 @@ export const ills: readonly Ill[] = [
   inWarehouse('NotLoaded', unloaded(0), /no backfill/, /backfill all/),
   {
     type: 'ServersSlow',
-    state: { ...health(), late: ['Temporal'] },
+    state: { ...health(), slow: ['Temporal'] },
     side: 'temporal',
     saw: /^Temporal did not answer within 2 s, but did when asked again$/,
     todo: /Nothing, if it passes/,
