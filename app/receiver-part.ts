@@ -89,8 +89,8 @@ export async function startReceiver(options: {
     receiver,
     finished: never,
     stop: async () => {
-      endReports();
       await receiver.close();
+      await endReports();
       await close();
     },
   };

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { serverWaits } from '../contract/retry-policy.ts';
 import { withTimeout } from '../db/connection/with-timeout.ts';
 import { prepareFolder } from '../embedded/folder.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
 import { readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
+import { askAgain } from './ask-again.ts';
 import type { Settings } from './settings/settings.ts';
 import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
@@ -108,9 +108,11 @@ export async function openStack(
     const made = databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas });
     // A server that another process started may hang.
     if (embedded.owned) return await made;
-    return await withTimeout(made, serverWaits.answerMs).catch((error: unknown) => {
+    const asked = askAgain((withinMs) => withTimeout(made, withinMs));
+    const { answer } = await asked.catch((error: unknown) => {
       throw new WarehouseAway(url, error);
     });
+    return answer;
   };
   const databaseUrl = (standInPostgres ? await ofEmbedded() : settings.databaseUrl) ?? '';
   const standIns: string[] = [];

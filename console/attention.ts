@@ -19,7 +19,8 @@ export async function attentionSection({ deps, now }: Asking): Promise<Markup> {
 }
 
 function listOf({ connections: found, looked }: Found, now: number): Content {
-  if (found.length === 0) return nothing('Every connection is collecting', 'Nobody has to act.');
+  if (found.length === 0)
+    return nothing('No connection needs attention', 'Every connection collects data, or is about to begin.');
   return html`${table(
     'Connections that need attention',
     [

@@ -11,7 +11,7 @@ import { actButton, address, ago, text } from './parts.ts';
 export const findingCards = (asking: Asking, findings: readonly Finding[], back: string): Markup =>
   html`<ul class="cards">${findings.map((finding) => {
     const { name, word, saw, todo, open, acknowledged } = finding;
-    return html`<li class="card"><div class="row"><strong>${text(name)}</strong><span class="badges">${workOf(asking, finding, back)}${mayAct(asking) && acknowledgeButton(finding, back)}${acknowledged === null ? verdictBadge(word) : badge('plain', 'acknowledged')}</span></div>
+    return html`<li class="card"><div class="row"><strong>${text(name)}</strong><span class="badges">${workOf(asking, finding, back)}${mayAct(asking) && acknowledgeButton(finding, back)}${acknowledged !== null ? badge('plain', 'acknowledged') : word === 'In sync' ? badge('plain', 'note') : verdictBadge(word)}</span></div>
 <p>${text(saw)}</p>${open !== null && html`<p class="muted small">Open since ${ago(open.since, asking.now)}; ${open.notifiedAt === null ? 'nobody was notified' : html`notified ${ago(open.notifiedAt, asking.now)}`}.</p>`}
 ${acknowledged !== null && html`<p class="muted small">${text(acknowledgedInWords(acknowledged))}.</p>`}
 <p><b>What to do:</b> ${text(todo)}</p></li>`;

@@ -64,7 +64,7 @@ export const failureTypes = {
   },
   SERVICE_OUTAGE: {
     action: 'retry',
-    means: 'The service fails every request except /ping.',
+    means: 'The service fails every request for data.',
     operator:
       'Nothing at first. If it lasts, check SERVICE_URL and the network, and ask the operator of the service. No work is given up.',
   },

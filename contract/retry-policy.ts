@@ -222,11 +222,15 @@ export const serverWaits = {
   /** How long counts of fields wait in memory. They are lost if the process is killed. */
   fieldCountsEveryMs: 10 * seconds,
   /**
-   * How long a command or a page waits for the first answer of Postgres or Temporal. With the start of the
-   * command that is about three seconds, because a person is waiting. A caller that needs both asks both at
-   * the same time.
+   * How long a command or a page waits for the first answer of Postgres or Temporal, because a person is
+   * waiting. A caller that needs both asks both at the same time.
    */
   answerMs: 2 * seconds,
+  /**
+   * The same if a server that missed its first answer is asked again before it counts as away, because a busy
+   * machine answers late. Pages do not ask again: they are renewed.
+   */
+  answerAgainMs: 5 * seconds,
   /** The same for a server that is asked only because the other did not answer. */
   secondAnswerMs: 1 * seconds,
   /** How long the end of a command waits for connections to close, because a server that hangs closes none. */
@@ -295,6 +299,8 @@ export const notifyPolicy = {
   heartbeatMaxSeconds: 300,
   /** How often receivers report refusals, and how long after the last report they count as over. */
   refusedEveryMs: 60 * seconds,
+  /** Time-out of the last report of a receiver that stops: it delays the stop. */
+  refusedLastMs: 2 * seconds,
   refusedSeconds: 600,
   /** Time-out of one request to a target or to HEARTBEAT_URL. */
   requestMs: 10 * seconds,

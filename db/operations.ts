@@ -1,7 +1,10 @@
-import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, lt, not, sql } from 'drizzle-orm';
 import { batches } from '../contract/limits.ts';
 import type { OperationAction, OperationOutcome, OperatorRole } from '../contract/names.ts';
+import { counted } from '../contract/words.ts';
+import type { DifferingAudit } from '../health/measured.ts';
 import type { Executor } from './connection/connect.ts';
+import { readAllSince } from './read/kinds-of-runs.ts';
 import { operations } from './schema/metersync.ts';
 
 /** What somebody asked for. */
@@ -88,6 +91,58 @@ export async function lastAudits(db: Executor): Promise<LastAudits> {
   const whole = audits.find(isWhole);
   const [first] = audits;
   return { whole, part: first === whole ? undefined : first };
+}
+
+/** Describes what an audit found: `1,265 differences in 21,894 records`. */
+export const auditInWords = ({
+  differences,
+  compared,
+}: {
+  readonly differences: number;
+  readonly compared: number;
+}): string => `${counted(differences, 'difference')} in ${counted(compared, 'record')}`;
+
+/** Reads the number of differences in the description of an audit. */
+const differencesOf = ({ detail }: Pick<LoggedOperation, 'detail'>): number =>
+  Number(/^([\d,]+) differences? in /.exec(detail ?? '')?.[1]?.replaceAll(',', '') ?? 0);
+
+/** Whether an audit compared everything that another audit compared. */
+function covers({ target: wider }: LoggedOperation, { target: narrower }: LoggedOperation) {
+  const { command: _, ...scope } = wider;
+  return Object.entries(scope).every(([name, value]) => {
+    const other = narrower[name];
+    if (other === undefined) return false;
+    if (name === 'since') return value <= other;
+    if (name !== 'resources') return value === other;
+    return other.split(' ').every((resource) => value.split(' ').includes(resource));
+  });
+}
+
+/**
+ * Reads the last audit that found differences which nothing has cleared: no newer audit of the same
+ * records without a difference, and no complete backfill of all companies that began after it.
+ */
+export async function readDifferingAudit(db: Executor): Promise<DifferingAudit | null> {
+  const latest = latestOperations(db).as('latest');
+  const audits = await db
+    .select()
+    .from(latest)
+    .where(
+      and(
+        eq(latest.action, 'audit'),
+        eq(latest.outcome, 'done'),
+        not(readAllSince(db, sql`${latest.finishedAt}`, 'full')),
+      ),
+    )
+    .orderBy(desc(latest.id));
+  const differs = (audit: LoggedOperation) => differencesOf(audit) > 0;
+  const found = audits.find(
+    (audit, at) =>
+      differs(audit) &&
+      !audits.slice(0, at).some((newer) => !differs(newer) && covers(newer, audit)),
+  );
+  if (found === undefined || found.finishedAt === null) return null;
+  return { differences: differencesOf(found), finishedAt: found.finishedAt };
 }
 
 export interface OperationAbout extends LoggedOperation {

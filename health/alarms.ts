@@ -1,6 +1,6 @@
 import { type AlarmName, alarmTypes, runbookOf, watchedNames } from './findings.ts';
 import type { Health } from './measured.ts';
-import { type Finding, findingsOf, plain } from './verdict.ts';
+import { type Finding, findingsOf, needsNobody, plain } from './verdict.ts';
 
 /** A finding that is an alarm once it has lasted. */
 export interface Raised extends Pick<Finding, 'key' | 'saw' | 'counts' | 'todo'> {
@@ -16,12 +16,19 @@ export interface Seen {
 
 /** Lists the findings that may become alarms. */
 export function seenIn(health: Health): Seen {
-  const found = watchedNames.map((alarm) => ({ alarm, findings: findingsOf(alarm, health) }));
+  const found = watchedNames.map((alarm) => ({
+    alarm,
+    findings: findingsOf(alarm, health)?.filter((finding) => !needsNobody(finding)),
+  }));
   return {
     raised: found.flatMap(({ alarm, findings = [] }) => findings.map((one) => ({ ...one, alarm }))),
     unknown: new Set(found.flatMap(({ alarm, findings }) => (findings === undefined ? [alarm] : []))),
   };
 }
+
+/** Whether a worker is there that can open an alarm: the watch runs on workers, and through Temporal. */
+export const opensAlarms = (alarm: AlarmName, { temporal }: Health): boolean =>
+  !('away' in temporal || temporal.idle.includes('watch') || alarmTypes[alarm].stopsWatch);
 
 /** An alarm that is not closed. Times are milliseconds. */
 export interface LiveAlarm {

@@ -49,11 +49,41 @@ function judgeRefused(refused: Refused | null, { lastEventAt }: Silence): readon
   const wasTaken =
     lastEventAt !== null && Date.parse(rfc3339(lastEventAt)) > Date.parse(rfc3339(refused.since));
   if (deliveries < refusedMin || wasTaken) return [];
-  const why = Object.keys(refused.reasons).map((reason) => reasonsInWords[reason] ?? reason);
   return [
     {
-      saw: `all ${countedToMax(deliveries, 'delivery', 'deliveries')} since ${formatTime(refused.since)} were refused: ${why.join(', ')}`,
+      saw: `all ${countedToMax(deliveries, 'delivery', 'deliveries')} since ${formatTime(refused.since)} were refused: ${whyRefused(refused)}`,
       counts: { deliveries },
+    },
+  ];
+}
+
+/** Names the reasons for which deliveries were refused. */
+export const whyRefused = ({ reasons }: Pick<Refused, 'reasons'>): string =>
+  Object.keys(reasons)
+    .map((reason) => reasonsInWords[reason] ?? reason)
+    .join(', ');
+
+/**
+ * Judges whether deliveries were refused whose events nothing has replaced yet. A person has to act if some
+ * deliveries are still refused after minutes, although others are accepted.
+ */
+function judgeUnread(refused: Refused | null, silence: Silence): readonly Found[] {
+  if (refused === null || refused.unread === 0 || judgeRefused(refused, silence).length > 0) return [];
+  const isOver =
+    refused.untilSecondsAgo > (2 * notifyPolicy.refusedEveryMs) / 1_000 ||
+    refused.lastedSeconds <= notifyPolicy.refusedSeconds;
+  const deliveries = countedToMax(refused.unread, 'delivery', 'deliveries');
+  const were = refused.unread === 1 ? 'was' : 'were';
+  return [
+    {
+      saw: `${deliveries} ${were} refused, the last at ${formatTime(refused.until)} (${whyRefused(refused)}), and since then no backfill or reconcile has read all companies`,
+      brief: `${deliveries} ${were} refused`,
+      ...(isOver
+        ? {
+            word: 'Catching up',
+            todo: 'Nothing: the next complete reconcile or backfill ends it. metersync backfill all reads everything now.',
+          }
+        : {}),
     },
   ];
 }
@@ -78,9 +108,9 @@ export const eventFindings = {
   },
   ServiceDown: {
     name: 'service',
-    brief: 'the service fails every request',
+    brief: 'the service fails every request for data',
     severity: 'page',
-    means: 'The service fails every request, so nothing is read.',
+    means: 'The service fails every request for data, so nothing is read.',
     judge: parkedFor('SERVICE_OUTAGE'),
     forMinutes: 5,
     causes: [
@@ -138,12 +168,35 @@ export const eventFindings = {
     todo: 'The service disables a webhook endpoint after 5 days of failed deliveries; yours may be disabled. Run `metersync doctor`, enable the endpoint in the portal (`metersync webhooks portal`), and replay the failed deliveries there.',
     over: '`metersync events list` shows new events.',
   },
+  DeliveriesRefused: {
+    name: 'refused deliveries',
+    brief: 'deliveries are refused',
+    severity: 'ticket',
+    means: 'Some signed deliveries are refused, although others are accepted.',
+    judge: inWarehouse(({ refused, silence }) => judgeUnread(refused, silence)),
+    forMinutes: 15,
+    causes: [
+      'One of several receivers has another secret, or another clock.',
+      'Another endpoint of the service sends to the same address, with a secret of its own.',
+      'The service still signs with a secret that was removed.',
+      'Somebody forges deliveries. The portal of the service lists no failed delivery.',
+    ],
+    todo: 'Look at the failed deliveries in the portal (`metersync webhooks portal`). Give all receivers the secrets of all endpoints, and restart them. If the portal shows no failed delivery, somebody forges them: acknowledge the finding with `metersync alerts acknowledge DeliveriesRefused`.',
+    over: 'A reconcile or a backfill that began after the last refusal has read all companies. Then `metersync status` no longer mentions refused deliveries.',
+  },
   ChangesMissed: {
     name: 'missed changes',
     brief: 'changes came without an event',
     severity: 'ticket',
-    means: 'Runs found changes that no event reported.',
-    judge: inWarehouse(({ silence }) => foundIf(silence.missedRows > 0, () => describeMissed(silence))),
+    means: 'Runs found changes that no event reported, and no event has come since.',
+    judge: ({ warehouse, temporal }) => {
+      if ('away' in warehouse) return undefined;
+      const { silence } = warehouse;
+      if (silence.missedRows === 0) return [];
+      // Events that Temporal holds may be about these changes.
+      if ('away' in temporal || temporal.lateGroups > 0) return undefined;
+      return [describeMissed(silence)];
+    },
     forMinutes: 0,
     causes: [
       'No event came at all. See Silent.',
@@ -151,7 +204,7 @@ export const eventFindings = {
       'The service never sent the events. Its portal lists no delivery.',
     ],
     todo: 'The run repaired the data. Run `metersync doctor`, and find out in the portal (`metersync webhooks portal`) why no event came.',
-    over: 'The alarm closes a day after the last such change.',
+    over: 'The alarm closes when events arrive again, or a day after the last such change.',
   },
   Parked: {
     name: 'parked',
@@ -219,6 +272,7 @@ function describeMissed({
   if (!comes) return { ...found, todo: eventFindings.Silent.todo };
   return {
     ...found,
-    todo: 'Events arrive again, and no data is missing. If you want the lost events as well, replay the deliveries of that time in the portal (metersync webhooks portal).',
+    word: 'In sync',
+    todo: 'Nothing: the data is stored, and events arrive again. If you want the lost events as well, replay the deliveries of that time in the portal (metersync webhooks portal).',
   };
 }

@@ -17,7 +17,10 @@ export interface Found {
   readonly todo?: string;
   /** The name of the finding, if it depends on what was seen. */
   readonly name?: string;
-  /** The word, if it depends on what was seen: `Unknown` if something could not be asked. */
+  /**
+   * The word, if it depends on what was seen: `Unknown` if something could not be asked, `In sync` for
+   * information, because nobody has to act and nothing is behind.
+   */
   readonly word?: VerdictWord;
   /** Distinguishes the finding from others of its type. */
   readonly labels?: Readonly<Record<string, string>>;

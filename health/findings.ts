@@ -1,4 +1,5 @@
-import { recordPolicy } from '../contract/retry-policy.ts';
+import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
+import { formatSeconds } from '../contract/times.ts';
 import { eventFindings } from './event-findings.ts';
 import { type AlarmType, type FindingType, foundIf, inWarehouse } from './finding-type.ts';
 import { judgeLate } from './late-work.ts';
@@ -20,8 +21,48 @@ export const watchedNames = alarmNames.filter(
 
 export const isAlarmName = (name: string): name is AlarmName => Object.hasOwn(alarms, name);
 
+/**
+ * The findings for which somebody has to act within days, in the order of what has to be done: first what keeps
+ * data out of the warehouse, then decisions, data that may be wrong, and last what only may become wrong.
+ */
+const ticketsInOrder: readonly AlarmName[] = [
+  'SchemaMismatch',
+  'QueueIdle',
+  'NotLoaded',
+  'Parked',
+  'Decide',
+  'RunUnwell',
+  'AuditDiffers',
+  'EventsDead',
+  'RecordsRefused',
+  'RunStalled',
+  'RunOverdue',
+  'DeliveriesRefused',
+  'ChangesMissed',
+  'EventsMissing',
+  'ScheduleGone',
+  'SchedulePaused',
+  'NotificationsFailing',
+  'CertificateExpires',
+];
+
+/** The place of a finding among findings of the same word; others have the order of the catalogue. */
+export const placeOf = (alarm: AlarmName | null): number =>
+  alarm === null ? ticketsInOrder.length : ticketsInOrder.indexOf(alarm);
+
 /** Findings that end by themselves and never become alarms. */
 const passing = {
+  ServersSlow: {
+    name: 'servers',
+    brief: 'a server answers slowly',
+    severity: 'note',
+    judge: ({ slow = [] }) =>
+      foundIf(slow.length > 0, {
+        saw: `${slow.join(' and ')} did not answer within ${formatSeconds(serverWaits.answerMs / 1_000)}, but did when asked again`,
+        brief: `${slow.join(' and ')} ${slow.length === 1 ? 'answers' : 'answer'} slowly`,
+      }),
+    todo: 'Nothing, if it passes. If it lasts, look at the load of the server and of its machine.',
+  },
   EventsLate: {
     name: 'events',
     brief: 'events are late',

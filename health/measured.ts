@@ -85,7 +85,10 @@ export interface Silence {
   readonly lastEventAt: string | null;
   /** Seconds since then or, without any event, since the first run began; null before that. */
   readonly quietSeconds: number | null;
-  /** Changes that runs found since the last event, or in the last day, and events should have reported. */
+  /**
+   * Changes that runs found since the last event, or in the last day, and events should have reported. Runs
+   * that ended while accepted events waited to be recorded are left out.
+   */
   readonly missedRows: number;
   /** Companies with such changes, and when the last of them was found. */
   readonly missedCompanies: number;
@@ -102,11 +105,23 @@ export interface Undecided {
   readonly cost: readonly string[];
 }
 
-/** Signed deliveries that receivers refused. The count starts again after ten minutes without any. */
+/** Signed deliveries that receivers refused. `reasons` and `since` start again after ten minutes without any. */
 export interface Refused {
   readonly reasons: Readonly<Record<string, number>>;
   readonly since: string;
+  /** When the last of them was reported. */
+  readonly until: string;
   readonly untilSecondsAgo: number;
+  /** From the first report to the last. */
+  readonly lastedSeconds: number;
+  /** How many were refused since the last complete run of all companies; 0 if such a run began after the last. */
+  readonly unread: number;
+}
+
+/** An audit that found differences, and after which nothing has shown that they are gone. */
+export interface DifferingAudit {
+  readonly differences: number;
+  readonly finishedAt: string;
 }
 
 /** The delay of the last events that were settled, in seconds from their receipt. */
@@ -152,6 +167,8 @@ export interface WarehouseHealth {
   readonly silence: Silence;
   /** Null if receivers refused no signed delivery. */
   readonly refused: Refused | null;
+  /** The last of these audits; null if there is none. */
+  readonly audit: DifferingAudit | null;
   /** After this many hours without an event, it is likely that none can arrive; 0 turns this off. */
   readonly silenceHours: number;
   /** From receipt to the row, and to the read of the record; null before the first event. */
@@ -226,6 +243,10 @@ export interface TemporalHealth {
 export interface Away {
   readonly away: string;
   readonly todo: string;
+  /** A summary in a few words, unless it does not answer. */
+  readonly brief?: string;
+  /** Set for a Temporal that neither runs here nor is configured: then no worker can be running. */
+  readonly nothingRuns?: true;
 }
 
 export interface Health {
@@ -233,4 +254,6 @@ export interface Health {
   readonly temporal: TemporalHealth | Away;
   /** Null while Postgres does not answer, or accepts no writes. */
   readonly schema: SchemaVersions | null;
+  /** Servers that did not answer in time, but answered when they were asked again. */
+  readonly slow?: readonly ('Postgres' | 'Temporal')[];
 }

@@ -1,9 +1,9 @@
 import { type RunKind, runKinds } from '../contract/names.ts';
 import { alarmPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime } from '../contract/times.ts';
-import { countedRows, countedToMax } from '../contract/words.ts';
+import { counted, countedRows, countedToMax } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
-import type { KindOfRuns, LastRun, Undecided } from './measured.ts';
+import type { DifferingAudit, KindOfRuns, LastRun, Undecided } from './measured.ts';
 
 const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };
 
@@ -46,6 +46,23 @@ export const runFindings = {
     forMinutes: 0,
     causes: ['`metersync backfill --run ID` shows the error of each part.'],
     todo: 'If the run is partial or failed, fix the cause, then run `metersync backfill all`, or `metersync resume` for what failed. If it is suspect, the listing changed during the run, showed an older state or was empty: run it again when the service is quiet.',
+  },
+  AuditDiffers: {
+    name: 'last audit',
+    brief: 'the last audit found differences',
+    severity: 'ticket',
+    means: 'The last audit found differences, and nothing newer shows that they are gone.',
+    judge: inWarehouse(({ audit, runs: { full } }) =>
+      audit === null ? [] : [describeDiffering(audit, full)],
+    ),
+    forMinutes: 60,
+    causes: [
+      'Deliveries were lost or refused. See SignaturesRefused, DeliveriesRefused and ChangesMissed.',
+      'The service changed the records during the audit. Another audit then finds no difference.',
+      '`metersync audit` shows the fields that differ, and the events of each record.',
+    ],
+    todo: 'Run `metersync audit` again. If differences remain, run `metersync audit --repair`, or `metersync backfill all`.',
+    over: 'A newer audit of the same records finds no difference, or a backfill of all companies that began after the audit is complete.',
   },
   RunOverdue: {
     name: 'next run',
@@ -196,6 +213,22 @@ function whatIsUndecided(deletes: number, undecided: Undecided | null): string {
         ]),
   ];
   return `${what}${of}${more.length === 0 ? '' : ` (${more.join('; ')})`}`;
+}
+
+/** A backfill that began after the audit reads everything that differed, so nobody has to act until it ends. */
+function describeDiffering({ differences, finishedAt }: DifferingAudit, { underWay }: KindOfRuns): Found {
+  const found = counted(differences, 'difference');
+  return {
+    saw: `the audit that ended ${formatTime(finishedAt)} found ${found} between the service and the warehouse`,
+    brief: `the last audit found ${found}`,
+    counts: { differences },
+    ...(underWay !== null && underWay.startedAt > finishedAt
+      ? {
+          word: 'Catching up',
+          todo: 'Nothing for now: a backfill is under way. If it is of all companies and ends complete, it ends this.',
+        }
+      : {}),
+  };
 }
 
 function describeUnwell(kind: RunKind, { state, runId, finishedAt, error }: LastRun): Found {

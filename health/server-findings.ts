@@ -7,9 +7,10 @@ import type { Away, Health } from './measured.ts';
 import { max, nobodyReports, noneReady } from './promql.ts';
 
 /** A server that cannot be asked is unknown. If both Postgres and Temporal are away, nothing works. */
-const unreachable = ({ away, todo }: Away, { warehouse, temporal }: Health): Found => ({
+const unreachable = ({ away, todo, brief }: Away, { warehouse, temporal }: Health): Found => ({
   saw: away,
   todo,
+  ...(brief === undefined ? {} : { brief }),
   word: 'away' in warehouse && 'away' in temporal ? 'Broken' : 'Unknown',
 });
 
@@ -43,7 +44,9 @@ export const serverFindings = {
     brief: 'Temporal does not answer',
     severity: 'page',
     means: 'No worker reaches Temporal, so nothing runs.',
-    judge: (health) => ('away' in health.temporal ? [unreachable(health.temporal, health)] : []),
+    // Without any Temporal no worker runs, which is WorkersGone.
+    judge: (health) =>
+      'away' in health.temporal && !health.temporal.nothingRuns ? [unreachable(health.temporal, health)] : [],
     // The watch runs in Temporal.
     stopsWatch: true,
     promql: `${max('metersync_temporal_up')} < 1`,
@@ -59,16 +62,19 @@ export const serverFindings = {
     brief: 'no worker takes events',
     severity: 'page',
     means: 'No worker takes events.',
-    judge: inTemporal(({ idle, absent }) =>
-      absent === null
-        ? foundIf(idle.includes('events'), { saw: `no worker is running for ${idle.join(', ')}` })
-        : [
-            {
-              saw: `Temporal gives events to ${absent}, but only workers of other builds poll`,
-              todo: 'Use temporal worker deployment set-current-version to promote a build that polls; see WorkersGone in docs/runbooks.md.',
-            },
-          ],
-    ),
+    judge: ({ temporal }) => {
+      if ('away' in temporal)
+        return temporal.nothingRuns ? [{ saw: temporal.away, todo: temporal.todo }] : undefined;
+      const { idle, absent } = temporal;
+      if (absent === null)
+        return foundIf(idle.includes('events'), { saw: `no worker is running for ${idle.join(', ')}` });
+      return [
+        {
+          saw: `Temporal gives events to ${absent}, but only workers of other builds poll`,
+          todo: 'Use temporal worker deployment set-current-version to promote a build that polls; see WorkersGone in docs/runbooks.md.',
+        },
+      ];
+    },
     promql: noneReady('worker'),
     forMinutes: 5,
     causes: [

@@ -6,7 +6,7 @@ import {
   verdictWords,
   wordOfSeverity,
 } from './finding-type.ts';
-import { type AlarmName, findingTypes, isAlarmName } from './findings.ts';
+import { type AlarmName, findingTypes, isAlarmName, placeOf } from './findings.ts';
 import type { Health } from './measured.ts';
 
 /** Exit statuses of `metersync status --exit-code`. 1 and 2 mean that a command failed or was misused. */
@@ -21,7 +21,7 @@ export const verdictStatus: Readonly<Record<VerdictWord, number>> = {
 /** One thing that is wrong. */
 export interface Finding {
   readonly name: string;
-  /** `In sync` if somebody acknowledged it. */
+  /** `In sync` if somebody acknowledged it, or if it is only information. */
   readonly word: VerdictWord;
   /** A summary in a few words. */
   readonly brief: string;
@@ -40,7 +40,7 @@ export interface Finding {
 
 export interface Verdict {
   readonly word: VerdictWord;
-  /** All findings, the worst first. */
+  /** All findings, the worst first; findings of the same word by what has to be done first. */
   readonly findings: readonly Finding[];
 }
 
@@ -51,7 +51,7 @@ export const verdictOf = (health: Health): Verdict =>
 /** Makes a verdict of findings. */
 export function worstFirst(findings: readonly Finding[]): Verdict {
   const rank = ({ word }: Finding): number => verdictWords.indexOf(word);
-  const sorted = findings.toSorted((a, b) => rank(b) - rank(a));
+  const sorted = findings.toSorted((a, b) => rank(b) - rank(a) || placeOf(a.alarm) - placeOf(b.alarm));
   return { word: sorted[0]?.word ?? 'In sync', findings: sorted };
 }
 
@@ -81,6 +81,10 @@ export function findingsOf(typeName: string, health: Health): readonly Finding[]
   });
 }
 
+/** Whether a finding needs nobody: it is information, or ends by itself. Acknowledged findings need somebody. */
+export const needsNobody = ({ word, acknowledged }: Pick<Finding, 'word' | 'acknowledged'>): boolean =>
+  acknowledged === null && (word === 'In sync' || word === 'Catching up');
+
 /** Only findings with this word can be acknowledged. Findings that stop everything cannot. */
 export const acknowledgeable: VerdictWord = 'Needs you';
 
@@ -104,9 +108,8 @@ export const plain = (words: string): string =>
 
 /** Formats the first line of a verdict: the word, the worst finding in a few words, and how many more there are. */
 export function headline({ word, findings }: Verdict): string {
-  const counted = findings.filter(({ acknowledged }) => acknowledged === null);
-  const [first, ...more] = counted;
-  const known = findings.length - counted.length;
+  const [first, ...more] = findings.filter((finding) => finding.word !== 'In sync');
+  const known = findings.filter(({ acknowledged }) => acknowledged !== null).length;
   if (first === undefined) return known === 0 ? word : `${word}, ${known} acknowledged`;
   return `${word}: ${first.brief}${more.length === 0 ? '' : `, and ${more.length} more`}`;
 }

@@ -1,7 +1,7 @@
 import type { Database } from '../db/connection/connect.ts';
 import { acknowledgeFinding, unacknowledgeFinding } from '../db/watch/acknowledge.ts';
 import type { AlarmName } from '../health/findings.ts';
-import { acknowledgeable, type Finding, type Verdict } from '../health/verdict.ts';
+import { acknowledgeable, type Finding, needsNobody, type Verdict } from '../health/verdict.ts';
 import { Refused } from './recorded.ts';
 
 /** Which findings: all findings of an alarm, or only the finding with this key. */
@@ -36,7 +36,8 @@ export async function acknowledge(
 function whyNone({ name, key }: Named, found: readonly Finding[], undoes: boolean): string {
   const of = `${name}${key === undefined ? '' : ` ${key}`}`;
   if (found.length === 0) return `there is no finding ${of} now: metersync status lists the findings`;
-  return undoes
-    ? `nobody acknowledged ${of}`
+  if (undoes) return `nobody acknowledged ${of}`;
+  return found.every(needsNobody)
+    ? `${of} need not be acknowledged, because nobody has to act`
     : `${of} cannot be acknowledged, because it stops everything: fix its cause`;
 }

@@ -1,5 +1,6 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import type { LookResult } from '../activities/watch.ts';
+import { askAgain } from '../app/ask-again.ts';
 import type { Settings } from '../app/settings/settings.ts';
 import { certificateExpiry, type TemporalPlace } from '../app/temporal/place.ts';
 import { TemporalAway } from '../app/temporal/problem.ts';
@@ -35,30 +36,41 @@ export async function readDeployment(options: {
   readonly wanted?: readonly RunKind[];
   /** How long to wait for the first answer of Postgres or Temporal. */
   readonly answerMs?: number | undefined;
+  /** Whether to ask a server again, for longer, that did not answer in time. */
+  readonly again?: boolean | undefined;
 }): Promise<Health> {
-  const [ofWarehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
-  const { warehouse } = ofWarehouse;
+  const [ofWarehouse, ofTemporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
+  const { warehouse, schema } = ofWarehouse;
+  const { temporal } = ofTemporal;
+  const slow = [
+    ...(ofWarehouse.late ? (['Postgres'] as const) : []),
+    ...(ofTemporal.late ? (['Temporal'] as const) : []),
+  ];
+  const health = { warehouse, schema, temporal, ...(slow.length === 0 ? {} : { slow }) };
   const place = options.temporal;
-  if ('away' in warehouse || 'away' in temporal || place === undefined) return { ...ofWarehouse, temporal };
-  if (!watchIsLate(warehouse.watch.lookedSecondsAgo)) return { ...ofWarehouse, temporal };
+  if ('away' in warehouse || 'away' in temporal || place === undefined) return health;
+  if (!watchIsLate(warehouse.watch.lookedSecondsAgo)) return health;
   const foundAwaySince = await askPlace(place, readFoundAway).catch(() => null);
-  return { ...ofWarehouse, temporal: { ...temporal, foundAwaySince } };
+  return { ...health, temporal: { ...temporal, foundAwaySince } };
 }
 
 /**
  * Makes the function that reads the health of a deployment. Judges the certificate for Temporal as it is now,
- * because a process keeps the one that it began with. `answerMs` limits the wait for a server's first answer.
+ * because a process keeps the one that it began with. `answerMs` limits the wait for a server's first answer;
+ * with `again`, a server that does not answer within it is asked a second time.
  */
 export function healthOf({
   settings,
   databaseUrl,
   temporal,
   answerMs,
+  again,
 }: {
   settings: Settings;
   databaseUrl: string;
   temporal: TemporalPlace | undefined;
   answerMs?: number;
+  again?: boolean;
 }): (db: Database) => Promise<Health> {
   const expiresAt = expiryOf(temporal);
   return (db) =>
@@ -69,6 +81,7 @@ export function healthOf({
       expiresAt,
       now: (server) => readNow(server, answerMs ?? serverWaits.healthWithinMs),
       answerMs,
+      again,
       wanted: runKinds.filter((kind) => settings.schedules[kind] !== undefined),
       silenceHours: settings.silenceHours,
       timeZone: settings.service.timeZone,
@@ -87,28 +100,44 @@ async function readWarehouse({
   silenceHours,
   timeZone,
   answerMs = serverWaits.healthInAllMs,
-}: Parameters<typeof readDeployment>[0]): Promise<Pick<Health, 'warehouse' | 'schema'>> {
-  const read = async (): Promise<Pick<Health, 'warehouse' | 'schema'>> => {
-    if (await withTimeout(readsOnly(db), answerMs)) {
+  again = false,
+}: Parameters<typeof readDeployment>[0]): Promise<WarehouseRead> {
+  let schema: SchemaVersions | null = null;
+  let answered = false;
+  const first = (withinMs: number) => withTimeout(readsOnly(db), withinMs);
+  const read = async ({
+    isReadOnly,
+    late,
+  }: {
+    isReadOnly: boolean;
+    late: boolean;
+  }): Promise<WarehouseRead> => {
+    answered = true;
+    if (isReadOnly) {
       const away = `${placeOf(databaseUrl)} does not accept writes: it is a standby, or default_transaction_read_only is on`;
       const todo =
         'Set DATABASE_URL to the primary, or find out why this server is read-only: its disk may be full.';
-      return { warehouse: { away, todo }, schema: null };
+      return { warehouse: { away, todo }, schema, late };
     }
-    const schema = await readSchemaVersions(db);
+    schema = await readSchemaVersions(db);
     const unfit = unfitSchema(schema);
-    if (unfit !== undefined) return { warehouse: unfit, schema };
+    if (unfit !== undefined) return { warehouse: unfit, schema, late };
     const zone = await requireZone({ db }, timeZone).catch((error: Error) => error);
-    if (zone === undefined) return { warehouse: await readHealth(db, { silenceHours }), schema };
+    if (zone === undefined) return { warehouse: await readHealth(db, { silenceHours }), schema, late };
     const todo = 'Connect to Postgres itself, not to a pooler.';
-    return { warehouse: { away: zone.message, todo }, schema };
+    return { warehouse: { away: zone.message, todo }, schema, late };
   };
   try {
-    return await withTimeout(read());
+    if (!again)
+      return await withTimeout(first(answerMs).then((isReadOnly) => read({ isReadOnly, late: false })));
+    const { answer: isReadOnly, late } = await askAgain(first, answerMs);
+    return await withTimeout(read({ isReadOnly, late }));
   } catch (error) {
-    return { warehouse: absenceOf(databaseUrl, error), schema: null };
+    return { warehouse: absenceOf(databaseUrl, error, { answered }), schema, late: false };
   }
 }
+
+type WarehouseRead = Pick<Health, 'warehouse' | 'schema'> & { readonly late: boolean };
 
 function unfitSchema(versions: SchemaVersions): Away | undefined {
   if (['same', 'ahead'].includes(fitOf(versions))) return undefined;
@@ -121,25 +150,34 @@ async function readTemporal({
   temporal: place,
   expiresAt,
   now,
-  answerMs,
+  answerMs = serverWaits.healthWithinMs,
+  again = false,
   wanted = [],
-}: Parameters<typeof readDeployment>[0]): Promise<TemporalHealth | Away> {
+}: Parameters<typeof readDeployment>[0]): Promise<{
+  readonly temporal: TemporalHealth | Away;
+  readonly late: boolean;
+}> {
   if (place === undefined)
     return {
-      away: 'no Temporal is running here, so no worker is running either',
-      todo: 'Run metersync start, or set TEMPORAL_ADDRESS to the Temporal of your workers.',
+      temporal: {
+        away: 'no Temporal is running here, so no worker is running either',
+        todo: 'Run metersync start, or set TEMPORAL_ADDRESS to the Temporal of your workers.',
+        nothingRuns: true,
+      },
+      late: false,
     };
   const nowMs = now(db);
+  const ask = (withinMs: number) =>
+    askPlace(place, async (client) => await askTemporal(client, await nowMs, wanted), withinMs);
   try {
-    const health = await askPlace(
-      place,
-      async (client) => await askTemporal(client, await nowMs, wanted),
-      answerMs,
-    );
-    return { ...health, foundAwaySince: null, certificate: certificateOf(expiresAt, await nowMs) };
+    const { answer, late } = again
+      ? await askAgain(ask, answerMs)
+      : { answer: await ask(answerMs), late: false };
+    const certificate = certificateOf(expiresAt, await nowMs);
+    return { temporal: { ...answer, foundAwaySince: null, certificate }, late };
   } catch (error) {
     const todo = error instanceof TemporalAway ? error.todo : 'Correct the settings that it names.';
-    return { away: (error as Error).message, todo };
+    return { temporal: { away: (error as Error).message, todo }, late: false };
   }
 }
 

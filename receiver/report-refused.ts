@@ -10,7 +10,8 @@ const reported = ['signature-wrong', 'timestamp-old', 'timestamp-new'] as const 
 /**
  * Reports each minute how many signed deliveries were refused, if any: a wrong secret is noticed this way.
  * The report is a group without events, so it survives an absence of Postgres. Counts that could not be sent
- * are added to the next report. Returns a function that ends the reports.
+ * are added to the next report. Returns a function that ends the reports with a last one: a wrong secret is
+ * corrected by a restart, which must not lose the count.
  */
 export function reportRefused({
   counters,
@@ -27,10 +28,10 @@ export function reportRefused({
   /** Distinguishes this process from others. */
   readonly name: string;
   readonly everyMs?: number;
-}): () => void {
+}): () => Promise<void> {
   const said = new Map<AnswerReason, number>();
   let reports = 0;
-  const report = async (): Promise<void> => {
+  const report = async (withinMs: number): Promise<void> => {
     const seen = reported.map((reason) => [reason, counters[reason]] as const);
     const fresh = seen
       .map(([reason, count]) => [reason, count - (said.get(reason) ?? 0)] as const)
@@ -39,7 +40,7 @@ export function reportRefused({
     const workflowId = `refused/${name}/${++reports}`;
     try {
       const group = { events: [], refused: Object.fromEntries(fresh) };
-      await start({ workflowId, group, withinMs: everyMs / 2 });
+      await start({ workflowId, group, withinMs });
       for (const [reason, count] of seen) said.set(reason, count);
     } catch (error) {
       log.warn({ err: error }, 'refused deliveries could not be reported');
@@ -47,12 +48,20 @@ export function reportRefused({
   };
   let ended = false;
   let cancel = (): void => {};
+  let isReporting = false;
   const again = (): void => {
-    if (!ended) cancel = clock.after(everyMs, () => void report().finally(again));
+    isReporting = false;
+    if (ended) return;
+    cancel = clock.after(everyMs, () => {
+      isReporting = true;
+      void report(everyMs / 2).finally(again);
+    });
   };
   again();
-  return () => {
+  return async () => {
     ended = true;
     cancel();
+    // Two reports at the same time would count the same deliveries.
+    if (!isReporting) await report(notifyPolicy.refusedLastMs);
   };
 }

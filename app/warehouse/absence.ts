@@ -1,4 +1,5 @@
 import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
+import { NoAnswer } from '../../db/connection/with-timeout.ts';
 import type { Away } from '../../health/measured.ts';
 
 /** Classes of SQLSTATE of a server that cannot be used now, but may be soon. */
@@ -15,12 +16,29 @@ export function placeOf(url: string): string {
   return `Postgres at ${host}${pathname} (DATABASE_URL)`;
 }
 
-/** Says that Postgres cannot be used, in the same words for every command, page and alarm. */
-export function absenceOf(url: string, error: unknown): Away {
-  return {
-    away: `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`,
-    todo: 'Start Postgres, or correct DATABASE_URL.',
-  };
+/** SQLSTATE of a statement that took longer than its time-out. */
+const canceled = '57014';
+
+/**
+ * Says that Postgres cannot be used, in the same words for every command, page and alarm. `answered` is whether
+ * it has just answered something else: then it is slow.
+ */
+export function absenceOf(url: string, error: unknown, { answered = false } = {}): Away {
+  const isLate = error instanceof NoAnswer;
+  if (sqlState(error) === canceled || (answered && isLate))
+    return {
+      away: `${placeOf(url)} is slow: ${sqlMessage(error)}`,
+      brief: 'Postgres is slow',
+      todo: 'Look at the load of Postgres and of its machine, and try again.',
+    };
+  const away = `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`;
+  if (isLate)
+    return {
+      away,
+      brief: 'Postgres does not answer in time',
+      todo: 'If Postgres is running, look at its load and its network, and try again. Otherwise start it, or correct DATABASE_URL.',
+    };
+  return { away, todo: 'Start Postgres, or correct DATABASE_URL.' };
 }
 
 /** A command or a part cannot go on, because Postgres cannot be used. */

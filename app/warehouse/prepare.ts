@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
 import { searchPath, type Warehouse } from '../../db/connection/connect.ts';
 import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
@@ -7,15 +6,16 @@ import { withTimeout } from '../../db/connection/with-timeout.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { type MigrationPlan, planMigration } from '../../db/migrate/migration-plan.ts';
 import { readServer, readSetting } from '../../db/read/session.ts';
+import { askAgain } from '../ask-again.ts';
 import type { Settings } from '../settings/settings.ts';
 import { placeOf, WarehouseAway } from './absence.ts';
 import { openToAsk, openWarehouse } from './warehouse.ts';
 
-/** Checks that Postgres answers, for a person who waits; throws WarehouseAway in `serverWaits.answerMs`. */
+/** Checks that Postgres answers, for a person who waits. @throws WarehouseAway if it does not, also when asked again */
 export async function requireAnswer(settings: Settings, url: string, log: Logger): Promise<void> {
   const warehouse = openToAsk(settings, url, log, 1);
   try {
-    await withTimeout(readServer(warehouse.db), serverWaits.answerMs);
+    await askAgain((withinMs) => withTimeout(readServer(warehouse.db), withinMs));
   } catch (error) {
     throw new WarehouseAway(url, error);
   } finally {

@@ -23,7 +23,9 @@ export const openToWork = (settings: Settings, url: string, log: Logger, max: nu
 /** Opens the warehouse for a few statements that ask about its health while a person waits. */
 export const openToAsk = (settings: Settings, url: string, log: Logger, max = 4): Warehouse =>
   // A little longer than `withTimeout` waits, whose message is plainer than the driver's.
-  endingSoon(open(settings, url, log, { max, connectMs: serverWaits.answerMs + serverWaits.closeMs / 2 }));
+  endingSoon(
+    open(settings, url, log, { max, connectMs: serverWaits.answerAgainMs + serverWaits.closeMs / 2 }),
+  );
 
 /** Opens the warehouse for pages: their sessions cannot write, and none of their statements takes long. */
 export const openForPages = (settings: Settings, url: string, log: Logger): Warehouse =>

@@ -21,7 +21,9 @@ export async function alertsAcknowledge(
     const { settings, stack } = context;
     const temporal = stack.hasTemporal ? stack.temporal : undefined;
     const { answerMs } = serverWaits;
-    const health = await healthOf({ settings, databaseUrl: stack.databaseUrl, temporal, answerMs })(db);
+    const { databaseUrl } = stack;
+    const readHealth = healthOf({ settings, databaseUrl, temporal, answerMs, again: true });
+    const health = await readHealth(db);
     const operation = asOperation(settings, undo ? 'alerts unacknowledge' : 'alerts acknowledge', {
       name,
       key,

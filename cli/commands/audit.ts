@@ -2,6 +2,7 @@ import type { Settings } from '../../app/settings/settings.ts';
 import type { AuditResource } from '../../contract/endpoints.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
+import { auditInWords } from '../../db/operations.ts';
 import {
   type AuditOptions,
   type AuditReport,
@@ -86,7 +87,7 @@ async function compare(
     sides.warehouse.db,
     asOperation(settings, 'audit', scope),
     async () => (found?.differences === 0 ? found : await audit(input)),
-    ({ differences, compared }) => `${counted(differences, 'difference')} in ${counted(compared, 'record')}`,
+    auditInWords,
     () => {},
   );
   progress.done();

@@ -9,12 +9,14 @@ import {
   readStatusAbout,
   type WarehouseStatus,
 } from '../../db/read/status.ts';
+import { opensAlarms } from '../../health/alarms.ts';
 import { type AlarmName, alarmTypes } from '../../health/findings.ts';
-import type { TemporalHealth } from '../../health/measured.ts';
+import type { Health, TemporalHealth } from '../../health/measured.ts';
 import {
   acknowledgedInWords,
   type Finding,
   headline,
+  needsNobody,
   type Verdict,
   verdictOf,
   verdictStatus,
@@ -37,7 +39,7 @@ export async function status(options: {
     try {
       const temporal = stack.hasTemporal ? stack.temporal : undefined;
       const { answerMs } = serverWaits;
-      const health = await healthOf({ settings, databaseUrl, temporal, answerMs })(db);
+      const health = await healthOf({ settings, databaseUrl, temporal, answerMs, again: true })(db);
       const verdict = verdictOf(health);
       const isAway = 'away' in health.warehouse;
       const now =
@@ -49,7 +51,7 @@ export async function status(options: {
       if (options.json) printJson({ verdict, ...now });
       else
         print(
-          ...describeVerdict(verdict),
+          ...describeVerdict(verdict, health),
           ...('away' in health.temporal ? [] : describeTemporal(health.temporal)),
           ...(now === undefined ? [] : ['', ...describe(now, options.exact ?? false)]),
         );
@@ -62,25 +64,34 @@ export async function status(options: {
 }
 
 /** Describes a verdict on one line. Then each finding, with what to do, and since when its alarm is open. */
-function describeVerdict(verdict: Verdict): string[] {
+function describeVerdict(verdict: Verdict, health: Health): string[] {
   return [
     headline(verdict),
-    ...verdict.findings.flatMap(({ name, word, saw, todo, open, alarm, key, acknowledged }) => [
-      ...paragraph('  ', `${acknowledged === null ? word : 'Known'}: ${name}: ${saw}`),
-      ...paragraph('    ', `What to do: ${todo}`),
-      ...(alarm === null || word === 'Catching up'
-        ? []
-        : paragraph(
-            '    ',
-            `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(alarm, open)}`,
-          )),
-      ...(acknowledged === null ? [] : paragraph('    ', capitalized(acknowledgedInWords(acknowledged)))),
-    ]),
+    ...verdict.findings.flatMap((finding) => {
+      const { name, saw, todo, open, alarm, key, acknowledged } = finding;
+      return [
+        ...paragraph('  ', `${wordOf(finding)}: ${name}: ${saw}`),
+        ...paragraph('    ', `What to do: ${todo}`),
+        ...(alarm === null || needsNobody(finding)
+          ? []
+          : paragraph(
+              '    ',
+              `Alarm ${[alarm, ...(key === '' ? [] : [key])].join(' ')}: ${openInWords(alarm, open, health)}`,
+            )),
+        ...(acknowledged === null ? [] : paragraph('    ', capitalized(acknowledgedInWords(acknowledged)))),
+      ];
+    }),
   ];
 }
 
-function openInWords(alarm: AlarmName, open: Finding['open']): string {
-  if (open === null) return `opens after ${formatSeconds(60 * Math.max(1, alarmTypes[alarm].forMinutes))}`;
+const wordOf = ({ word, acknowledged }: Finding): string =>
+  acknowledged !== null ? 'Known' : word === 'In sync' ? 'Note' : word;
+
+function openInWords(alarm: AlarmName, open: Finding['open'], health: Health): string {
+  const { promql, forMinutes } = alarmTypes[alarm];
+  if (open === null && !opensAlarms(alarm, health))
+    return `no worker can open it${promql === undefined ? '' : ', only the rules for Prometheus'}`;
+  if (open === null) return `opens after ${formatSeconds(60 * Math.max(1, forMinutes))}`;
   const notified = open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`;
   return `open since ${timeAgo(open.since)}; ${notified}`;
 }

@@ -13,6 +13,7 @@ import {
 import { readCompanyMonths } from '../../db/read/company-months.ts';
 import { listEvents } from '../../db/read/events.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
+import type { Verdict } from '../../health/verdict.ts';
 import { badge } from '../../web/badge.ts';
 import { copyable } from '../../web/copyable.ts';
 import type { Markup } from '../../web/markup.ts';
@@ -37,7 +38,7 @@ import { eventTable } from './events.ts';
 import { issueTable } from './issues.ts';
 
 /** Which customer is behind? */
-export const companyList: MakePage = async ({ deps, query, now }) => {
+export const companyList: MakePage = async ({ deps, verdict, query, now }) => {
   const id = canonicalUuid(asked(query, 'after') ?? '');
   const after = id === undefined ? undefined : { id, name: query.get('name') ?? '' };
   const rows = await listCompanies(deps.db, { limit: consoleBounds.rows, after });
@@ -59,7 +60,7 @@ ${
             of: ({ id, name }) =>
               html`${rowLink(`/companies/${id}`, text(name ?? 'no name'))}<small class="id">${id}</small>`,
           },
-          { name: 'State', of: stateOf },
+          { name: 'State', of: (row) => stateOf(row, verdict) },
           {
             name: 'Waiting',
             of: ({ waiting, waitingSince }) =>
@@ -75,13 +76,18 @@ ${
   };
 };
 
-function stateOf({ unwell, waiting, connections, readUntil, deletedAt }: ListedCompany): Markup {
+/** The state of a company. It is not called in sync while the verdict on the whole deployment is another. */
+function stateOf(company: ListedCompany, { word }: Verdict): Markup {
+  const { unwell, waiting, connections, idleConnections, readUntil, deletedAt } = company;
+  const isRead = unwell === 0 && waiting === 0 && readUntil !== null;
+  const isFine = isRead && connections === 0 && idleConnections === 0;
   return html`<span class="badges">${deletedAt !== null && badge('plain', 'deleted')}
 ${unwell > 0 && badge('uneasy', `${counted(unwell, 'resource')} not complete`)}
 ${connections > 0 && badge('uneasy', `${counted(connections, 'connection')} ${connections === 1 ? 'needs' : 'need'} a person`)}
+${idleConnections > 0 && badge('uneasy', `${counted(idleConnections, 'connection')} ${idleConnections === 1 ? 'collects' : 'collect'} nothing`)}
 ${unwell === 0 && readUntil === null && badge('plain', 'never read completely')}
 ${unwell === 0 && waiting > 0 && badge('busy', 'catching up')}
-${unwell === 0 && waiting === 0 && connections === 0 && readUntil !== null && badge('good', 'in sync')}</span>`;
+${isFine && (word === 'In sync' ? badge('good', 'in sync') : badge('plain', 'read completely'))}</span>`;
 }
 
 /** Why is this company behind? */
@@ -106,7 +112,7 @@ export const companyPage: MakePage = async (asking) => {
     live: true,
     body: html`<p class="crumbs"><a href="/companies">Companies</a></p>
 <div class="head"><h1>${text(company.name ?? 'A company without a name')}</h1>${mayAct(asking) && actButton(`/act/backfill?company=${id}&back=${back}`, 'Backfill it')}</div>
-<div class="card"><p>${stateOf(company)}</p>${facts([
+<div class="card"><p>${stateOf(company, asking.verdict)}</p>${facts([
       ['Id', copyable(id, 'company id')],
       ['Your id', company.externalId && text(company.externalId)],
       ['Deleted', company.deletedAt && inFull(company.deletedAt, now)],

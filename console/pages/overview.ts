@@ -6,6 +6,7 @@ import { counted, countInWords } from '../../contract/words.ts';
 import { type LastAudits, type LoggedOperation, lastAudits } from '../../db/operations.ts';
 import { type HourOfEvents, readArrivals } from '../../db/read/arrivals.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
+import { whyRefused } from '../../health/event-findings.ts';
 import type { Health, WarehouseHealth } from '../../health/measured.ts';
 import { headline } from '../../health/verdict.ts';
 import { badge } from '../../web/badge.ts';
@@ -50,7 +51,7 @@ function freshness({ pending, silence }: WarehouseHealth, { whole, part }: LastA
 ${recordEventKinds.map((kind) => {
   const { due, waiting, parked, oldestSeconds } = pending[kind];
   const waits = due + waiting + parked;
-  return html`<div><dt>${freshnessOf[kind]}</dt><dd>${oldestSeconds === null ? 'all read' : html`${countInWords(waits)} <small>wait, for ${formatSeconds(oldestSeconds)}</small>`}</dd></div>`;
+  return html`<div><dt>${freshnessOf[kind]}</dt><dd>${oldestSeconds === null ? 'nothing waits' : html`${countInWords(waits)} <small>wait, for ${formatSeconds(oldestSeconds)}</small>`}</dd></div>`;
 })}<div><dt>Last audit</dt><dd>${audited(whole, now)}</dd></div></dl>
 ${part !== undefined && html`<p class="muted small">A later audit compared only a part: ${audited(part, now)}.</p>`}`,
   );
@@ -101,7 +102,7 @@ function deliveries(hours: readonly HourOfEvents[], health: WarehouseHealth, now
   const all = (outcome: EventOutcome) =>
     hours.reduce((sum, { outcomes }) => sum + (outcomes[outcome] ?? 0), 0);
   const events = eventOutcomes.reduce((sum, outcome) => sum + all(outcome), 0);
-  const body =
+  const body = html`${refusedIn24h(health, now)}${
     events === 0
       ? nothing(
           'No event in 24 hours',
@@ -114,6 +115,14 @@ function deliveries(hours: readonly HourOfEvents[], health: WarehouseHealth, now
           .map(
             (outcome) =>
               html`<a href="/events?outcome=${outcome}">${badge(outcomeTones[outcome], `${outcome} ${all(outcome).toLocaleString('en')}`)}</a>`,
-          )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>${eventCharts(hours)}`;
+          )}</p>${events >= consoleBounds.arrivalsMax && html`<p class="muted small">The newest ${counted(events, 'event')}.</p>`}</div>${eventCharts(hours)}`
+  }`;
   return section('Deliveries of 24 hours', body, html`<a href="/events">All events</a>`);
+}
+
+/** Refused deliveries do not become events, so only receivers count them. */
+function refusedIn24h({ refused }: WarehouseHealth, now: number): Markup | '' {
+  if (refused === null || refused.untilSecondsAgo > 86_400) return '';
+  const count = Object.values(refused.reasons).reduce((sum, one) => sum + one, 0);
+  return html`<p>${badge('bad', `refused ${count.toLocaleString('en')}`)} ${whyRefused(refused)}; the first ${ago(refused.since, now)}, the last ${ago(refused.until, now)}.</p>`;
 }

@@ -71,6 +71,8 @@ async function read(db: Executor, which: SQL | undefined, limit: number) {
     .from(sql`unnest(${array(companyResources, 'text')}) as listing (resource)`)
     .leftJoinLateral(last, sql`true`)
     .as('reads');
+  const ofCompany = and(eq(connections.companyId, page.id), isNull(connections.deletedAt));
+  const mustAct = sql`metersync.customer_must_act(${connections.status})`;
   return await db
     .select({
       id: page.id,
@@ -95,12 +97,14 @@ async function read(db: Executor, which: SQL | undefined, limit: number) {
         ),
       ),
       /** Connections that need a person. */
-      connections: db.$count(
+      connections: db.$count(connections, and(ofCompany, mustAct)),
+      /** Connections that collect nothing for now, although no person has to act. */
+      idleConnections: db.$count(
         connections,
         and(
-          eq(connections.companyId, page.id),
-          isNull(connections.deletedAt),
-          sql`metersync.customer_must_act(${connections.status})`,
+          ofCompany,
+          sql`metersync.needs_attention(${connections.status})`,
+          sql`${mustAct} is not true`,
         ),
       ),
     })

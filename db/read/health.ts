@@ -12,6 +12,7 @@ import { setLocal } from '../connection/set-local.ts';
 import { keeps } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
+import { readDifferingAudit } from '../operations.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';
 import { readRefused } from '../watch/refused.ts';
 import { readDelays } from './arrivals.ts';
@@ -87,6 +88,7 @@ export async function measure(
     loaded: await isLoaded(db),
     silence: await readSilence(db, most),
     refused: await readRefused(db),
+    audit: await readDifferingAudit(db),
     silenceHours,
     delays: await readDelays(db),
     intervalShortfall: await readShortfall(db, most),

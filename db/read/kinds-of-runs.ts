@@ -3,11 +3,13 @@ import {
   count,
   desc,
   eq,
+  exists,
   isNotNull,
   isNull,
   max,
   ne,
   not,
+  notExists,
   or,
   type SQL,
   sql,
@@ -61,6 +63,27 @@ export async function isLoaded(db: Executor): Promise<boolean> {
     .where(and(isOfKind('full'), withData, not(isOfChosen)))
     .limit(1);
   return ended !== undefined;
+}
+
+/** Whether a run that began after a time has read all companies completely; of any kind if none is given. */
+export function readAllSince(db: Executor, after: SQL, kind?: RunKind): SQL {
+  const run = alias(runs, 'whole');
+  const chosen = db.select({}).from(runCompanies).where(eq(runCompanies.runId, run.runId));
+  const complete = db
+    .select({})
+    .from(run)
+    .where(
+      and(
+        isWhole(run),
+        kind === undefined ? undefined : eq(run.kind, kind),
+        eq(run.state, 'complete'),
+        // Implied by the start, but the index has the end.
+        sql`${run.finishedAt} > ${after}`,
+        sql`${run.startedAt} > ${after}`,
+        notExists(chosen),
+      ),
+    );
+  return exists(complete);
 }
 
 const isOfKind = (kind: RunKind): SQL | undefined => and(isWhole(runs), eq(runs.kind, kind));

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { askAgain } from '../../app/ask-again.ts';
 import { readVersion } from '../../app/process/version.ts';
 import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings/settings.ts';
@@ -65,7 +66,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   const warehouse = openToAsk(settings, databaseUrl, log, 6);
   try {
     const storing = examineWarehouse(warehouse.db, options);
-    const readHealth = healthOf({ ...options, answerMs: serverWaits.answerMs });
+    const readHealth = healthOf({ ...options, answerMs: serverWaits.answerMs, again: true });
     const [stored, temporal, service, secrets, receiver, events, health] = await Promise.all([
       storing,
       checkTemporal(options.temporal),
@@ -139,7 +140,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   const reached = await check('warehouse', '', async () => {
     try {
       // The first answer includes the time for connecting, which would look like a wrong clock.
-      await withTimeout(askWarehouse(db, now), serverWaits.answerMs);
+      await askAgain((withinMs) => withTimeout(askWarehouse(db, now), withinMs));
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
       const { host, pathname } = new URL(databaseUrl);

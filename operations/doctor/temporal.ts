@@ -1,3 +1,5 @@
+import type { Client } from '@temporalio/client';
+import { askAgain } from '../../app/ask-again.ts';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
 import { withClient } from '../../app/temporal/temporal.ts';
 import { type Check, check, ok, type Verdict, warn } from './check.ts';
@@ -8,10 +10,13 @@ export async function checkTemporal(place: TemporalPlace | undefined): Promise<C
   if (place === undefined) return [];
   const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
   const temporal = await check('Temporal', todo, () =>
-    withClient(place, async (client) => ok(`answers; namespace ${client.options.namespace}`)),
+    askAgain((withinMs) => withClient(place, answersOf, withinMs)).then(({ answer }) => answer),
   );
   return [temporal, { name: 'payloads', ...judgePayloads(place) }];
 }
+
+const answersOf = async (client: Client): Promise<Verdict> =>
+  ok(`answers; namespace ${client.options.namespace}`);
 
 function judgePayloads({ codecKeys = [], plaintext }: TemporalPlace): Verdict {
   const [first] = codecKeys;

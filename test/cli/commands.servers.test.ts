@@ -427,6 +427,13 @@ describe('while metersync start runs', () => {
     expect(forPeople.status).toBe(1);
     expect(forPeople.stdout).toContain(`different: documents ${id}`);
     expect(forPeople.stdout).toMatch(/^1 difference in [\d,]+ records$/m);
+    const after = await metersync('status', '--exit-code');
+    expect(after).toMatchObject({
+      status: 3,
+      stdout: expect.stringMatching(
+        /^ {2}Needs you: last audit: the audit that ended .* found 1 difference/m,
+      ),
+    });
   });
 });
 
@@ -465,7 +472,11 @@ describe('webhooks', () => {
 });
 
 test('the log of operations has each action of these commands, including failed and refused actions', async () => {
+  expect((await json('status')).said).toMatchObject({
+    verdict: { findings: expect.arrayContaining([expect.objectContaining({ alarm: 'AuditDiffers' })]) },
+  });
   expect(await metersync('audit', '--repair')).toMatchObject({ status: 0 });
+  expect((await metersync('status')).stdout).not.toContain('last audit:');
   const denied = await runCommand(['audit', '--repair', '--resource', 'documents'], {
     cwd: folder.path,
     env: { ...env, SERVICE_API_KEY: 'not-the-key', METERSYNC_ACTOR: 'ada' },

@@ -6,8 +6,15 @@ import { pino } from 'pino';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
+import type { Asking } from '../../console/asking.ts';
+import type { ConsoleDependencies } from '../../console/dependencies.ts';
+import { companyList } from '../../console/pages/companies.ts';
+import { companyResources } from '../../contract/endpoints.ts';
 import { failureTypes } from '../../contract/failures.ts';
+import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { beginOperation, finishOperation, listOperations } from '../../db/operations.ts';
+import { noteRefused } from '../../db/watch/refused.ts';
+import type { VerdictWord } from '../../health/finding-type.ts';
 import { runCommand } from '../support/command.ts';
 import { serveConsole } from '../support/console.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -158,6 +165,50 @@ describe('the pages', () => {
     const text = await (await ask('/')).text();
     expect(text).toMatch(/Last audit<\/dt><dd>(?:(?!<dt>|<\/dl>).)*0 differences in 90 records/s);
     expect(text).toContain('3 differences in 20 records; company c1');
+  });
+
+  test('call a company in sync only if the verdict is In sync and its connections collect data', async () => {
+    const { db, drop } = await createWarehouse();
+    onTestFinished(drop);
+    const id = randomUUID();
+    await db.execute(
+      sql`insert into utility.companies (id, name, raw, synced_at) values (${id}, 'Alder', '{}', now())`,
+    );
+    for (const resource of companyResources) {
+      const part = { runId: randomUUID(), companyId: id, resource };
+      await startRun(db, part);
+      await finishRun(db, part, 'complete', {});
+    }
+    const statesWith = async (word: VerdictWord) => {
+      const deps = { db } as ConsoleDependencies;
+      const asking = { deps, verdict: { word, findings: [] }, query: new URLSearchParams(), now: Date.now() };
+      const page = await companyList(asking as unknown as Asking);
+      return [...String(await page?.body).matchAll(/<span class="badge [^>]*>([^<]*)/gs)].map(([, said]) =>
+        said?.trim(),
+      );
+    };
+    expect(await statesWith('In sync')).toEqual(['in sync']);
+    expect(await statesWith('Broken')).toEqual(['read completely']);
+    expect(await statesWith('Catching up')).toEqual(['read completely']);
+    for (const status of ['CONNECTED', 'URL_INACCESSIBLE', 'WEBSITE_DOWN', 'PASSWORD_INCORRECT', 'PENDING'])
+      await db.execute(sql`insert into utility.connections (id, company_id, status, raw, synced_at)
+        values (gen_random_uuid(), ${id}, ${status}, '{}', now())`);
+    expect(await statesWith('In sync')).toEqual([
+      '1 connection needs a person',
+      '2 connections collect nothing',
+    ]);
+  });
+
+  test('show the deliveries that were refused, which are no events', async () => {
+    const { ask } = await serve();
+    expect(await (await ask('/')).text()).not.toContain('refused 773');
+    await noteRefused(warehouse.db, { 'signature-wrong': 773 });
+    onTestFinished(async () => {
+      await warehouse.db.execute(sql`update metersync.heartbeat set refused = null`);
+    });
+    const text = await (await (await serve()).ask('/')).text();
+    expect(text).toMatch(/Deliveries of 24 hours.*refused 773.*wrong signature; the first/s);
+    expect(text).toContain('773 deliveries');
   });
 
   test('hide the payload of an event until it is asked for', async () => {

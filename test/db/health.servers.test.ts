@@ -2,14 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { beforeEach, expect, test } from 'vitest';
 import { probeEventType } from '../../contract/event.ts';
+import type { RunKind, RunState } from '../../contract/names.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { concludeRun } from '../../db/backfill/run-end.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
 import { rejectDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { auditInWords, beginOperation, finishOperation } from '../../db/operations.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus, readStatusAbout } from '../../db/read/status.ts';
+import { noteRefused } from '../../db/watch/refused.ts';
 import { runCommand } from '../support/command.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
@@ -18,7 +21,8 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 beforeEach(async () => {
-  for (const table of ['metersync.journal', 'metersync.stale_records', 'metersync.runs', 'utility.companies'])
+  const tables = ['journal', 'stale_records', 'runs', 'heartbeat'].map((name) => `metersync.${name}`);
+  for (const table of [...tables, 'utility.companies'])
     await warehouse.db.execute(sql.raw(`delete from ${table}`));
 });
 
@@ -264,6 +268,114 @@ test('the status counts all events, and says approximately how many rows a large
     /applied +│ +12,000[\s\S]*companies +│ +10,000\+[\s\S]*10,000\+ means that there are more: --exact counts them/,
   );
   expect(await printed('--exact')).not.toContain('10,000+');
+});
+
+/** Begins and ends a run of all companies. */
+async function wholeRun(kind: RunKind, state: Exclude<RunState, 'running'> = 'complete'): Promise<void> {
+  const key = { runId: randomUUID(), companyId: null, resource: null };
+  await startRun(warehouse.db, key, { kind });
+  await finishRun(warehouse.db, key, state, {});
+}
+
+test('refused deliveries are counted until a complete run of all companies has begun after them', async () => {
+  const { db } = warehouse;
+  const refused = async () => (await readHealth(db)).refused;
+  const quiet = () =>
+    db.execute(sql`update metersync.heartbeat set refused_since = refused_since - interval '20 minutes',
+      refused_until = refused_until - interval '20 minutes'`);
+  expect(await refused()).toBe(null);
+  const under = { runId: randomUUID(), companyId: null, resource: null };
+  await startRun(db, under);
+  await noteRefused(db, { 'signature-wrong': 770 });
+  await noteRefused(db, { 'signature-wrong': 2, 'timestamp-old': 1 });
+  expect(await refused()).toMatchObject({
+    reasons: { 'signature-wrong': 772, 'timestamp-old': 1 },
+    unread: 773,
+  });
+  // It began before the deliveries were refused.
+  await finishRun(db, under, 'complete', {});
+  await wholeRun('reconcile', 'partial');
+  expect(await refused()).toMatchObject({ unread: 773 });
+  // After ten minutes without any, the reasons start again, and the number does not.
+  await quiet();
+  await db.execute(sql`update metersync.runs set started_at = now() - interval '1 hour'`);
+  await noteRefused(db, { 'timestamp-new': 4 });
+  await noteRefused(db, { 'timestamp-new': 1 });
+  expect(await refused()).toMatchObject({ reasons: { 'timestamp-new': 5 }, unread: 778 });
+  await wholeRun('reconcile');
+  expect(await refused()).toMatchObject({ reasons: { 'timestamp-new': 5 }, unread: 0 });
+  await quiet();
+  await noteRefused(db, { 'signature-wrong': 1 });
+  expect(await refused()).toMatchObject({ reasons: { 'signature-wrong': 1 }, unread: 1 });
+});
+
+test('differences of an audit count until a wider audit finds none, or a later backfill is complete', async () => {
+  const { db } = warehouse;
+  const note = async (target: Readonly<Record<string, string>>, differences: number) => {
+    const id = await beginOperation(db, {
+      actor: 'ada',
+      role: 'operator',
+      source: 'command',
+      action: 'audit',
+      target: { command: 'metersync audit', ...target },
+    });
+    await finishOperation(db, id, 'done', auditInWords({ differences, compared: 21_894 }));
+  };
+  const differences = async () => (await readHealth(db)).audit?.differences ?? null;
+  expect(await differences()).toBe(null);
+  await note({}, 1_265);
+  expect(await differences()).toBe(1_265);
+  await note({ company: company.id }, 0);
+  await wholeRun('reconcile');
+  expect(await differences()).toBe(1_265);
+  await note({}, 0);
+  expect(await differences()).toBe(null);
+  await note({ company: company.id, resources: 'documents', since: '2026-11-21T00:00:00Z' }, 1);
+  expect(await differences()).toBe(1);
+  for (const narrower of [
+    { company: randomUUID() },
+    { resources: 'meters' },
+    { since: '2026-11-22T00:00:00Z' },
+  ])
+    await note(narrower, 0);
+  expect(await differences()).toBe(1);
+  await note({ resources: 'meters documents', since: '2026-11-20T00:00:00Z' }, 0);
+  expect(await differences()).toBe(null);
+  await note({}, 7);
+  await wholeRun('full', 'partial');
+  expect(await differences()).toBe(7);
+  await wholeRun('full');
+  expect(await differences()).toBe(null);
+});
+
+test('changes count as missed only if no accepted event waited when the run ended', async () => {
+  const { db } = warehouse;
+  const key = { runId: randomUUID(), companyId: company.id, resource: 'documents' };
+  const counts = {
+    pages: 1,
+    passes: 1,
+    reportedTotal: 3,
+    distinctIds: 3,
+    inserted: 0,
+    changed: 3,
+    unchanged: 0,
+    rejected: 0,
+  };
+  await startRun(db, key);
+  await finishRun(db, key, 'complete', { counts: { ...counts, missed: 3 } });
+  const missed = async () => (await readHealth(db)).silence.missedRows;
+  expect(await missed()).toBe(3);
+  const event = (id: string, received: string, recorded: string) =>
+    db.execute(sql`insert into metersync.journal (id, type, kind, received_at, recorded_at, outcome)
+      select ${id}, 'document.updated.v2', 'document', started_at - ${received}::interval,
+        finished_at + ${recorded}::interval, 'applied'
+      from metersync.runs`);
+  await event('on its way', '10 seconds', '1 second');
+  expect(await missed()).toBe(3);
+  await event('waited', '9 minutes', '3 minutes');
+  expect(await missed()).toBe(0);
+  await event('passed it', '2 minutes', '-1 hour');
+  expect(await missed()).toBe(3);
 });
 
 test('a probe of the doctor does not count as the last event', async () => {

@@ -14,6 +14,7 @@ export interface Raised {
 
 /** Alarms that stay until somebody acts, an event arrives, or a day is over. Others close after the fault. */
 const lasting: readonly AlarmName[] = [
+  'AuditDiffers',
   'ChangesMissed',
   'Decide',
   'RecordsRefused',

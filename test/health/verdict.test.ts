@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { seenIn } from '../../health/alarms.ts';
+import { opensAlarms, seenIn } from '../../health/alarms.ts';
 import { type FindingType, verdictWords, wordOfSeverity } from '../../health/finding-type.ts';
-import { findingTypes, isAlarmName } from '../../health/findings.ts';
+import { alarmNames, alarmTypes, findingTypes, isAlarmName, placeOf } from '../../health/findings.ts';
 import type { Health, WarehouseHealth } from '../../health/measured.ts';
 import { headline, verdictOf, verdictStatus } from '../../health/verdict.ts';
 import { away, health, ills, paused, temporal, warehouse } from '../support/health-states.ts';
@@ -143,30 +143,156 @@ test('a missing schedule is not a fault if its setting is none', () => {
   expect(verdictOf(health({}, { schedules })).word).toBe('In sync');
 });
 
-test('changes that were missed before events arrived again need no action on the endpoint', () => {
+describe('changes that came without an event', () => {
   const silence = {
     ...warehouse.silence,
-    missedRows: 2,
+    missedRows: 58,
     missedCompanies: 2,
     missedAt: '2026-11-21 01:00:00+00',
     lastEventAt: '2026-11-22 01:00:00+00',
   };
-  const [finding] = verdictOf(health({ silence })).findings;
-  expect(finding?.todo).toMatch(/^Events arrive again, and no data is missing/);
+
+  test('are information, without an alarm, once events arrive again', () => {
+    const verdict = verdictOf(health({ silence }));
+    expect([verdict.word, headline(verdict)]).toEqual(['In sync', 'In sync']);
+    expect(verdict.findings).toMatchObject([
+      {
+        name: 'missed changes',
+        word: 'In sync',
+        todo: expect.stringMatching(/^Nothing: the data is stored/),
+      },
+    ]);
+    expect(seenIn(health({ silence })).raised).toEqual([]);
+    const both = verdictOf(health({ silence, undecidedDeletes: 61 }));
+    expect(headline(both)).toBe('Needs you: 61 deletions to decide');
+    expect(both.findings).toHaveLength(2);
+  });
+
+  test('need a person while no event has come since', () => {
+    const quiet = { ...silence, lastEventAt: '2026-11-20 01:00:00+00' };
+    expect(headline(verdictOf(health({ silence: quiet })))).toBe(
+      'Needs you: 58 changes came without an event',
+    );
+  });
+
+  test('are not judged while accepted events wait to be recorded, or if nobody knows whether they do', () => {
+    const quiet = { ...silence, lastEventAt: '2026-11-20 01:00:00+00' };
+    for (const state of [
+      health({ silence: quiet }, { lateGroups: 1 }),
+      { ...health({ silence: quiet }), temporal: away },
+    ]) {
+      expect(verdictOf(state).findings.map(({ alarm }) => alarm)).not.toContain('ChangesMissed');
+      expect(seenIn(state).unknown).toContain('ChangesMissed');
+    }
+  });
+});
+
+test('without any Temporal no worker runs, so the verdict is Broken and no worker can open an alarm', () => {
+  const nowhere = {
+    away: 'no Temporal is running here',
+    todo: 'Run metersync start.',
+    nothingRuns: true,
+  } as const;
+  const state: Health = { ...health(), temporal: nowhere };
+  const verdict = verdictOf(state);
+  expect([verdict.word, verdictStatus[verdict.word]]).toEqual(['Broken', 4]);
+  expect(verdict.findings).toMatchObject([{ alarm: 'WorkersGone', saw: nowhere.away, todo: nowhere.todo }]);
+  expect(opensAlarms('WorkersGone', state)).toBe(false);
+  expect(opensAlarms('WarehouseDown', health({}, { idle: ['events', 'watch'] }))).toBe(false);
+  expect(opensAlarms('EventsDead', health())).toBe(true);
+});
+
+test('a slow Postgres is called slow, and not down', () => {
+  const slow = {
+    away: 'Postgres at x is slow: no answer within 10 s',
+    todo: 'Wait.',
+    brief: 'Postgres is slow',
+  };
+  expect(headline(verdictOf({ ...health(), warehouse: slow }))).toBe('Unknown: Postgres is slow');
+  expect(headline(verdictOf({ ...health(), slow: ['Postgres', 'Temporal'] }))).toBe(
+    'Catching up: Postgres and Temporal answer slowly',
+  );
 });
 
 test('the first line of a verdict has the worst finding and the number of others', () => {
   const ill = health({ undecidedDeletes: 179, dead: 2, rejectedRecords: 1 });
-  expect(headline(verdictOf(ill))).toBe('Needs you: 2 events cannot be applied, and 2 more');
+  expect(headline(verdictOf(ill))).toBe('Needs you: 179 deletions to decide, and 2 more');
 });
 
-test('refused deliveries are not a finding if others are accepted, or after ten minutes', () => {
-  const refused = { reasons: { 'signature-wrong': 3 }, since: '2026-11-21 01:00:00+00', untilSecondsAgo: 30 };
-  expect(verdictOf(health({ refused })).word).toBe('In sync');
-  const later = { ...refused, since: '2026-11-23 01:00:00+00', untilSecondsAgo: 601 };
-  expect(verdictOf(health({ refused: later })).word).toBe('In sync');
-  const one = { ...refused, since: '2026-11-23 01:00:00+00', reasons: { 'signature-wrong': 1 } };
-  expect(verdictOf(health({ refused: one })).word).toBe('In sync');
+test('findings of one word are ordered by what has to be done, and each ticket has its place', () => {
+  const failed = { ...warehouse.runs.full.last, state: 'failed' } as NonNullable<
+    typeof warehouse.runs.full.last
+  >;
+  const ill = health({
+    runs: { ...warehouse.runs, full: { ...warehouse.runs.full, last: failed } },
+    undecidedDeletes: 61,
+    missingLately: 1,
+    audit: { differences: 2, finishedAt: '2026-11-22 01:00:00+00' },
+  });
+  expect(verdictOf(ill).findings.map(({ alarm }) => alarm)).toEqual([
+    'Decide',
+    'RunUnwell',
+    'AuditDiffers',
+    'EventsMissing',
+  ]);
+  const tickets = alarmNames.filter(
+    (name) => alarmTypes[name].severity === 'ticket' && alarmTypes[name].judge,
+  );
+  expect(tickets.filter((name) => placeOf(name) === -1)).toEqual([]);
+});
+
+test('differences of an audit need nobody while a backfill that began later is under way', () => {
+  const audit = { differences: 1_265, finishedAt: '2026-11-22 01:00:00+00' };
+  const under = (startedAt: string) => ({
+    audit,
+    runs: {
+      ...warehouse.runs,
+      full: {
+        ...warehouse.runs.full,
+        running: 1,
+        underWay: { runId: 'r', startedAt, progressAt: startedAt, progressSecondsAgo: 1 },
+      },
+    },
+  });
+  expect(headline(verdictOf(health({ audit })))).toBe('Needs you: the last audit found 1,265 differences');
+  expect(verdictOf(health(under('2026-11-22 01:00:01+00'))).word).toBe('Catching up');
+  expect(verdictOf(health(under('2026-11-22 00:59:00+00'))).word).toBe('Needs you');
+});
+
+describe('refused deliveries', () => {
+  const refused = {
+    reasons: { 'signature-wrong': 3 },
+    since: '2026-11-21 01:00:00+00',
+    until: '2026-11-21 01:12:00+00',
+    untilSecondsAgo: 30,
+    lastedSeconds: 60,
+    unread: 773,
+  };
+
+  test('keep the verdict from In sync until a complete run has read everything', () => {
+    const after = verdictOf(health({ refused: { ...refused, untilSecondsAgo: 3_600 } }));
+    expect(headline(after)).toBe('Catching up: 773 deliveries were refused');
+    expect(seenIn(health({ refused })).raised).toEqual([]);
+    expect(verdictOf(health({ refused: { ...refused, unread: 0 } })).word).toBe('In sync');
+    const one = { ...refused, since: '2026-11-23 01:00:00+00', reasons: { 'signature-wrong': 1 }, unread: 1 };
+    expect(headline(verdictOf(health({ refused: one })))).toBe('Catching up: 1 delivery was refused');
+  });
+
+  test('need a person if they go on for more than ten minutes while others are accepted', () => {
+    const word = (more: Partial<typeof refused>) =>
+      verdictOf(health({ refused: { ...refused, ...more } })).word;
+    expect(word({ lastedSeconds: 601 })).toBe('Needs you');
+    expect(word({ lastedSeconds: 600 })).toBe('Catching up');
+    expect(word({ lastedSeconds: 601, untilSecondsAgo: 121 })).toBe('Catching up');
+  });
+
+  test('are one finding if none is accepted, and stop being Broken ten minutes after the last', () => {
+    const all = { ...refused, since: '2026-11-23 01:00:00+00' };
+    expect(verdictOf(health({ refused: all })).findings.map(({ alarm }) => alarm)).toEqual([
+      'SignaturesRefused',
+    ]);
+    expect(verdictOf(health({ refused: { ...all, untilSecondsAgo: 601 } })).word).toBe('Catching up');
+  });
 });
 
 describe('a finding that somebody acknowledged', () => {

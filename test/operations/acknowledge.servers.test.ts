@@ -51,7 +51,7 @@ test('acknowledges a finding with a note until its count rises', async () => {
   expect(await wordOf('RecordsRefused')).toBe('Needs you');
 });
 
-test('refuses to acknowledge a finding that does not exist or stops everything', async () => {
+test('refuses to acknowledge a finding that does not exist, stops everything or needs nobody', async () => {
   expect(await acknowledge('EventsDead')).toMatchObject({
     status: 1,
     stderr: 'metersync: there is no finding EventsDead now: metersync status lists the findings',
@@ -59,6 +59,19 @@ test('refuses to acknowledge a finding that does not exist or stops everything',
   expect(await acknowledge('WorkersGone')).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('WorkersGone cannot be acknowledged, because it stops everything'),
+  });
+  await warehouse.db.execute(sql`
+    insert into metersync.runs (run_id, company_id, resource, state, finished_at, rows_missed)
+    values (gen_random_uuid(), gen_random_uuid(), 'documents', 'complete', now(), 58)`);
+  await warehouse.db.execute(sql`
+    insert into metersync.journal (id, type, kind, received_at, outcome)
+    values ('later', 'document.updated.v2', 'document', now() + interval '1 second', 'applied')`);
+  expect((await runCommand(['status'], { env })).stdout).toMatch(
+    /^ {2}Note: missed changes: 58 changes in 1 company came without an event, .*\n {4}What to do: Nothing: /m,
+  );
+  expect(await acknowledge('ChangesMissed')).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('ChangesMissed need not be acknowledged, because nobody has to act'),
   });
   expect(await acknowledge('Weather')).toMatchObject({ status: 2 });
 });

@@ -8,7 +8,7 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
 import { connectClient, ensureOwnSchedules } from '../../app/temporal/temporal.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
-import { connectWarehouse } from '../../db/connection/connect.ts';
+import { connectWarehouse, withTransaction } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { verdictOf } from '../../health/verdict.ts';
 import { healthOf, readDeployment } from '../../operations/health.ts';
@@ -50,6 +50,59 @@ test('a Postgres that keeps connections open and does not answer counts as unrea
   });
   expect(await readDeployment({ ...options, answerMs: 100 })).toMatchObject({
     warehouse: { away: expect.stringContaining('does not answer: no answer within 0 s') },
+  });
+  const again = 'does not answer: no answer within 0 s, nor within 5 s when asked again';
+  expect(await readDeployment({ ...options, answerMs: 100, again: true })).toMatchObject({
+    warehouse: {
+      away: expect.stringContaining(again),
+      todo: expect.stringMatching(/^If Postgres is running/),
+    },
+  });
+});
+
+test('servers that miss the first answer and give a second answer are slow, and not away', async () => {
+  const warehouse = await createWarehouse();
+  // Nothing is connected yet, so no server can answer within a millisecond.
+  const through = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 2, onError: () => {} });
+  onTestFinished(async () => {
+    await through.close();
+    await warehouse.drop();
+  });
+  const temporal = { address: inject('temporalAddress'), namespace: await createNamespace() };
+  const health = await readDeployment({
+    db: through.db,
+    databaseUrl: warehouse.url,
+    temporal,
+    expiresAt: null,
+    now,
+    silenceHours: 0,
+    timeZone: 'UTC',
+    answerMs: 1,
+    again: true,
+  });
+  expect(health).toMatchObject({ slow: ['Postgres', 'Temporal'], warehouse: { loaded: false } });
+  expect(verdictOf(health).findings).toContainEqual(
+    expect.objectContaining({ word: 'Catching up', brief: 'Postgres and Temporal answer slowly' }),
+  );
+});
+
+test('a Postgres that answers and takes too long for its health is slow, and not down', {
+  timeout: 40_000,
+}, async () => {
+  const { url: databaseUrl, db, drop } = await createWarehouse();
+  onTestFinished(drop);
+  const read = healthOf({ settings: readSettings({}), databaseUrl, temporal: undefined });
+  await withTransaction(db, async (tx) => {
+    await tx.execute(sql`lock table metersync.journal in access exclusive mode`);
+    const health = await read(db);
+    expect(health).toMatchObject({
+      warehouse: { away: expect.stringMatching(/ is slow: canceling statement due to statement timeout$/) },
+      // It answered, so that metersync_warehouse_up is 1.
+      schema: { known: expect.any(Number) },
+    });
+    expect(verdictOf(health).findings).toContainEqual(
+      expect.objectContaining({ alarm: 'WarehouseDown', brief: 'Postgres is slow' }),
+    );
   });
 });
 

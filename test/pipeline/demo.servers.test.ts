@@ -5,6 +5,7 @@ import { identify, isRunning, type ProcessIdentity } from '../../embedded/proces
 import { readRunning } from '../../embedded/running.ts';
 import { eraseFolder } from '../../embedded/start.ts';
 import { temporalCache } from '../../embedded/temporal-binary.ts';
+import { verdictStatus } from '../../health/verdict.ts';
 import { runCommand } from '../support/command.ts';
 import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -46,12 +47,19 @@ test('the demo starts in an empty folder, ends with an audit without differences
     expect(JSON.parse(status.stdout)).toMatchObject({
       rows: { companies: 2 },
       verdict: {
-        word: 'Unknown',
+        word: 'Broken',
         findings: expect.arrayContaining([
-          expect.objectContaining({ name: 'Temporal', saw: expect.stringContaining('no Temporal') }),
+          expect.objectContaining({ name: 'workers', saw: expect.stringContaining('no Temporal') }),
         ]),
       },
     });
+    // Nothing runs, so nobody is left to open an alarm.
+    const printed = await runCommand(['status', '--exit-code'], options);
+    expect(printed).toMatchObject({
+      status: verdictStatus.Broken,
+      stdout: expect.stringMatching(/^Broken: [\s\S]*no worker is running either/),
+    });
+    expect(printed.stdout).not.toMatch(/opens after/);
     const report = await runCommand(['report', '--html', 'report.html'], options);
     expect(report, report.stderr).toMatchObject({ status: 0 });
     expect(existsSync(join(folder.path, 'report.html'))).toBe(true);

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { startReceiver } from '../../app/receiver-part.ts';
 import { readSettings } from '../../app/settings/settings.ts';
+import { readRefused } from '../../db/watch/refused.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
 import { signedHeaders } from '../receiver/signing.ts';
 import { runCommand } from '../support/command.ts';
@@ -24,26 +25,33 @@ const deployment = await forFile(
 );
 await deployment.run('worker');
 
-test('a wrong secret makes the status Broken, even without Prometheus, until a delivery is accepted', async () => {
-  const { env } = deployment;
-  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = env;
-  const settings = readSettings(env);
-  const { stop } = await startReceiver({
+/** Starts a receiver in this process, beside the worker. */
+async function startOwn(refusedEveryMs?: number): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = deployment.env;
+  const settings = readSettings(deployment.env);
+  return await startReceiver({
     settings,
     secrets: fixedSecrets(settings.webhooks.secrets),
     temporal: { address, namespace },
     temporalWait: { isThere: () => true },
-    refusedEveryMs: 1_000,
+    ...(refusedEveryMs === undefined ? {} : { refusedEveryMs }),
     log: pino({ level: 'silent' }),
   });
+}
+
+/** Sends a delivery with a wrong signature, which has to be refused. */
+async function sendForged(url: string, id: string): Promise<void> {
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  const headers = signedHeaders({ id, timestamp, body: '{}', key: randomBytes(24) });
+  const refused = await fetch(url, { method: 'POST', headers: Object.fromEntries(headers), body: '{}' });
+  expect(refused.status).toBe(401);
+}
+
+test('a wrong secret makes the status Broken until a delivery is accepted, and is then not forgotten', async () => {
+  const { env } = deployment;
+  const { url, stop } = await startOwn(1_000);
   try {
-    const url = `http://127.0.0.1:${env.RECEIVER_PORT}/webhooks`;
-    const timestamp = String(Math.floor(Date.now() / 1_000));
-    for (const id of ['msg_1', 'msg_2']) {
-      const headers = signedHeaders({ id, timestamp, body: '{}', key: randomBytes(24) });
-      const refused = await fetch(url, { method: 'POST', headers: Object.fromEntries(headers), body: '{}' });
-      expect(refused.status).toBe(401);
-    }
+    for (const id of ['msg_1', 'msg_2']) await sendForged(url, id);
     // Requests of a stranger have no signature, and do not count.
     for (let sent = 0; sent < 3; sent += 1)
       expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401);
@@ -60,7 +68,18 @@ test('a wrong secret makes the status Broken, even without Prometheus, until a d
     await until('the delivery ends it', async () => !(await status()).includes('signatures:'), {
       timeoutMs: 60_000,
     });
+    expect(await status()).toMatch(
+      /^ {2}Catching up: refused deliveries: 2 deliveries were refused, the last/m,
+    );
   } finally {
     await stop();
   }
+});
+
+test('a receiver that stops reports what it refused since its last report', async () => {
+  const refused = async () => (await readRefused(deployment.warehouse.db))?.unread ?? 0;
+  const before = await refused();
+  const { url, stop } = await startOwn();
+  await sendForged(url, 'msg_3').finally(stop);
+  await until('the worker notes it', async () => (await refused()) === before + 1, { timeoutMs: 60_000 });
 });

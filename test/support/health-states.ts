@@ -44,6 +44,7 @@ export const warehouse: WarehouseHealth = {
     missedAt: null,
   },
   refused: null,
+  audit: null,
   delays: { row: { p50: 0.02, p99: 0.1 }, record: { p50: 0.2, p99: 1 } },
   intervalShortfall: { events: 0, readings: 0 },
   issues: [],
@@ -95,7 +96,10 @@ const missed = {
 const refused = {
   reasons: { 'signature-wrong': 3 },
   since: '2026-11-22 01:00:00+00',
+  until: '2026-11-22 01:15:00+00',
   untilSecondsAgo: 30,
+  lastedSeconds: 900,
+  unread: 3,
 };
 
 const schema = { known: 1, applied: 1, floor: 1 };
@@ -188,9 +192,29 @@ export const ills: readonly Ill[] = [
     /^all 3 deliveries since 2026-11-22 01:00:00Z were refused: wrong signature$/,
     /WEBHOOK_SECRETS/,
   ),
+  inWarehouse(
+    'DeliveriesRefused',
+    { refused: { ...refused, since: '2026-11-21 23:00:00+00' } },
+    /^3 deliveries were refused, the last at 2026-11-22 01:15:00Z \(wrong signature\), and since then no/,
+    /failed deliveries in the portal/,
+  ),
+  inWarehouse(
+    'AuditDiffers',
+    { audit: { differences: 1_265, finishedAt: '2026-11-22 01:00:00+00' } },
+    /^the audit that ended 2026-11-22 01:00:00Z found 1,265 differences/,
+    /metersync audit --repair/,
+  ),
   inWarehouse('EventsDead', { dead: 1 }, /1 event cannot/, /events list --outcome dead/),
   inWarehouse('EventsMissing', { missingLately: 1 }, /never showed/, /--outcome missing/),
   inWarehouse('NotLoaded', unloaded(0), /no backfill/, /backfill all/),
+  {
+    type: 'ServersSlow',
+    state: { ...health(), slow: ['Temporal'] },
+    side: 'temporal',
+    saw: /^Temporal did not answer within 2 s, but did when asked again$/,
+    todo: /Nothing, if it passes/,
+    key: '',
+  },
   inWarehouse('Loading', unloaded(1), /is running/, /Nothing/),
   inWarehouse(
     'RunUnwell',
