@@ -233,4 +233,6 @@ export interface Health {
   readonly temporal: TemporalHealth | Away;
   /** Null while Postgres does not answer, or accepts no writes. */
   readonly schema: SchemaVersions | null;
+  /** Whether the sandbox replaces the service; not when not given. */
+  readonly sandbox?: boolean;
 }

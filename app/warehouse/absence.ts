@@ -10,16 +10,21 @@ export function isPassing(error: unknown): boolean {
   return state === undefined || passing.includes(state.slice(0, 2));
 }
 
-export function placeOf(url: string): string {
+/** `embedded`: the settings name no Postgres, so the embedded one is used. */
+export function placeOf(url: string, embedded = false): string {
   const { host, pathname } = new URL(url);
-  return `Postgres at ${host}${pathname} (DATABASE_URL)`;
+  return embedded
+    ? `The embedded Postgres at ${host}${pathname}`
+    : `Postgres at ${host}${pathname} (DATABASE_URL)`;
 }
 
 /** Says that Postgres cannot be used, in the same words for every command, page and alarm. */
-export function absenceOf(url: string, error: unknown): Away {
+export function absenceOf(url: string, error: unknown, embedded = false): Away {
   return {
-    away: `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`,
-    todo: 'Start Postgres, or correct DATABASE_URL.',
+    away: `${placeOf(url, embedded)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`,
+    todo: embedded
+      ? 'Restart metersync start, which runs the embedded Postgres, or set DATABASE_URL.'
+      : 'Start Postgres, or correct DATABASE_URL.',
   };
 }
 
@@ -27,8 +32,8 @@ export function absenceOf(url: string, error: unknown): Away {
 export class WarehouseAway extends Error {
   readonly todo: string;
 
-  constructor(url: string, error: unknown) {
-    const { away, todo } = absenceOf(url, error);
+  constructor(url: string, error: unknown, embedded = false) {
+    const { away, todo } = absenceOf(url, error, embedded);
     super(away, { cause: withoutStatement(error) });
     this.name = 'WarehouseAway';
     this.todo = todo;

@@ -133,6 +133,7 @@ async function time(
         hasTemporal: true,
         temporalUi: undefined,
         standIns: [],
+        finished: new Promise<void>(() => {}),
         databaseFor: async () => url,
         stop: async () => {},
       },

@@ -20,6 +20,7 @@ export const serveConsole = (
         ...servers,
         hasTemporal: true,
         standIns: [],
+        finished: new Promise<void>(() => {}),
         databaseFor: async () => '',
         stop: async () => {},
       },
