@@ -142,10 +142,11 @@ async function time(
   );
   const taken: number[] = [];
   try {
+    const [cookie = ''] = (await fetch(served.link ?? '')).headers.getSetCookie();
     for (const page of pages) {
       let failed = false;
       const ms = await medianMs(async () => {
-        const answer = await fetch(served.url + page);
+        const answer = await fetch(served.url + page, { headers: { cookie } });
         await answer.text();
         failed ||= !answer.ok;
       });

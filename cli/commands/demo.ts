@@ -35,6 +35,7 @@ import { interruptedStatus, signalsCounted } from '../repeated-signal.ts';
 import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
 import { untilAsked } from '../until-asked.ts';
 import { describeAudit } from './audit.ts';
+import type { ServedConsole } from './console.ts';
 
 export interface DemoOptions {
   readonly companies: number;
@@ -90,7 +91,7 @@ export async function demo(options: DemoOptions): Promise<void> {
     if (result.report.differences > 0) process.exitCode = 1;
     const console = options.keep ? await openConsole(context) : undefined;
     if (console !== undefined) running.push(console);
-    print('', ...(await describeNext(context, dataDir, console?.url)));
+    print('', ...(await describeNext(context, dataDir, console?.link)));
     if (options.keep)
       await keepRunning([context.finished, ...running.map(({ finished }) => finished)], interrupted);
   } finally {
@@ -100,7 +101,7 @@ export async function demo(options: DemoOptions): Promise<void> {
   }
 }
 
-/** Describes what to try with the demo's data; with a console, also the addresses of what keeps running. */
+/** Describes what to try with the demo's data; with the link of a console, also what keeps running. */
 async function describeNext(
   context: Context,
   dataDir: string,
@@ -156,7 +157,7 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
   });
 }
 
-async function openConsole(context: Context): Promise<Running & { readonly url: string }> {
+async function openConsole(context: Context): Promise<ServedConsole> {
   const { startConsole } = await import('./console.ts');
   return await startConsole(context, { host: '127.0.0.1', port: 0 });
 }

@@ -8,7 +8,7 @@ import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Health } from '../../health/measured.ts';
 import { sandboxControl } from '../../sandbox/control/client.ts';
 import { type Context, openContext } from '../context.ts';
-import { UsageError } from '../errors.ts';
+import { CommandError, UsageError } from '../errors.ts';
 import { untilAsked } from '../until-asked.ts';
 
 export type Part = 'receiver' | 'worker' | 'console';
@@ -102,19 +102,16 @@ export async function start(
 
 const never = new Promise<void>(() => {});
 
-/** Serves the console, unless CONSOLE_PORT is 0. If its port is taken, work goes on without the console. */
+/** Serves the console, unless CONSOLE_PORT is 0. If that is not possible, work goes on without the console. */
 async function openConsole(context: Context, running: Running[]): Promise<void> {
   const { settings, log } = context;
-  const { host, port } = settings.console;
-  if (port === 0) return;
+  if (settings.console.port === 0) return;
   const { startConsole } = await import('./console.ts');
   try {
     running.push(await startConsole(context));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    log.error(
-      `the console is not served, because port ${port} of ${host} is taken: set CONSOLE_PORT to a free port`,
-    );
+    if (!(error instanceof CommandError)) throw error;
+    log.error(`the console is not served, because ${error.message}`);
   }
 }
 
