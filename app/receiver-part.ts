@@ -16,6 +16,7 @@ import { watchStarts } from '../receiver/watch-starts.ts';
 import type { ReceiverObserver } from './metrics/receiver.ts';
 import { connectionsMaxFor } from './process/open-files.ts';
 import type { Running, ServerWait } from './process/running.ts';
+import { whyNotListening } from './process/why-not-listening.ts';
 import type { Settings } from './settings/settings.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 import { lazyClient, startOf } from './temporal/temporal.ts';
@@ -100,11 +101,8 @@ async function listen(receiver: Receiver, at: Settings['receiver']): Promise<str
   try {
     return await receiver.listen(at);
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    if (code === 'EADDRINUSE')
-      throw new Error(`port ${at.port} of ${at.host} is taken: set RECEIVER_PORT to a free port`);
-    if (code === 'EADDRNOTAVAIL')
-      throw new Error(`${at.host} is not an address of this machine: correct RECEIVER_HOST`);
+    const why = whyNotListening(error, at, 'RECEIVER');
+    if (why !== undefined) throw new Error(why);
     throw error;
   }
 }

@@ -6,6 +6,7 @@ import type { OwnerRights } from '../embedded/postgres.ts';
 import { readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import { askAgain } from './ask-again.ts';
+import { writePrivateFile } from './process/private-file.ts';
 import type { Settings } from './settings/settings.ts';
 import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
 import type { TemporalPlace } from './temporal/place.ts';
@@ -23,6 +24,8 @@ export interface Stack {
   readonly standIns: readonly string[];
   /** Makes a database in the embedded Postgres if it is absent, and returns its URL. */
   databaseFor(name: string, rights?: OwnerRights): Promise<string>;
+  /** Rejects when an embedded server that was started here ends by itself. Otherwise never settles. */
+  readonly finished: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -68,6 +71,8 @@ export async function openStack(
     readonly sandbox: boolean;
     /** Opens only existing data: makes no folder and no database. */
     readonly existing?: boolean;
+    /** Refuses embedded servers of another process. */
+    readonly alone?: boolean;
     readonly log: (line: string) => void;
   },
 ): Promise<Stack> {
@@ -95,6 +100,7 @@ export async function openStack(
     postgres: embeddedPostgres,
     temporal: embeddedTemporal,
     temporalUi: need.temporalUi ?? false,
+    alone: need.alone ?? false,
     log: need.log,
   });
   const databaseFor = async (name: string, rights?: OwnerRights): Promise<string> => {
@@ -110,14 +116,17 @@ export async function openStack(
     if (embedded.owned) return await made;
     const asked = askAgain((withinMs) => withTimeout(made, withinMs));
     const { answer } = await asked.catch((error: unknown) => {
-      throw new WarehouseAway(url, error);
+      throw new WarehouseAway(url, error, true);
     });
     return answer;
   };
   const databaseUrl = (standInPostgres ? await ofEmbedded() : settings.databaseUrl) ?? '';
   const standIns: string[] = [];
-  if (standInPostgres)
-    standIns.push(`DATABASE_URL is not set: an embedded Postgres, ${psqlCommand(databaseUrl)}`);
+  if (standInPostgres) {
+    if (embedded.owned && !need.existing)
+      writePrivateFile(passwordFileOf(dir), passwordLine(new URL(databaseUrl)));
+    standIns.push(`DATABASE_URL is not set: an embedded Postgres, ${psqlCommand(databaseUrl, dir)}`);
+  }
   // A running stack that was joined for its Postgres also has a Temporal, which this process may not want.
   const ownTemporal = embeddedTemporal ? embedded.temporal : undefined;
   if (ownTemporal !== undefined) {
@@ -137,14 +146,36 @@ export async function openStack(
     temporalUi: ownTemporal?.uiUrl,
     standIns,
     databaseFor,
+    finished: embedded.finished,
     stop: () => embedded.stop(),
   };
 }
 
-/** Writes the psql command, with the password in the environment: other users can read its arguments. */
-export function psqlCommand(databaseUrl: string): string {
+/**
+ * Writes the psql command. It names a file with the password, because other users can read arguments, and a log
+ * may be readable by others, too.
+ */
+export function psqlCommand(databaseUrl: string, dir: string): string {
   const url = new URL(databaseUrl);
-  const { password } = url;
   url.password = '';
-  return `PGPASSWORD=${decodeURIComponent(password)} psql ${url.href}`;
+  return `PGPASSFILE=${quoted(passwordFileOf(dir))} psql ${url.href}`;
 }
+
+/** The password file of Postgres's own programs (libpq), for the warehouse in the embedded Postgres. */
+const passwordFileOf = (dir: string): string => join(dir, 'pgpass');
+
+const passwordLine = ({ hostname, port, pathname, username, password }: URL): string =>
+  `${[hostname, port, pathname.slice(1), username, password].map(decodeURIComponent).join(':')}\n`;
+
+/** The addresses and keys of the sandbox that last ran in a data folder. */
+export const sandboxFile = (dir: string): string => join(resolve(dir), 'sandbox.json');
+
+/** Whether the sandbox replaces the service: none is configured, and a sandbox has run on the data folder. */
+export const usesSandbox = ({ service, webhooks, dataDir }: Settings): boolean =>
+  service.url === undefined &&
+  webhooks.secrets.length === 0 &&
+  webhooks.secretsFile === undefined &&
+  existsSync(sandboxFile(dataDir));
+
+/** Quotes a text for a shell. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -5,6 +5,7 @@ import type { ServiceAccess } from '../app/service.ts';
 import { readSettings, type Settings } from '../app/settings/settings.ts';
 import { requireSafeTransport } from '../app/settings/transport.ts';
 import { openStack, type Stack } from '../app/stack.ts';
+import { requireUnused } from '../embedded/start.ts';
 import { say } from './print.ts';
 import { runningSandbox, type SandboxSize, startSandboxProcess } from './sandbox-process.ts';
 
@@ -21,6 +22,8 @@ export interface Need {
   readonly service: boolean | 'if known';
   /** Opens only existing data: makes no data folder and no database. */
   readonly existing?: boolean;
+  /** Refuses a data folder that another process uses, if anything of this command would be in it. */
+  readonly alone?: boolean;
   /** Logs go to a file, because a progress display has the terminal. */
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
@@ -45,6 +48,10 @@ export async function openContext(need: Need) {
     service: calls,
   });
   const dir = resolve(settings.dataDir);
+  const configured =
+    settings.databaseUrl !== undefined && settings.temporalConfigured && settings.service.url !== undefined;
+  const alone = need.alone === true && !configured;
+  if (alone) requireUnused(dir);
   const log = logOf(need, settings, dir);
   for (const warning of settings.warnings) {
     if (need.quiet) say(`Warning: ${warning}`);
@@ -62,6 +69,7 @@ export async function openContext(need: Need) {
     temporalUi: need.temporalUi ?? false,
     sandbox: wantsSandbox && running === undefined,
     existing: need.existing ?? false,
+    alone,
     log: onLine,
   });
   let sandbox = running;
@@ -92,6 +100,9 @@ export async function openContext(need: Need) {
       sandbox === undefined
         ? { url: settings.service.url ?? '', apiKey: settings.service.apiKey ?? '' }
         : { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
+    const finished = Promise.race([stack.finished, ...(sandbox === undefined ? [] : [sandbox.finished])]);
+    // Commands that end by themselves do not wait for it.
+    finished.catch(() => {});
     return {
       settings,
       log,
@@ -99,6 +110,8 @@ export async function openContext(need: Need) {
       service,
       sandbox,
       insecure,
+      /** Rejects when a stand-in that was started here ends by itself. Otherwise never settles. */
+      finished,
       access: async (): Promise<ServiceAccess> => {
         // Loaded on demand: most commands only read the warehouse.
         const { openService } = await import('../app/service.ts');

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { makePrivateFolder, writePrivateFile } from '../app/process/private-file.ts';
+import { sandboxFile } from '../app/stack.ts';
 import { childEnvironment } from '../embedded/environment.ts';
 import { readOwnFile } from '../embedded/folder.ts';
+import { CommandError } from './errors.ts';
 
 /** A sandbox service in a process of its own, which shares only HTTP with the pipeline. */
 export interface SandboxProcess {
@@ -12,6 +13,8 @@ export interface SandboxProcess {
   readonly apiUrl: string;
   readonly apiKey: string;
   readonly controlToken: string;
+  /** Rejects when a sandbox that was started here ends by itself. Otherwise never settles. */
+  readonly finished: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -65,7 +68,7 @@ export async function startSandboxProcess(options: {
     options.onLine(line);
   });
   const ended = new Promise<number | null>((done) => child.once('exit', (code) => done(code)));
-  const ready = await new Promise<Omit<SandboxProcess, 'stop'>>((done, failed) => {
+  const ready = await new Promise<Omit<SandboxProcess, 'finished' | 'stop'>>((done, failed) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.startsWith('{"url"')) done(JSON.parse(line));
       else options.onLine(line);
@@ -75,9 +78,17 @@ export async function startSandboxProcess(options: {
   });
   makePrivateFolder(options.dataDir);
   writePrivateFile(sandboxFile(options.dataDir), JSON.stringify({ ...ready, pid: child.pid }));
+  let stopping = false;
+  const finished = ended.then((code) => {
+    if (!stopping) throw new CommandError(endedByItself(code, lastLines));
+  });
+  // Commands that end by themselves do not wait for it.
+  finished.catch(() => {});
   return {
     ...ready,
+    finished,
     stop: async () => {
+      stopping = true;
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);
       await ended;
@@ -85,6 +96,13 @@ export async function startSandboxProcess(options: {
     },
   };
 }
+
+const endedByItself = (code: number | null, lastLines: readonly string[]): string => {
+  const how = code === null ? 'by a signal' : `with status ${code}: ${lastLines.at(-1)}`;
+  return `The sandbox ended by itself, ${how}. Nothing can be read without it: run the same command again.`;
+};
+
+const never = new Promise<void>(() => {});
 
 /** Finds the sandbox that another command runs on the same folder, if it answers. */
 export async function runningSandbox(dataDir: string): Promise<SandboxProcess | undefined> {
@@ -98,10 +116,8 @@ export async function runningSandbox(dataDir: string): Promise<SandboxProcess | 
       headers: { authorization: `Bearer ${sandbox.controlToken}` },
       signal: AbortSignal.timeout(2_000),
     });
-    return answer.ok ? { ...sandbox, stop: async () => {} } : undefined;
+    return answer.ok ? { ...sandbox, finished: never, stop: async () => {} } : undefined;
   } catch {
     return undefined;
   }
 }
-
-const sandboxFile = (dataDir: string): string => join(dataDir, 'sandbox.json');

@@ -4,6 +4,7 @@ import type { TemporalPlace } from '../app/temporal/place.ts';
 import type { Database } from '../db/connection/connect.ts';
 import type { Away, Health } from '../health/measured.ts';
 import type { Identify } from './identify.ts';
+import type { ConsoleLink } from './link.ts';
 
 /** What the console's pages need. */
 export interface ConsoleDependencies {
@@ -20,6 +21,8 @@ export interface ConsoleDependencies {
   /** Asks whether Postgres is away; undefined if it is there. Never rejects, and waits only briefly. */
   readonly readAbsence: () => Promise<Away | undefined>;
   readonly identify: Identify;
+  /** The link that opens the console; undefined behind a proxy, which signs users in. */
+  readonly link: ConsoleLink | undefined;
   readonly log: Logger;
   /** Unix time in milliseconds. */
   readonly now: () => number;

@@ -2,10 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import type { ConsoleAccess } from '../app/settings/console-access.ts';
+import { isSameSecret, linkName, tokenOf } from '../web/link.ts';
 import type { Identity } from './identity.ts';
+import type { ConsoleLink } from './link.ts';
 
 /** Says why a request is turned away. */
 export interface TurnedAway {
+  readonly title?: string;
   readonly words: string;
 }
 
@@ -17,17 +20,25 @@ export interface Asked {
 
 export type Identify = (asked: Asked) => Promise<Identity | TurnedAway>;
 
-/** Treats everybody who reaches the loopback address of this machine as an operator with the given name. */
+/** Treats whoever opened the link as an operator with the given name: only the user who runs the console has it. */
 export const identifyLocal =
-  (name: string): Identify =>
+  (name: string, link: ConsoleLink): Identify =>
   async ({ headers }) => {
     // The name of a web page could resolve to this machine (DNS rebinding). Its requests have that Host.
     if (!isLocalHost(headers.host))
       return {
         words: 'Open the console with the address of this machine, for example http://127.0.0.1.',
       };
+    const token = tokenOf(headers, 'console', linkName(link.key));
+    if (token === undefined || !isSameSecret(token, link.key)) return withoutLink(link);
     return { name, role: 'operator' };
   };
+
+/** Says where the link is. Other users of the machine may see that, but they cannot read the file. */
+export const withoutLink = ({ file }: ConsoleLink): TurnedAway => ({
+  title: 'Open the console with its link',
+  words: `The link is in the file ${file}, which only the user who runs metersync can read.`,
+});
 
 function isLocalHost(header: string | undefined): boolean {
   if (header === undefined || !URL.canParse(`http://${header}`)) return false;

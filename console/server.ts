@@ -6,13 +6,16 @@ import { readOperation } from '../db/operations.ts';
 import { verdictOf } from '../health/verdict.ts';
 import { type AssetAddresses, type Assets, serveAssets } from '../web/assets.ts';
 import { queryOf, takeForms } from '../web/form.ts';
+import { isSameSecret, openLink } from '../web/link.ts';
 import { pageHeaders } from '../web/page-headers.ts';
-import { fromOwnPages } from '../web/same-origin.ts';
+import { fromOwnPages, schemesBehindProxy } from '../web/same-origin.ts';
 import { actionRoutes } from './action-routes.ts';
 import type { Asking, MakePage } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
+import { type TurnedAway, withoutLink } from './identify.ts';
 import type { Identity } from './identity.ts';
+import type { ConsoleLink } from './link.ts';
 import { companyList, companyPage } from './pages/companies.ts';
 import { deletesPage } from './pages/deletes.ts';
 import { eventList, eventPage } from './pages/events.ts';
@@ -78,6 +81,7 @@ export async function serveConsole(
   const assets = await serveAssets(app, '/assets', site);
   app.decorateRequest('identity');
   showFailures(app, deps, assets);
+  if (deps.link !== undefined) linkRoute(app, deps.link, assets);
   app.register(async (guarded) => {
     takeForms(guarded);
     admitKnown(guarded, deps, assets);
@@ -109,37 +113,42 @@ export async function serveConsole(
   };
 }
 
+/** `GET /open/{key}` is the link to the console. */
+function linkRoute(app: FastifyInstance, link: ConsoleLink, assets: AssetAddresses): void {
+  app.get<{ Params: { key: string } }>('/open/:key', async ({ params: { key } }, reply) => {
+    if (!isSameSecret(key, link.key)) return await turnAway(reply, assets, 403, withoutLink(link));
+    const title = 'Opening the console';
+    return await openLink(reply, assets, { token: key, site: 'console', path: '/', leadsTo: '/', title });
+  });
+}
+
 /** Lets in only users that the console knows, and accepts changes only from its own pages. */
 function admitKnown(app: FastifyInstance, deps: ConsoleDependencies, assets: AssetAddresses): void {
   app.addHook('onRequest', async (request, reply) => {
     const { headers, socket } = request;
     const known = await deps.identify({ headers, peer: socket.remoteAddress });
-    if ('words' in known) return await turnAway(reply, assets, 403, known.words);
+    if ('words' in known) return await turnAway(reply, assets, 403, known);
     request.identity = known;
-    if (request.method !== 'GET' && request.method !== 'HEAD' && !fromOwnPages(headers))
-      return await turnAway(reply, assets, 403, 'This request came from another site. Nothing was done.');
+    const schemes = deps.link === undefined ? schemesBehindProxy(headers) : undefined;
+    if (request.method !== 'GET' && request.method !== 'HEAD' && !fromOwnPages(headers, schemes))
+      return await turnAway(reply, assets, 403, fromElsewhere);
     return undefined;
   });
 }
+
+const fromElsewhere: TurnedAway = { words: 'This request came from another site. Nothing was done.' };
 
 async function turnAway(
   reply: FastifyReply,
   assets: AssetAddresses,
   status: number,
-  words: string,
+  { title, words }: TurnedAway,
 ): Promise<FastifyReply> {
+  const usual = status === 503 ? 'This page cannot be shown now' : 'This request was refused';
   return reply
     .status(status)
     .headers(pageHeaders)
-    .send(
-      String(
-        await plainPage(
-          assets,
-          status === 503 ? 'This page cannot be shown now' : 'This request was refused',
-          words,
-        ),
-      ),
-    );
+    .send(String(await plainPage(assets, title ?? usual, words)));
 }
 
 async function askingOf(request: FastifyRequest, deps: ConsoleDependencies): Promise<Asking> {
@@ -211,9 +220,9 @@ const queryCanceled = '57014';
 function showFailures(app: FastifyInstance, { log }: ConsoleDependencies, assets: AssetAddresses): void {
   app.setErrorHandler(async (error: Error & { statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;
-    if (status < 500) return await turnAway(reply, assets, status, error.message);
+    if (status < 500) return await turnAway(reply, assets, status, { words: error.message });
     log.error({ err: error }, 'a page of the console failed');
-    return await turnAway(reply, assets, 503, wordsOf(error));
+    return await turnAway(reply, assets, 503, { words: wordsOf(error) });
   });
 }
 

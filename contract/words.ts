@@ -1,5 +1,8 @@
 import { limits } from './limits.ts';
 
+/** Begins a sentence with a capital letter. */
+export const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
+
 /** Formats a count: `1 bill`, `2 bills`, `0 companies`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`;

@@ -28,7 +28,9 @@ export interface EmbeddedOptions {
   temporal: boolean;
   /** Whether a Temporal that is started here serves its web page; by default it does not. */
   temporalUi?: boolean;
-  /** Receives progress, one line at a time, and servers that ended by themselves. */
+  /** Refuses a folder that another process uses, instead of attaching to the servers of that process. */
+  alone?: boolean;
+  /** Receives progress, one line at a time. */
   log?: (message: string) => void;
 }
 
@@ -37,6 +39,8 @@ export interface Embedded {
   temporal?: EmbeddedTemporal;
   /** False if another process runs the stack of this folder: the stack then ends with that process. */
   owned: boolean;
+  /** Rejects with an EmbeddedError when a server that was started here ends by itself. Otherwise never settles. */
+  finished: Promise<void>;
   /** Stops the servers and returns when they are gone; does nothing if another process owns them. */
   stop(): Promise<void>;
 }
@@ -47,11 +51,12 @@ export interface Embedded {
  * @throws EmbeddedError, whose message says what to do
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
-  if (!options.postgres && !options.temporal) return { owned: true, stop: async () => {} };
+  if (!options.postgres && !options.temporal) return { owned: true, finished: never, stop: async () => {} };
   const dir = resolve(options.dir);
   const { log = () => {} } = options;
   prepareFolder(dir);
   for (let waited = false; ; waited = true) {
+    if (options.alone) requireUnused(dir);
     const attached = attachEmbedded({ ...options, dir });
     if (attached !== undefined) return attached;
     if (holderOf(dir) === undefined) await endLeftBehind(dir);
@@ -61,6 +66,20 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       log(`process ${claim.heldBy.pid} is starting or stopping the stack of this folder: waiting for it`);
     await delay(40);
   }
+}
+
+const never = new Promise<void>(() => {});
+
+/**
+ * Refuses a folder that another process uses, unless that process is about to end.
+ * @throws EmbeddedError that names the process
+ */
+export function requireUnused(dir: string): void {
+  const owner = holderOf(dir);
+  if (owner === undefined || readRunning(dir)?.state === 'stopping') return;
+  throw new EmbeddedError(
+    `Process ${owner.pid} already uses the folder ${dir}. End that process, or set METERSYNC_DIR to another folder.`,
+  );
 }
 
 /**
@@ -73,16 +92,17 @@ function attachEmbedded(
   const running = readRunning(dir);
   const owner = holderOf(dir);
   if (running?.state !== 'running' || owner === undefined) return undefined;
-  const title = { postgres: 'Postgres', temporal: 'Temporal' };
   for (const name of ['postgres', 'temporal'] as const) {
     if (!wanted[name] || running.addresses[name] !== undefined) continue;
     throw new EmbeddedError(
-      `The stack of process ${owner.pid} has no ${title[name]}, because that process is configured to use another server.\n` +
+      `The stack of process ${owner.pid} has no ${titles[name]}, because that process is configured to use another server.\n` +
         'Give this command the same settings, or another data folder.',
     );
   }
-  return embedded(running.addresses, { owned: false, stop: async () => {} });
+  return embedded(running.addresses, { owned: false, finished: never, stop: async () => {} });
 }
+
+const titles: Readonly<Record<ServerName, string>> = { postgres: 'Postgres', temporal: 'Temporal' };
 
 /** Whether a server ever ran on a data folder. */
 export function hasData(dir: string, server: ServerName): boolean {
@@ -124,6 +144,9 @@ async function startServers(setup: Setup, claim: { running: Running; release(): 
   const { dir, log, temporalUi } = setup;
   const { running } = claim;
   let stopped: Promise<void> | undefined;
+  const lost = Promise.withResolvers<void>();
+  // Commands that end by themselves do not wait for it.
+  lost.promise.catch(() => {});
   const stop = () => {
     stopped ??= stopServers(dir, running).finally(claim.release);
     return stopped;
@@ -135,8 +158,7 @@ async function startServers(setup: Setup, claim: { running: Running; release(): 
     writeRunning(dir, running);
     await untilReady(server, launched, answers);
     launched.ended.then((how) => {
-      if (stopped === undefined)
-        log(`${server.name} ended by itself (${how}): start again; see ${server.logFile}`);
+      if (stopped === undefined) lost.reject(endedByItself(server, how));
     });
   };
   const binary = setup.temporal ? findTemporal({ log }) : undefined;
@@ -162,12 +184,18 @@ async function startServers(setup: Setup, claim: { running: Running; release(): 
     await Promise.all(starts);
     running.state = 'running';
     writeRunning(dir, running);
-    return embedded(running.addresses, { owned: true, stop });
+    return embedded(running.addresses, { owned: true, finished: lost.promise, stop });
   } catch (error) {
     await stop();
     throw error;
   }
 }
+
+const endedByItself = ({ name, logFile }: ServerCommand, how: string): EmbeddedError =>
+  new EmbeddedError(
+    `The embedded ${titles[name]} ended by itself (${how}), and nothing works without it. Run the same command again.\n` +
+      `The end of ${logFile} may say why it ended.`,
+  );
 
 async function stopServers(dir: string, running: Running): Promise<void> {
   try {
@@ -178,7 +206,7 @@ async function stopServers(dir: string, running: Running): Promise<void> {
   await endServers(running.servers);
 }
 
-function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'stop'>): Embedded {
+function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'finished' | 'stop'>): Embedded {
   const { postgres, temporal } = addresses;
   return {
     ...life,

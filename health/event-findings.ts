@@ -105,6 +105,8 @@ export const eventFindings = {
     forMinutes: 5,
     causes: ['`metersync doctor` says whether the key or its environment is wrong.'],
     todo: 'Set a valid `SERVICE_API_KEY`, restart the workers, and run `metersync resume`.',
+    todoInSandbox:
+      'End the fault that somebody set in the sandbox (see docs/guides/sandbox.md), or restart `metersync start`, which reads the key of its sandbox. Then run `metersync resume`.',
   },
   ServiceDown: {
     name: 'service',
@@ -118,6 +120,8 @@ export const eventFindings = {
       'If others can reach the service, check the network, the proxy and the name server of the workers.',
     ],
     todo: 'Ask the operator of the service. Meanwhile nothing is given up.',
+    todoInSandbox:
+      'End the fault that somebody set in the sandbox (see docs/guides/sandbox.md), or restart `metersync start`. Meanwhile nothing is given up.',
   },
   SignaturesRefused: {
     name: 'signatures',
@@ -133,6 +137,8 @@ export const eventFindings = {
       'Reason `timestamp-old` or `timestamp-new`: a clock is wrong. See ClockOff.',
     ],
     todo: 'Compare the secret with the one that the portal shows for the endpoint (`metersync webhooks portal`), correct `WEBHOOK_SECRETS` and restart the receivers. A proxy has to pass bodies on unchanged. The service repeats refused deliveries.',
+    todoInSandbox:
+      "Restart `metersync start`: it reads the signing secret of the sandbox's endpoint, and the sandbox repeats refused deliveries.",
     over: '`metersync events list` shows new events.',
   },
   EventsStalled: {

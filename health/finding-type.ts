@@ -36,6 +36,8 @@ export interface FindingType {
   /** Finds it in the measurements; undefined without their source. Prometheus judges other findings. */
   readonly judge?: (health: Health) => readonly Found[] | undefined;
   readonly todo: string;
+  /** What to do instead if the sandbox replaces the service, which then has no key and no secret in the settings. */
+  readonly todoInSandbox?: string;
 }
 
 /** A kind of finding that becomes an alarm once it has lasted. */

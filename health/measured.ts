@@ -256,4 +256,6 @@ export interface Health {
   readonly schema: SchemaVersions | null;
   /** Servers that did not answer in time, but answered when they were asked again. */
   readonly slow?: readonly ('Postgres' | 'Temporal')[];
+  /** Whether the sandbox replaces the service; not when not given. */
+  readonly sandbox?: boolean;
 }

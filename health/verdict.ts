@@ -62,7 +62,7 @@ export function findingsOf(typeName: string, health: Health): readonly Finding[]
   return type?.judge?.(health)?.map((found) => {
     const key = keyOf(found.labels);
     const counts = found.counts ?? {};
-    const said = inWords(type, found);
+    const said = inWords(type, found, health);
     const ofIt = (one: { readonly name: string; readonly key: string }) =>
       one.name === typeName && one.key === key;
     const alarm = watch?.open.find(ofIt);
@@ -88,12 +88,12 @@ export const needsNobody = ({ word, acknowledged }: Pick<Finding, 'word' | 'ackn
 /** Only findings with this word can be acknowledged. Findings that stop everything cannot. */
 export const acknowledgeable: VerdictWord = 'Needs you';
 
-const inWords = (type: FindingType, found: Found) => ({
+const inWords = (type: FindingType, found: Found, { sandbox = false }: Health) => ({
   name: found.name ?? type.name,
   word: found.word ?? wordOfSeverity[type.severity],
   brief: found.brief ?? type.brief ?? type.name,
   saw: found.saw,
-  todo: plain(found.todo ?? type.todo),
+  todo: plain((sandbox ? type.todoInSandbox : undefined) ?? found.todo ?? type.todo),
 });
 
 /** Formats labels as a key. Their values contain neither `=` nor `,`. */

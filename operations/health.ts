@@ -2,6 +2,7 @@ import { type Client, isGrpcServiceError } from '@temporalio/client';
 import type { LookResult } from '../activities/watch.ts';
 import { askAgain } from '../app/ask-again.ts';
 import type { Settings } from '../app/settings/settings.ts';
+import { usesSandbox } from '../app/stack.ts';
 import { certificateExpiry, type TemporalPlace } from '../app/temporal/place.ts';
 import { TemporalAway } from '../app/temporal/problem.ts';
 import { readPollers } from '../app/temporal/queue-pollers.ts';
@@ -24,6 +25,8 @@ import { watchIsLate } from '../health/server-findings.ts';
 export async function readDeployment(options: {
   readonly db: Database;
   readonly databaseUrl: string;
+  /** Whether that is the embedded Postgres, because the settings name none. */
+  readonly embedded?: boolean;
   /** Undefined if no Temporal is configured and none runs here. */
   readonly temporal: TemporalPlace | undefined;
   /** When the client certificate for Temporal expires, ISO 8601; null if there is none. */
@@ -73,10 +76,11 @@ export function healthOf({
   again?: boolean;
 }): (db: Database) => Promise<Health> {
   const expiresAt = expiryOf(temporal);
-  return (db) =>
-    readDeployment({
+  return async (db) => {
+    const health = await readDeployment({
       db,
       databaseUrl,
+      embedded: settings.databaseUrl === undefined,
       temporal,
       expiresAt,
       now: (server) => readNow(server, answerMs ?? serverWaits.healthWithinMs),
@@ -86,6 +90,8 @@ export function healthOf({
       silenceHours: settings.silenceHours,
       timeZone: settings.service.timeZone,
     });
+    return { ...health, sandbox: usesSandbox(settings) };
+  };
 }
 
 /** Reads Postgres's clock, or without an answer the clock of this process, which may be wrong. */
@@ -97,6 +103,7 @@ async function readNow(db: Database, answerMs: number): Promise<number> {
 async function readWarehouse({
   db,
   databaseUrl,
+  embedded = false,
   silenceHours,
   timeZone,
   answerMs = serverWaits.healthInAllMs,
@@ -114,7 +121,7 @@ async function readWarehouse({
   }): Promise<WarehouseRead> => {
     answered = true;
     if (isReadOnly) {
-      const away = `${placeOf(databaseUrl)} does not accept writes: it is a standby, or default_transaction_read_only is on`;
+      const away = `${placeOf(databaseUrl, embedded)} does not accept writes: it is a standby, or default_transaction_read_only is on`;
       const todo =
         'Set DATABASE_URL to the primary, or find out why this server is read-only: its disk may be full.';
       return { warehouse: { away, todo }, schema, late };
@@ -133,7 +140,7 @@ async function readWarehouse({
     const { answer: isReadOnly, late } = await askAgain(first, answerMs);
     return await withTimeout(read({ isReadOnly, late }));
   } catch (error) {
-    return { warehouse: absenceOf(databaseUrl, error, { answered }), schema, late: false };
+    return { warehouse: absenceOf(databaseUrl, error, { embedded, answered }), schema, late: false };
   }
 }
 

@@ -11,6 +11,7 @@ import { faultRoutes } from './control/fault-routes.ts';
 import { addOrganization } from './control/organizations.ts';
 import { controlPlane } from './control/routes.ts';
 import { createStatus } from './control/status.ts';
+import { newSigningSecret } from './delivery/signing-secret.ts';
 import { keepClock, newMessageId, type Parts } from './parts.ts';
 import { moveInboxes } from './portal/inbox.ts';
 import { createLink } from './portal/links.ts';
@@ -52,7 +53,10 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
     requireControl(control, controlToken);
     controlRoutes(control, parts);
   });
-  await app.listen({ host, port });
+  await app.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+    throw new Error(`port ${port} of ${host} is taken: choose another --port`);
+  });
   await moveInboxes(pool, addressOf(app, host));
   await dispatcher.reload();
   return { url: addressOf(app, host), controlToken, close: () => app.close() };
@@ -89,7 +93,7 @@ function controlRoutes(app: FastifyInstance, parts: Parts): void {
 const mint = {
   newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
   newMessageId,
-  newSecret: () => `whsec_${randomBytes(32).toString('base64')}`,
+  newSecret: newSigningSecret,
   newToken: () => randomBytes(24).toString('base64url'),
 };
 

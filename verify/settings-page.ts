@@ -164,7 +164,8 @@ const ours: Readonly<Record<string, Setting>> = {
   LOG_LEVEL: { default: 'info', means: 'Lowest level that is logged.' },
   METERSYNC_DIR: {
     default: '.metersync',
-    means: 'Folder of the embedded stack, and of the logs of commands that show progress.',
+    means:
+      'Folder of the [embedded stack](../guides/sandbox.md#the-data-folder), of the link of the console, and of the logs of commands that show progress.',
   },
 };
 

@@ -12,6 +12,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { Liveness } from './liveness.ts';
 import { servePrivately, type WatchedPart } from './private-port.ts';
 import type { Running } from './running.ts';
+import { whyNotListening } from './why-not-listening.ts';
 
 /** The observers of the parts of this process, and the private port that shows what they measure. */
 export interface Monitor {
@@ -20,7 +21,7 @@ export interface Monitor {
   readonly worker: WorkerObserver | undefined;
   /** Temporal's own metrics; undefined without a worker. */
   readonly core: CoreMetrics | undefined;
-  /** Opens the private port; undefined if it is taken, which the log says. */
+  /** Opens the private port; undefined if that is not possible, which the log says. */
   serve(): Promise<(Running & { readonly url: string }) | undefined>;
 }
 
@@ -86,11 +87,10 @@ export async function createMonitor(options: {
       try {
         return await servePrivately({ at: settings, parts: watched, metrics: text, log });
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+        const why = whyNotListening(error, settings, 'METRICS');
+        if (why === undefined) throw error;
         // Work continues: nobody gains from a worker that stops because it cannot be watched.
-        log.error(
-          `metrics are not served, because port ${settings.port} of ${settings.host} is taken: set METRICS_PORT to a free port`,
-        );
+        log.error(`metrics are not served, because ${why}`);
         return undefined;
       }
     },

@@ -87,6 +87,7 @@ function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientC
 }
 
 export function whereIs(place: TemporalPlace): string {
+  if (place.address !== undefined) return `The embedded Temporal at ${place.address}`;
   return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
 }
 

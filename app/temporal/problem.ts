@@ -50,7 +50,10 @@ function findingOf(
   return {
     refused: false,
     finding: `${where} does not answer`,
-    todo: 'Start Temporal, or correct TEMPORAL_ADDRESS.',
+    todo:
+      place.address === undefined
+        ? 'Start Temporal, or correct TEMPORAL_ADDRESS.'
+        : 'Restart metersync start, which runs the embedded Temporal, or set TEMPORAL_ADDRESS.',
   };
 }
 

@@ -1,3 +1,4 @@
+import { capitalized } from '../../contract/words.ts';
 import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
 import { NoAnswer } from '../../db/connection/with-timeout.ts';
 import type { Away } from '../../health/measured.ts';
@@ -11,9 +12,12 @@ export function isPassing(error: unknown): boolean {
   return state === undefined || passing.includes(state.slice(0, 2));
 }
 
-export function placeOf(url: string): string {
+/** `embedded`: the settings name no Postgres, so the embedded one is used. */
+export function placeOf(url: string, embedded = false): string {
   const { host, pathname } = new URL(url);
-  return `Postgres at ${host}${pathname} (DATABASE_URL)`;
+  return embedded
+    ? `The embedded Postgres at ${host}${pathname}`
+    : `Postgres at ${host}${pathname} (DATABASE_URL)`;
 }
 
 /** SQLSTATE of a statement that took longer than its time-out. */
@@ -23,30 +27,37 @@ const canceled = '57014';
  * Says that Postgres cannot be used, in the same words for every command, page and alarm. `answered` is whether
  * it has just answered something else: then it is slow.
  */
-export function absenceOf(url: string, error: unknown, { answered = false } = {}): Away {
+export function absenceOf(
+  url: string,
+  error: unknown,
+  { embedded = false, answered = false }: { embedded?: boolean; answered?: boolean } = {},
+): Away {
+  const place = placeOf(url, embedded);
   const isLate = error instanceof NoAnswer;
   if (sqlState(error) === canceled || (answered && isLate))
     return {
-      away: `${placeOf(url)} is slow: ${sqlMessage(error)}`,
+      away: `${place} is slow: ${sqlMessage(error)}`,
       brief: 'Postgres is slow',
       todo: 'Look at the load of Postgres and of its machine, and try again.',
     };
-  const away = `${placeOf(url)} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`;
-  if (isLate)
-    return {
-      away,
-      brief: 'Postgres does not answer in time',
-      todo: 'If Postgres is running, look at its load and its network, and try again. Otherwise start it, or correct DATABASE_URL.',
-    };
-  return { away, todo: 'Start Postgres, or correct DATABASE_URL.' };
+  const away = `${place} ${isPassing(error) ? 'does not answer' : 'refuses'}: ${sqlMessage(error)}`;
+  const start = embedded
+    ? 'restart metersync start, which runs the embedded Postgres, or set DATABASE_URL.'
+    : 'start Postgres, or correct DATABASE_URL.';
+  if (!isLate) return { away, todo: capitalized(start) };
+  return {
+    away,
+    brief: 'Postgres does not answer in time',
+    todo: `If Postgres is running, look at its load and its network, and try again. Otherwise ${start}`,
+  };
 }
 
 /** A command or a part cannot go on, because Postgres cannot be used. */
 export class WarehouseAway extends Error {
   readonly todo: string;
 
-  constructor(url: string, error: unknown) {
-    const { away, todo } = absenceOf(url, error);
+  constructor(url: string, error: unknown, embedded = false) {
+    const { away, todo } = absenceOf(url, error, { embedded });
     super(away, { cause: withoutStatement(error) });
     this.name = 'WarehouseAway';
     this.todo = todo;

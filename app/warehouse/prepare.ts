@@ -17,20 +17,21 @@ export async function requireAnswer(settings: Settings, url: string, log: Logger
   try {
     await askAgain((withinMs) => withTimeout(readServer(warehouse.db), withinMs));
   } catch (error) {
-    throw new WarehouseAway(url, error);
+    throw new WarehouseAway(url, error, settings.databaseUrl === undefined);
   } finally {
     await warehouse.close();
   }
 }
 
 export const migrate = (settings: Settings, url: string, log: Logger): ReturnType<typeof migrateWarehouse> =>
-  withWarehouse(openWarehouse(settings, url, log, 2), url, ({ db }) => migrateWarehouse(db));
+  withWarehouse(settings, openWarehouse(settings, url, log, 2), url, ({ db }) => migrateWarehouse(db));
 
 /** Lists the statements that a migration of the warehouse would run; it changes nothing. */
 export const planOf = (settings: Settings, url: string, log: Logger): Promise<MigrationPlan> =>
-  withWarehouse(openWarehouse(settings, url, log, 1), url, ({ db }) => planMigration(db));
+  withWarehouse(settings, openWarehouse(settings, url, log, 1), url, ({ db }) => planMigration(db));
 
 async function withWarehouse<T>(
+  settings: Settings,
   warehouse: Warehouse,
   url: string,
   work: (warehouse: Warehouse) => Promise<T>,
@@ -38,7 +39,7 @@ async function withWarehouse<T>(
   try {
     return await work(warehouse);
   } catch (error) {
-    throw inWords(error, url);
+    throw inWords(error, settings, url);
   } finally {
     await warehouse.close();
   }
@@ -54,7 +55,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
   const warehouse = openWarehouse(settings, url, log, 1);
   try {
     const versions = await readSchemaVersions(warehouse.db).catch((error: unknown) => {
-      throw new WarehouseAway(url, error);
+      throw new WarehouseAway(url, error, settings.databaseUrl === undefined);
     });
     const fit = fitOf(versions);
     const { saw, todo } = describeFit(versions);
@@ -102,9 +103,9 @@ const asClause = (sentence: string): string =>
   `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}`;
 
 /** Describes an error by Postgres's own message and address, instead of the failed statement. */
-function inWords(error: unknown, url: string): Error {
-  if (sqlState(error) === undefined) return new WarehouseAway(url, error);
-  return new Error(`${placeOf(url)}: ${sqlMessage(error)}`, {
+function inWords(error: unknown, settings: Settings, url: string): Error {
+  if (sqlState(error) === undefined) return new WarehouseAway(url, error, settings.databaseUrl === undefined);
+  return new Error(`${placeOf(url, settings.databaseUrl === undefined)}: ${sqlMessage(error)}`, {
     cause: withoutStatement(error),
   });
 }

@@ -133,6 +133,7 @@ async function time(
         hasTemporal: true,
         temporalUi: undefined,
         standIns: [],
+        finished: new Promise<void>(() => {}),
         databaseFor: async () => url,
         stop: async () => {},
       },
@@ -141,10 +142,11 @@ async function time(
   );
   const taken: number[] = [];
   try {
+    const [cookie = ''] = (await fetch(served.link ?? '')).headers.getSetCookie();
     for (const page of pages) {
       let failed = false;
       const ms = await medianMs(async () => {
-        const answer = await fetch(served.url + page);
+        const answer = await fetch(served.url + page, { headers: { cookie } });
         await answer.text();
         failed ||= !answer.ok;
       });

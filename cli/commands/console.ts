@@ -1,10 +1,15 @@
+import { join, resolve } from 'node:path';
 import { createMonitor, type Monitor } from '../../app/process/monitor.ts';
 import type { Running } from '../../app/process/running.ts';
 import { systemUser } from '../../app/process/system-user.ts';
+import { whyNotListening } from '../../app/process/why-not-listening.ts';
+import type { Settings } from '../../app/settings/settings.ts';
 import { absenceOf } from '../../app/warehouse/absence.ts';
 import { openForPages, openToAsk, openWarehouse } from '../../app/warehouse/warehouse.ts';
+import type { ConsoleDependencies } from '../../console/dependencies.ts';
 import { identifyByProxy, identifyLocal } from '../../console/identify.ts';
-import { serveConsole } from '../../console/server.ts';
+import { type ConsoleLink, keepLink, readLink } from '../../console/link.ts';
+import { type RunningConsole, serveConsole } from '../../console/server.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { withTimeout } from '../../db/connection/with-timeout.ts';
 import { readServer } from '../../db/read/session.ts';
@@ -12,7 +17,7 @@ import type { Health } from '../../health/measured.ts';
 import { healthOf } from '../../operations/health.ts';
 import { rememberHealth } from '../../operations/remembered-health.ts';
 import { type Context, openContext } from '../context.ts';
-import { UsageError } from '../errors.ts';
+import { CommandError, UsageError } from '../errors.ts';
 import { untilAsked } from '../until-asked.ts';
 
 /** `metersync console`: serves the console until it is asked to stop. */
@@ -32,7 +37,7 @@ export async function consoleCommand(): Promise<void> {
       running.push(await startConsole(context));
       const port = await (await monitorOf(context))?.serve();
       if (port !== undefined) running.push(port);
-      return running.map((part) => part.finished);
+      return [context.finished, ...running.map((part) => part.finished)];
     },
     onAsked: (signal) => log.info(`${signal}: stopping; send it again to force the end`),
     drain: async () => {
@@ -51,14 +56,17 @@ async function monitorOf({ settings, log }: Context): Promise<Monitor | undefine
 
 const unread = { away: 'only workers measure this', todo: 'Ask the port of a worker.' };
 
-/** Serves the console of a context. @throws Error when its port is taken */
+/** The console of this process. `link` opens it in a browser; undefined behind a proxy. */
+export interface ServedConsole extends Running {
+  readonly url: string;
+  readonly link: string | undefined;
+}
+
+/** Serves the console of a context. @throws CommandError when its port is taken, or its link cannot be kept */
 export async function startConsole(
   { settings, stack, log }: Pick<Context, 'settings' | 'stack' | 'log'>,
   at: { readonly host: string; readonly port: number } = settings.console,
-): Promise<Running & { readonly url: string }> {
-  const { access } = settings.console;
-  const identify =
-    access.by === 'proxy' ? identifyByProxy(access) : identifyLocal(settings.actor ?? systemUser());
+): Promise<ServedConsole> {
   const { databaseUrl } = stack;
   const pages = openForPages(settings, databaseUrl, log);
   const writer = openWarehouse(settings, databaseUrl, log, 4);
@@ -66,9 +74,14 @@ export async function startConsole(
   const temporal = stack.hasTemporal ? stack.temporal : undefined;
   const { answerMs } = serverWaits;
   const readHealth = healthOf({ settings, databaseUrl, temporal, answerMs });
-  const closeAll = () => Promise.all([pages.close(), writer.close(), asking.close()]);
+  let served: RunningConsole | undefined;
+  const stop = async () => {
+    await served?.stop();
+    await Promise.all([pages.close(), writer.close(), asking.close()]);
+  };
   try {
-    const served = await serveConsole(
+    const admitting = admit(settings);
+    served = await serveConsole(
       {
         db: pages.db,
         writer: writer.db,
@@ -79,25 +92,42 @@ export async function startConsole(
         readAbsence: () =>
           withTimeout(readServer(asking.db), answerMs).then(
             () => undefined,
-            (error: unknown) => absenceOf(databaseUrl, error),
+            (error: unknown) =>
+              absenceOf(databaseUrl, error, { embedded: settings.databaseUrl === undefined }),
           ),
-        identify,
+        ...admitting,
         log,
         now: Date.now,
       },
       at,
     );
-    log.info(`console: ${served.url}`);
-    return {
-      url: served.url,
-      finished: new Promise<void>(() => {}),
-      stop: async () => {
-        await served.stop();
-        await closeAll();
-      },
-    };
+    const { url } = served;
+    const link = admitting.link && keepLink(admitting.link, url);
+    log.info(`console: ${describe(url, admitting.link, link)}`);
+    return { url, link, finished: new Promise<void>(() => {}), stop };
   } catch (error) {
-    await closeAll();
-    throw error;
+    await stop();
+    const why = whyNotListening(error, at, 'CONSOLE') ?? whyNotKept(error, settings);
+    throw why === undefined ? error : new CommandError(why);
   }
+}
+
+/** Who gets in: the users that the proxy names, or whoever has the link. */
+function admit(settings: Settings): Pick<ConsoleDependencies, 'identify' | 'link'> {
+  const { access } = settings.console;
+  if (access.by === 'proxy') return { identify: identifyByProxy(access), link: undefined };
+  const link = readLink(join(resolve(settings.dataDir), 'console-link'));
+  return { identify: identifyLocal(settings.actor ?? systemUser(), link), link };
+}
+
+/** The link is printed only to a terminal, because others may be able to read the log. */
+function describe(url: string, kept: ConsoleLink | undefined, link: string | undefined): string {
+  if (kept === undefined || link === undefined) return url;
+  return process.stdout.isTTY ? link : `${url}, which opens with the link in ${kept.file}`;
+}
+
+function whyNotKept(error: unknown, { dataDir }: Settings): string | undefined {
+  const { code, path = '' } = error as NodeJS.ErrnoException;
+  if (!path.startsWith(resolve(dataDir))) return undefined;
+  return `the link of the console cannot be kept in ${resolve(dataDir)} (${code}): set METERSYNC_DIR to a folder that this user can write`;
 }

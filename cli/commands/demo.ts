@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { startBackfill } from '../../app/backfill.ts';
-import { freePort } from '../../app/process/free-port.ts';
 import { createLog } from '../../app/process/log.ts';
 import type { Running } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { readSettings } from '../../app/settings/settings.ts';
-import { demoFolder, psqlCommand } from '../../app/stack.ts';
+import { demoFolder, psqlCommand, quoted } from '../../app/stack.ts';
 import { awaitTemporal } from '../../app/temporal/arrival.ts';
 import { installRuntime } from '../../app/temporal/native.ts';
 import { connectClient } from '../../app/temporal/temporal.ts';
@@ -36,6 +35,7 @@ import { interruptedStatus, signalsCounted } from '../repeated-signal.ts';
 import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
 import { untilAsked } from '../until-asked.ts';
 import { describeAudit } from './audit.ts';
+import type { ServedConsole } from './console.ts';
 
 export interface DemoOptions {
   readonly companies: number;
@@ -84,14 +84,16 @@ export async function demo(options: DemoOptions): Promise<void> {
       running.push(part);
       part.finished.catch(failed.reject);
     };
+    context.finished.catch(failed.reject);
     const played = play(context, warehouse, options, { bundle, progress, begun });
     const result = await Promise.race([played, failed.promise]);
     print(...describe(result, (performance.now() - began) / 1000));
     if (result.report.differences > 0) process.exitCode = 1;
     const console = options.keep ? await openConsole(context) : undefined;
     if (console !== undefined) running.push(console);
-    print('', ...(await describeNext(context, dataDir, console?.url)));
-    if (options.keep) await keepRunning(running, interrupted);
+    print('', ...(await describeNext(context, dataDir, console?.link)));
+    if (options.keep)
+      await keepRunning([context.finished, ...running.map(({ finished }) => finished)], interrupted);
   } finally {
     process.off('SIGINT', interrupted);
     await warehouse.close();
@@ -99,19 +101,19 @@ export async function demo(options: DemoOptions): Promise<void> {
   }
 }
 
-/** Describes what to try with the demo's data; with a console, also the addresses of what keeps running. */
+/** Describes what to try with the demo's data; with the link of a console, also what keeps running. */
 async function describeNext(
   context: Context,
   dataDir: string,
   console: string | undefined,
 ): Promise<string[]> {
   const { service, sandbox, stack } = context;
-  const psql = psqlCommand(stack.databaseUrl);
+  const psql = psqlCommand(stack.databaseUrl, dataDir);
   const query = 'select provider, currency, sum(cost) as cost from bills group by 1, 2 order by 1, 2';
   const call = howCalled();
   return [
     'The data stays until the next demo. Try:',
-    `  export METERSYNC_DIR='${dataDir.replaceAll("'", "'\\''")}'`,
+    `  export METERSYNC_DIR=${quoted(dataDir)}`,
     `  ${call} report --html report.html`,
     ...(console !== undefined
       ? [
@@ -155,7 +157,7 @@ async function openDemo(dataDir: string, options: DemoOptions, progress: Progres
   });
 }
 
-async function openConsole(context: Context): Promise<Running & { readonly url: string }> {
+async function openConsole(context: Context): Promise<ServedConsole> {
   const { startConsole } = await import('./console.ts');
   return await startConsole(context, { host: '127.0.0.1', port: 0 });
 }
@@ -195,21 +197,17 @@ async function play(
   begun(worker);
   const temporalWait = await awaitTemporal(temporal, log);
   await webhooksOf(service).enable(true);
-  // Chosen last, because any connection of the machine may take the port until the receiver listens.
-  const receiver = { host: '127.0.0.1', port: await freePort('127.0.0.1') };
-  const secret = await control.registerEndpoint(`http://${receiver.host}:${receiver.port}/webhooks`);
-  const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
-  const startHere = () => worker.startHere;
-  begun(
-    await startReceiver({
-      settings: { ...settings, receiver },
-      secrets,
-      temporal,
-      temporalWait,
-      startHere,
-      log,
-    }),
-  );
+  const endpoint = await control.endpoint();
+  const receiver = await startReceiver({
+    settings: { ...settings, receiver: { host: '127.0.0.1', port: 0 } },
+    secrets: secretsOf({ ...settings.webhooks, secrets: [endpoint.secret] }, log),
+    temporal,
+    temporalWait,
+    startHere: () => worker.startHere,
+    log,
+  });
+  begun(receiver);
+  await endpoint.moveTo(receiver.url);
 
   const backfillBegan = performance.now();
   const { client, close } = await connectClient(temporal);
@@ -296,10 +294,10 @@ function describe(played: Played, seconds: number): string[] {
   ];
 }
 
-async function keepRunning(running: readonly Running[], interrupted: () => void): Promise<void> {
+async function keepRunning(parts: readonly Promise<void>[], interrupted: () => void): Promise<void> {
   process.off('SIGINT', interrupted);
   await untilAsked(process, {
-    begin: async () => running.map((part) => part.finished),
+    begin: async () => parts,
     onAsked: () => print('stopping…'),
     drain: async () => {},
   });

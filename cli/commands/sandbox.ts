@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Running } from '../../app/process/running.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { openStack } from '../../app/stack.ts';
@@ -24,7 +25,7 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const onLine = (line: string) => {
     if (!stopping) say(line);
   };
-  const opened: { stop(): Promise<void> }[] = [];
+  const opened: Running[] = [];
   await untilAsked(process, {
     begin: async () => {
       const databaseUrl = process.env.SANDBOX_DATABASE_URL || (await ownDatabase());
@@ -45,7 +46,7 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
       });
       opened.unshift(sandbox);
       print(...describe(sandbox, await openPortal(sandbox)));
-      return [];
+      return opened.map(({ finished }) => finished);
     },
     onAsked: () => {
       stopping = true;

@@ -1,14 +1,14 @@
 import type { Monitor } from '../../app/process/monitor.ts';
 import { allOf, type Running, type ServerWait, whenThere } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
-import type { Settings } from '../../app/settings/settings.ts';
+import { sandboxFile } from '../../app/stack.ts';
 import { awaitTemporal } from '../../app/temporal/arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Health } from '../../health/measured.ts';
 import { sandboxControl } from '../../sandbox/control/client.ts';
 import { type Context, openContext } from '../context.ts';
-import { UsageError } from '../errors.ts';
+import { CommandError, UsageError } from '../errors.ts';
 import { untilAsked } from '../until-asked.ts';
 
 export type Part = 'receiver' | 'worker' | 'console';
@@ -23,12 +23,15 @@ export async function start(
   options: { live?: number; temporalUi?: boolean; overrides?: Overrides } = {},
 ): Promise<void> {
   const works = parts.includes('worker');
+  const receives = parts.includes('receiver');
   const { temporalUi = false } = options;
   const context = await openContext({
     postgres: works,
     temporal: true,
     temporalUi,
     service: works,
+    // A second receiver of the sandbox would take the endpoint from the first.
+    alone: works && receives,
     quiet: false,
   });
   const { log, stack, sandbox } = context;
@@ -38,7 +41,9 @@ export async function start(
   }
   if (temporalUi && stack.temporalUi === undefined) {
     await context.stop();
-    throw new UsageError(withoutPage(context));
+    throw new UsageError(
+      '--temporal-ui needs the embedded Temporal, which runs only if TEMPORAL_ADDRESS is not set',
+    );
   }
   const running: Running[] = [];
   const monitor = await monitorOf(parts, context);
@@ -50,8 +55,7 @@ export async function start(
   const begin = async () => {
     for (const line of stack.standIns) log.info(line);
     for (const { saw, todo } of context.insecure) log.warn({ todo }, saw);
-    const at = await placeOfReceiver(context);
-    const secrets = parts.includes('receiver') ? configuredSecrets(context, at) : undefined;
+    const door = receives ? doorOf(context) : undefined;
     const port = await monitor?.serve();
     if (port !== undefined) running.push(port);
     const temporalWait = await awaitTemporal(stack.temporal, log);
@@ -67,25 +71,27 @@ export async function start(
         }),
       );
     }
-    if (secrets !== undefined) {
+    if (door !== undefined) {
+      const { secrets, listening } = await door();
       const receiver = await startReceiver({
-        settings: { ...context.settings, receiver: at },
-        secrets: await secrets(),
+        settings: context.settings,
+        secrets,
         temporal: stack.temporal,
         temporalWait,
         startHere: () => worker?.startHere,
         observer: monitor?.receiver,
         log,
       });
-      log.info(`receiver: POST ${receiver.url}`);
       running.push(receiver);
+      await listening(receiver.url);
+      log.info(`receiver: POST ${receiver.url}`);
     }
     if (parts.includes('console')) await openConsole(context, running);
     if (sandbox !== undefined && options.live !== undefined) {
       await sandboxControl(sandbox).live(options.live);
       log.info(`the sandbox makes ${options.live} changes per minute`);
     }
-    return running.map((part) => part.finished);
+    return [context.finished, ...running.map((part) => part.finished)];
   };
   await untilAsked(process, {
     begin,
@@ -94,38 +100,18 @@ export async function start(
   });
 }
 
-/** Says why `--temporal-ui` has no effect. */
-function withoutPage({ settings }: Context): string {
-  return settings.temporalConfigured
-    ? '--temporal-ui needs the embedded Temporal, which runs only if TEMPORAL_ADDRESS is not set'
-    : 'another process started the Temporal of this folder without its web page: stop that process, or leave out --temporal-ui';
-}
-
-type Secrets = ReturnType<typeof secretsOf>;
-type Place = Settings['receiver'];
-
-/** Where the receiver listens. The sandbox has to know a free port before it is taken. */
-async function placeOfReceiver({ settings: { receiver }, sandbox }: Context): Promise<Place> {
-  if (sandbox === undefined || receiver.port !== 0) return receiver;
-  const { freePort } = await import('../../app/process/free-port.ts');
-  return { ...receiver, port: await freePort(receiver.host) };
-}
-
 const never = new Promise<void>(() => {});
 
-/** Serves the console, unless CONSOLE_PORT is 0. If its port is taken, work goes on without the console. */
+/** Serves the console, unless CONSOLE_PORT is 0. If that is not possible, work goes on without the console. */
 async function openConsole(context: Context, running: Running[]): Promise<void> {
   const { settings, log } = context;
-  const { host, port } = settings.console;
-  if (port === 0) return;
+  if (settings.console.port === 0) return;
   const { startConsole } = await import('./console.ts');
   try {
     running.push(await startConsole(context));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    log.error(
-      `the console is not served, because port ${port} of ${host} is taken: set CONSOLE_PORT to a free port`,
-    );
+    if (!(error instanceof CommandError)) throw error;
+    log.error(`the console is not served, because ${error.message}`);
   }
 }
 
@@ -188,16 +174,22 @@ async function work(
   return needed.isThere() ? await begin() : whenThere(needed, begin);
 }
 
+interface Door {
+  readonly secrets: ReturnType<typeof secretsOf>;
+  /** Call it with the address of the receiver when that listens. */
+  readonly listening: (url: string) => Promise<void>;
+}
+
 /**
- * Returns how to get the signing secrets: from the settings, or from the sandbox's endpoint for the receiver.
+ * Returns how to get the signing secrets: from the settings, or from the sandbox. The sandbox sends its messages
+ * to the receiver once that has its port, because a start without it must not take the endpoint from another.
  * @throws UsageError when there are no secrets, Error when some are wrong
  */
-function configuredSecrets(context: Context, { host, port }: Place): () => Promise<Secrets> {
-  const { settings, sandbox, log } = context;
+function doorOf({ settings, sandbox, log }: Context): () => Promise<Door> {
   const { webhooks } = settings;
   if (webhooks.secrets.length > 0 || webhooks.secretsFile !== undefined) {
     const secrets = secretsOf(webhooks, log);
-    return async () => secrets;
+    return async () => ({ secrets, listening: async () => {} });
   }
   if (sandbox === undefined) {
     throw new UsageError(
@@ -205,12 +197,15 @@ function configuredSecrets(context: Context, { host, port }: Place): () => Promi
     );
   }
   return async () => {
-    const { webhooksOf } = await import('../../app/service.ts');
-    await webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey }).enable(true);
-    const secret = await sandboxControl(sandbox).registerEndpoint(`http://${host}:${port}/webhooks`);
-    log.info(
-      `SERVICE_URL is not set: the sandbox runs at ${sandbox.url}, API ${sandbox.apiUrl}, key ${sandbox.apiKey}`,
-    );
-    return secretsOf({ ...webhooks, secrets: [secret] }, log);
+    const endpoint = await sandboxControl(sandbox).endpoint();
+    const listening = async (url: string) => {
+      const { webhooksOf } = await import('../../app/service.ts');
+      await webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey }).enable(true);
+      await endpoint.moveTo(url);
+      log.info(
+        `SERVICE_URL is not set: the sandbox runs at ${sandbox.url}, API ${sandbox.apiUrl}; its key is in ${sandboxFile(settings.dataDir)}`,
+      );
+    };
+    return { secrets: secretsOf({ ...webhooks, secrets: [endpoint.secret] }, log), listening };
   };
 }

@@ -2,7 +2,7 @@ import { openToAsk } from '../../app/warehouse/warehouse.ts';
 import { limits } from '../../contract/limits.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds, formatTime, timeAgo } from '../../contract/times.ts';
-import { counted, countInWords, nameInWords } from '../../contract/words.ts';
+import { capitalized, counted, countInWords, nameInWords } from '../../contract/words.ts';
 import {
   type ParkedStatus,
   readStatus,
@@ -95,8 +95,6 @@ function openInWords(alarm: AlarmName, open: Finding['open'], health: Health): s
   const notified = open.notifiedAt === null ? 'nobody was notified' : `notified ${timeAgo(open.notifiedAt)}`;
   return `open since ${timeAgo(open.since)}; ${notified}`;
 }
-
-const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
 /** Describes the workers and the schedules if nothing is wrong with them. */
 function describeTemporal({ idle, absent, schedules }: TemporalHealth): string[] {

@@ -135,7 +135,10 @@ interface Stored {
   readonly aheadMs: number | null;
 }
 
-async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOptions): Promise<Stored> {
+async function examineWarehouse(
+  db: Database,
+  { settings, databaseUrl, now }: DoctorOptions,
+): Promise<Stored> {
   let aheadMs: number | null = null;
   const reached = await check('warehouse', '', async () => {
     try {
@@ -146,7 +149,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
       const { host, pathname } = new URL(databaseUrl);
       return ok(`Postgres ${asked.version} at ${host}${pathname}`);
     } catch (error) {
-      const { away, todo } = absenceOf(databaseUrl, error);
+      const { away, todo } = absenceOf(databaseUrl, error, { embedded: settings.databaseUrl === undefined });
       return fail(away, todo);
     }
   });

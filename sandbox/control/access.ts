@@ -1,6 +1,6 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { isSameSecret } from '../../web/link.ts';
 import { Problem } from '../problem.ts';
 
 /**
@@ -10,7 +10,7 @@ import { Problem } from '../problem.ts';
 export function requireControl(app: FastifyInstance, token: string): void {
   app.addHook('onRequest', async ({ headers }, reply) => {
     if (askedByPage(headers)) throw new Problem(403, 'Control routes refuse requests from web pages.');
-    if (!carries(token, headers.authorization)) {
+    if (!isSameSecret(headers.authorization ?? '', `Bearer ${token}`)) {
       reply.header('www-authenticate', 'Bearer');
       throw new Problem(401, 'Control routes need the control token: Authorization: Bearer TOKEN.');
     }
@@ -20,10 +20,4 @@ export function requireControl(app: FastifyInstance, token: string): void {
 /** Browsers name the requesting page in Sec-Fetch-Site: `none` for an address that a person typed. */
 function askedByPage(headers: IncomingHttpHeaders): boolean {
   return headers.origin !== undefined || (headers['sec-fetch-site'] ?? 'none') !== 'none';
-}
-
-/** Compares digests, because a comparison in constant time needs texts of equal length. */
-function carries(token: string, authorization: string | undefined): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(authorization ?? ''), digest(`Bearer ${token}`));
 }

@@ -1,13 +1,30 @@
+import { newSigningSecret } from '../delivery/signing-secret.ts';
+
 /** The control routes that the commands use (docs/guides/sandbox.md). */
 export interface SandboxControl {
-  /** Registers a webhook endpoint, removes all earlier endpoints, and returns the signing secret. */
-  registerEndpoint(url: string): Promise<string>;
+  /** The webhook endpoint that an earlier start left for the receiver, or a new one. */
+  endpoint(): Promise<ReceiverEndpoint>;
   disturb(how: { duplicate?: number; shuffle?: boolean; delayMs?: [number, number] }): Promise<void>;
   /** Makes the sandbox do this many random changes a minute, until it is set to 0. */
   live(perMinute: number): Promise<void>;
   randomChanges(count: number, seed: number): Promise<{ changes: number; events: number }>;
   status(): Promise<{ quiet: boolean; deliveries: Record<string, number>; events: { total: number } }>;
 }
+
+export interface ReceiverEndpoint {
+  readonly secret: string;
+  /** Has messages sent to an address, those that already wait included. Call it when the receiver listens. */
+  moveTo(url: string): Promise<void>;
+}
+
+interface ListedEndpoint {
+  readonly id: string;
+  readonly url: string;
+  readonly secret: string;
+}
+
+/** The id of the endpoint that leads to metersync's own receiver. People add other endpoints in the portal. */
+const receiverId = 'ep_metersync';
 
 export function sandboxControl(sandbox: { url: string; controlToken: string }): SandboxControl {
   const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
@@ -26,11 +43,18 @@ export function sandboxControl(sandbox: { url: string; controlToken: string }): 
   const control = <T>(method: string, path: string, body?: unknown) =>
     call<T>(method, `${sandbox.url}/sandbox/${path}`, body);
   return {
-    registerEndpoint: async (url) => {
-      const listed = await control<{ endpoints?: { id: string }[] } | { id: string }[]>('GET', 'endpoints');
-      const endpoints = Array.isArray(listed) ? listed : (listed.endpoints ?? []);
-      for (const { id } of endpoints) await call('DELETE', `${sandbox.url}/sandbox/endpoints/${id}`);
-      return (await control<{ secret: string }>('POST', 'endpoints', { url })).secret;
+    endpoint: async () => {
+      const { endpoints } = await control<{ endpoints: ListedEndpoint[] }>('GET', 'endpoints');
+      const secret = endpoints.find(({ id }) => id === receiverId)?.secret ?? newSigningSecret();
+      return {
+        secret,
+        moveTo: async (url) => {
+          await control('PUT', `endpoints/${receiverId}`, { url, secret });
+          // Versions until 0.2.0 made another endpoint at each start, whose signatures the receiver would refuse.
+          for (const { id } of endpoints.filter((one) => one.url === url && one.id !== receiverId))
+            await control('DELETE', `endpoints/${id}`);
+        },
+      };
     },
     disturb: (how) => control('POST', 'disturb', how),
     live: (perMinute) => control('POST', 'live', { perMinute }),

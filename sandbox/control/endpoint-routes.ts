@@ -49,12 +49,16 @@ export function endpointRoutes(app: FastifyInstance, dependencies: EndpointRoute
   };
 
   app.get('/sandbox/endpoints', async () => ({ endpoints: await listEndpoints(pool) }));
-  app.post('/sandbox/endpoints', async ({ body }, reply) => {
-    const made = { id: newEndpointId(), secret: newSecret(), now: toText(clock.now()) };
+  const place = async (id: string, body: unknown) => {
+    const made = { id, secret: newSecret(), now: toText(clock.now()) };
     const endpoint = await addEndpoint(pool, readBody(endpointSchema, body), made);
     await dispatcher.reload();
-    return reply.status(201).send(shown(endpoint));
-  });
+    return shown(endpoint);
+  };
+  app.post('/sandbox/endpoints', async ({ body }, reply) =>
+    reply.status(201).send(await place(newEndpointId(), body)),
+  );
+  app.put<ById>('/sandbox/endpoints/:id', ({ params, body }) => place(params.id, body));
   app.patch<ById>('/sandbox/endpoints/:id', async ({ params, body }) => {
     const endpoint = await updateEndpoint(pool, params.id, readBody(endpointUpdateSchema, body));
     await dispatcher.reload();

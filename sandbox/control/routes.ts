@@ -48,6 +48,8 @@ export const controlRoutes = {
   'POST /sandbox/organizations': '{name?, apiKey?}: one more organization',
   'GET /sandbox/endpoints': 'the webhook endpoints',
   'POST /sandbox/endpoints': '{url, eventTypes?, secret?, organizationId?}: an endpoint and its secret',
+  'PUT /sandbox/endpoints/{id}':
+    'the same for an id of yours: an endpoint that exists is moved and made active',
   'PATCH /sandbox/endpoints/{id}': '{url?, eventTypes?}',
   'DELETE /sandbox/endpoints/{id}': 'removes an endpoint and cancels its remaining attempts',
   'POST /sandbox/endpoints/{id}/state': '{state: "active" | "disabled"}',

@@ -34,15 +34,18 @@ const columns = `id, organization_id as "organizationId", url, event_types as "e
   previous_secret as "previousSecret",
   to_char(previous_secret_until, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "previousSecretUntil"`;
 
+/** Adds an endpoint. An endpoint that had this id becomes as asked for, and active; it keeps what waits for it. */
 export async function addEndpoint(
   pool: Pool,
   asked: EndpointAsked,
   made: { readonly id: string; readonly secret: string; readonly now: string },
 ): Promise<Endpoint> {
   const { rows } = await pool.query<Endpoint>(
-    `insert into sandbox.endpoints (id, organization_id, url, event_types, secret, created)
+    `insert into sandbox.endpoints as endpoints (id, organization_id, url, event_types, secret, created)
       select $1, o.id, $3, $4, $5, $6 from sandbox.organizations o
       where o.id = coalesce($2, (select id from sandbox.organizations order by position limit 1))
+      on conflict (id) do update set url = excluded.url, event_types = excluded.event_types,
+        secret = coalesce($7, endpoints.secret), state = 'active', failing_since = null
       returning ${columns}`,
     [
       made.id,
@@ -51,6 +54,7 @@ export async function addEndpoint(
       asked.eventTypes,
       asked.secret ?? made.secret,
       made.now,
+      asked.secret ?? null,
     ],
   );
   const [endpoint] = rows;

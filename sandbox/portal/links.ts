@@ -7,9 +7,6 @@ const linkLifetimeSeconds = 7 * 24 * 3600;
 
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
 
-/** Names a link in addresses, for several portals in one browser. The name does not open the portal. */
-export const linkName = (token: string): string => hashOf(token).slice(0, 16);
-
 export async function createLink(
   pool: Pool,
   organizationId: string,

@@ -1,12 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { html } from 'hono/html';
 import type { Pool } from 'pg';
 import type { AssetAddresses } from '../../web/assets.ts';
+import { linkName, openLink, tokenOf } from '../../web/link.ts';
 import { pageHeaders } from '../../web/page-headers.ts';
 import { fromOwnPages } from '../../web/same-origin.ts';
+import { visibleText } from '../../web/visible-text.ts';
 import type { ServiceClock } from '../clock.ts';
 import { Problem } from '../problem.ts';
-import { examineLink, type LinkRefusal, linkName, type OpenLink } from './links.ts';
-import { closedPage, openingPage } from './views/door.ts';
+import { examineLink, type LinkRefusal, type OpenLink } from './links.ts';
+import { closedPage } from './views/door.ts';
 import { type Frame, layout, type Page } from './views/layout.ts';
 
 declare module 'fastify' {
@@ -33,26 +36,22 @@ class LinkRefused extends Error {
   }
 }
 
-const cookieName = (link: string): string => `portal_${link}`;
 const baseOf = (link: string): string => `/portal/o/${link}`;
 
-/**
- * Serves `/portal/{token}`. The token moves into a cookie, so that it does not stay in addresses, the history
- * or the referrer. The answer is a page that continues, because after a redirect from another site's link
- * browsers do not send a strict cookie.
- */
+/** Serves `/portal/{token}`, the link to a portal. */
 export function doorRoute(app: FastifyInstance, { pool, clock, assets }: SessionDependencies): void {
   app.get<{ Params: { token: string } }>('/portal/:token', async ({ params: { token } }, reply) => {
     const link = await examineLink(pool, token, clock.now());
     if (typeof link === 'string') throw new LinkRefused(link);
     const base = baseOf(linkName(token));
-    const cookie = `${cookieName(linkName(token))}=${token}; Path=${base}; HttpOnly; SameSite=Strict`;
-    return (
-      reply
-        // The address contains the token, so it must not be sent to another site as the referrer.
-        .headers({ ...pageHeaders, 'referrer-policy': 'no-referrer', 'set-cookie': cookie })
-        .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)))
-    );
+    return await openLink(reply, assets, {
+      token,
+      site: 'portal',
+      path: base,
+      leadsTo: `${base}/endpoints`,
+      title: 'Opening the webhook portal',
+      words: html`<p>of <bdi>${visibleText(link.organization)}</bdi></p>`,
+    });
   });
 }
 
@@ -77,16 +76,11 @@ async function openedBy(
   pool: Pool,
   clock: ServiceClock,
 ): Promise<OpenLink> {
-  const token = readCookie(request.headers.cookie ?? '', cookieName(link));
+  const token = tokenOf(request.headers, 'portal', link);
   if (token === undefined || linkName(token) !== link) throw new LinkRefused('unknown');
   const opened = await examineLink(pool, token, clock.now());
   if (typeof opened === 'string') throw new LinkRefused(opened);
   return opened;
-}
-
-function readCookie(header: string, name: string): string | undefined {
-  const pair = header.split(/; */).find((one) => one.startsWith(`${name}=`));
-  return pair?.slice(name.length + 1);
 }
 
 /** Answers with a page of the open portal. */

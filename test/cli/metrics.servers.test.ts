@@ -7,7 +7,7 @@ import { scheduleIds } from '../../contract/names.ts';
 import { alarmTypes } from '../../health/findings.ts';
 import { type MetricName, type MetricType, metricTypes } from '../../health/metrics.ts';
 import { runCommand } from '../support/command.ts';
-import { startCommand } from '../support/command-process.ts';
+import { runProcess, startCommand } from '../support/command-process.ts';
 import { promtool } from '../support/debian.ts';
 import { deliver } from '../support/deliver.ts';
 import { outageOf } from '../support/outage.ts';
@@ -131,7 +131,15 @@ describe('the private port of a deployment', () => {
     const more = { METRICS_PORT: String(port), CONSOLE_PORT: String(await freePort()) };
     const served = startCommand(['console'], { env: { ...pipeline.env, ...more } });
     onTestFinished(async () => void (await served.end('SIGTERM')));
-    await served.printed(/console: http/);
+    const line = await served.printed(/console: http/);
+    // Others may be able to read the log, so it names the file that has the link.
+    const [, file = ''] = /, which opens with the link in ([^"]+)"/.exec(line) ?? [];
+    const link = readFileSync(file, 'utf8').trim();
+    expect((await fetch(link)).status).toBe(200);
+    expect(served.stdout()).not.toContain(new URL(link).pathname);
+    const second = await runProcess(['console'], { env: { ...pipeline.env, ...more, METRICS_PORT: '0' } });
+    const words = `port ${more.CONSOLE_PORT} of 127.0.0.1 is taken: set CONSOLE_PORT to a free port`;
+    expect(second).toMatchObject({ status: 1, stderr: `metersync: ${words}` });
     const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
     const ready = await until('its port answers', () => get('/readyz').catch(() => undefined));
     expect([ready.status, (await get('/healthz')).status]).toEqual([200, 200]);

@@ -12,7 +12,7 @@ import { identify } from '../../embedded/processes.ts';
 import { writeRunning } from '../../embedded/running.ts';
 import { startProxy } from '../faults/proxy.ts';
 import { runCommand } from '../support/command.ts';
-import { serveConsole } from '../support/console.ts';
+import { cookieOf, serveConsole } from '../support/console.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
@@ -22,9 +22,11 @@ import { createWarehouse } from '../support/warehouse.ts';
 /** In these tests servers accept connections and do not answer, as if a process or a disk were hanging. */
 
 const warehouse = await forFile(createWarehouse());
+const folder = await forFile(temporaryFolder());
 const deafened = await forFile(startProxy(warehouse.url));
 const temporal = { address: inject('temporalAddress'), namespace: await createNamespace() };
-const env: Record<string, string> = {
+const env = {
+  METERSYNC_DIR: folder.path,
   DATABASE_URL: deafened.address,
   TEMPORAL_ADDRESS: temporal.address,
   TEMPORAL_NAMESPACE: temporal.namespace,
@@ -41,9 +43,11 @@ const sentence = `Postgres at ${host}${pathname} (DATABASE_URL) does not answer:
 /** What commands say, which ask again. */
 const asked = `${sentence}, nor within 5 s when asked again`;
 const whatToDo =
-  'What to do: If Postgres is running, look at its load and its network, and try again. Otherwise start it, or correct DATABASE_URL.';
+  'What to do: If Postgres is running, look at its load and its network, and try again. Otherwise start Postgres, or correct DATABASE_URL.';
 // Afterwards its pools have connections, which fall silent, too.
-for (const path of ['/', '/runs', '/events']) expect((await fetch(running.url + path)).status).toBe(200);
+const cookie = await cookieOf(running);
+const ask = (path: string) => fetch(running.url + path, { headers: { cookie } });
+for (const path of ['/', '/runs', '/events']) expect((await ask(path)).status).toBe(200);
 deafened.deafen(true);
 const frozenTemporal = await forFile(startProxy(temporal.address));
 frozenTemporal.deafen(true);
@@ -123,7 +127,7 @@ describe('without Postgres, every command says the same sentence', () => {
 
 describe('without Postgres, every page says the same sentence', () => {
   test.each(['/runs', '/companies', '/trace?q=x', '/act/resume'])('%s', async (path) => {
-    const answer = await fetch(running.url + path);
+    const answer = await ask(path);
     expect(answer.status).toBe(503);
     const text = await answer.text();
     expect(text).toContain(sentence);
@@ -132,7 +136,7 @@ describe('without Postgres, every page says the same sentence', () => {
 
   test('on Overview and System, which show everything else', async () => {
     for (const path of ['/', '/system']) {
-      const answer = await fetch(running.url + path);
+      const answer = await ask(path);
       expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(sentence)]);
     }
   });
@@ -179,7 +183,9 @@ describe('without Temporal, every command says the same sentence, and only statu
     onTestFinished(() => void server.close());
     await once(server, 'listening');
     const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    await expect(connectClient({ address })).rejects.toThrow(away(address, ''));
+    await expect(connectClient({ address })).rejects.toThrow(
+      `The embedded Temporal at ${address} does not answer: `,
+    );
     expect(seen).toEqual([expect.stringContaining('DescribeNamespace')]);
   });
 
@@ -200,8 +206,6 @@ test('a command waits at most 7 s for a server, and a monitor learns which serve
 });
 
 test('a command that may create a database does not wait longer for the server of another process', async () => {
-  const folder = await temporaryFolder();
-  onTestFinished(() => folder.remove());
   const { port, hostname } = new URL(deafened.address);
   const owner = identify(process.pid);
   const postgres = { port: Number(port), user: 'postgres', password: 'geheim' };
@@ -214,7 +218,7 @@ test('a command that may create a database does not wait longer for the server o
   });
   const { stderr } = await runCommand(['migrate', '--plan'], { env: { METERSYNC_DIR: folder.path } });
   expect(stderr).toBe(
-    `metersync: Postgres at ${hostname}:${port}/metersync (DATABASE_URL) does not answer: no answer within 2 s, nor within 5 s when asked again
-${whatToDo}`,
+    `metersync: The embedded Postgres at ${hostname}:${port}/metersync does not answer: no answer within 2 s, nor within 5 s when asked again
+What to do: If Postgres is running, look at its load and its network, and try again. Otherwise restart metersync start, which runs the embedded Postgres, or set DATABASE_URL.`,
   );
 });

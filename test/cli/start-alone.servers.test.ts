@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
@@ -25,6 +25,8 @@ const secrets = {
 const path = { PATH: `${temporalCache()}:${process.env.PATH}` };
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let start: RunningCommand;
+/** The endpoint of the first start, for comparison with the last. */
+let endpointBefore: { id: string | undefined; secret: string | undefined };
 
 async function begin(
   given: Readonly<Record<string, string>>,
@@ -36,6 +38,7 @@ async function begin(
       ...given,
       ...path,
       RECEIVER_PORT: String(await freePort()),
+      CONSOLE_PORT: String(await freePort()),
     },
   });
   await begun.printed(/receiver: POST /, 90_000);
@@ -133,6 +136,66 @@ test('the stand-ins keep secrets in private files', () => {
   expect(said).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('Permission denied')));
 });
 
+/** The webhook endpoints of the sandbox, and how many deliveries are in each state. */
+async function webhooksOfSandbox() {
+  const { url, controlToken } = JSON.parse(readFileSync(join(dirOf(), 'sandbox.json'), 'utf8'));
+  const get = async (path: string) => {
+    const headers = { authorization: `Bearer ${controlToken}` };
+    return (await fetch(`${url}/sandbox/${path}`, { headers })).json();
+  };
+  type Endpoint = { id: string; url: string; secret: string; state: string };
+  const { endpoints } = (await get('endpoints')) as { endpoints: Endpoint[] };
+  const { deliveries } = (await get('status')) as { deliveries: Record<string, number> };
+  return { endpoints, deliveries };
+}
+
+test('a second start in the folder is refused at once with the process id, and leaves the first one its endpoint', {
+  timeout: 60_000,
+}, async () => {
+  const before = await webhooksOfSandbox();
+  endpointBefore = { id: before.endpoints[0]?.id, secret: before.endpoints[0]?.secret };
+  for (const options of [[], ['--temporal-ui']]) {
+    const env = { ...path, RECEIVER_PORT: String(await freePort()) };
+    expect(await runCommand(['start', ...options], { cwd: folder.path, env })).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `metersync: Process ${start.pid} already uses the folder ${realpathSync(dirOf())}. End that process, or set METERSYNC_DIR to another folder.`,
+    });
+  }
+  expect((await webhooksOfSandbox()).endpoints).toEqual(before.endpoints);
+  await until('the first one still accepts what the sandbox delivers', async () => {
+    const { deliveries } = await webhooksOfSandbox();
+    return (deliveries.delivered ?? 0) > (before.deliveries.delivered ?? 0);
+  });
+  expect((await webhooksOfSandbox()).deliveries).toMatchObject({ cancelled: 0, failed: 0 });
+});
+
+test('the log names the files that hold passwords, keys and the link of the console, which only the user can read', () => {
+  const dir = dirOf();
+  const files = ['pgpass', 'sandbox.json', 'console-link'].map((name) => join(dir, name));
+  for (const file of files) {
+    expect(start.stdout(), file).toContain(file);
+    expect((statSync(file).mode & 0o777).toString(8), file).toBe('600');
+  }
+  const [password, sandbox, link] = files.map((file) => readFileSync(file, 'utf8').trim());
+  const secret = [
+    password?.split(':').at(-1),
+    JSON.parse(sandbox ?? '').apiKey,
+    link?.split('/').at(-1),
+    readRunning(dir)?.addresses.postgres?.password,
+  ];
+  for (const text of secret) {
+    expect(text?.length).toBeGreaterThan(20);
+    expect(`${start.stdout()}${start.stderr()}`.includes(text)).toBe(false);
+  }
+});
+
+test.runIf(spawnSync('psql', ['--version']).status === 0)('the log has a command of psql that works', () => {
+  const [, command = ''] = /an embedded Postgres, (PGPASSFILE=[^"]+)/.exec(start.stdout()) ?? [];
+  const said = execFileSync('/bin/sh', ['-c', `${command} -Atc 'select current_user'`], { encoding: 'utf8' });
+  expect(said.trim()).toBe('metersync_owner');
+});
+
 const nobody = { uid: 65_534, gid: 65_534 };
 
 /** Lists the arguments of every process, as this user sees them and, for root, also as another user does. */
@@ -145,13 +208,10 @@ function everybodysArguments(): string[] {
   );
 }
 
-test("Temporal's web page is served and named only if it was asked for", async () => {
+test("Temporal's web page is served and named only if it was asked for", () => {
   expect(start.stdout()).toContain('TEMPORAL_ADDRESS is not set: an embedded Temporal at 127.0.0.1:');
   expect(start.stdout()).not.toContain('web page');
   expect(readRunning(dirOf())?.addresses.temporal).not.toHaveProperty('uiUrl');
-  const env = { ...path, RECEIVER_PORT: String(await freePort()) };
-  const second = await runCommand(['start', '--temporal-ui'], { cwd: folder.path, env });
-  expect(second).toMatchObject({ status: 2, stderr: expect.stringContaining('without its web page: stop') });
 });
 
 test('start names its stand-ins, leaves no process behind when it is drained, and starts again', {
@@ -171,7 +231,6 @@ test('start names its stand-ins, leaves no process behind when it is drained, an
   const [, page = ''] =
     /an embedded Temporal at \S+, web page (http:\/\/127\.0\.0\.1:\d+)/.exec(start.stdout()) ?? [];
   await until("Temporal's web page answers", async () => (await fetch(page)).ok);
-  expect(start.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
 });
 
 test('no password is in the arguments of a process, and the sandbox gets no secret and no superuser', async () => {
@@ -185,7 +244,8 @@ test('no password is in the arguments of a process, and the sandbox gets no secr
     expect(everybodys.some((text) => text.includes(secret))).toBe(false);
   }
 
-  const [, password = '', url = ''] = /PGPASSWORD=(\w+) psql (postgres:[^\s"]+)/.exec(start.stdout()) ?? [];
+  const [, url = ''] = / psql (postgres:[^\s"]+)/.exec(start.stdout()) ?? [];
+  const password = readFileSync(join(dir, 'pgpass'), 'utf8').trim().split(':').at(-1) ?? '';
   expect(password).toMatch(/^\w{32}$/);
   expect(everybodys.some((text) => text.includes(password))).toBe(false);
   if (process.platform === 'linux') {
@@ -236,6 +296,21 @@ test('commands name a Postgres that hangs, and a killed start leaves no process 
   expect(servers.map(isRunning)).toEqual([true, true, true]);
   await start.end('SIGKILL');
   await until('its servers are gone', () => servers.filter(isRunning).length === 0);
+});
+
+test('a restart keeps the endpoint and its secret at another port, and a Postgres that dies ends it with advice', {
+  timeout: 120_000,
+}, async () => {
+  await start.end('SIGKILL');
+  start = await begin(withoutThreads);
+  const { endpoints } = await webhooksOfSandbox();
+  const [, url] = /receiver: POST (\S+)"/.exec(start.stdout()) ?? [];
+  expect(endpoints).toMatchObject([{ ...endpointBefore, url, state: 'active' }]);
+  process.kill(readRunning(dirOf())?.servers.postgres?.pid ?? 0, 'SIGKILL');
+  expect(await start.ended).toEqual({ status: 1, signal: null });
+  expect(start.stderr()).toMatch(
+    /metersync: The embedded Postgres ended by itself \(SIGKILL\), and nothing works without it\. Run the same command again\.\n.*logs\/postgres\.log may say why it ended\./,
+  );
 });
 
 /** Stops Postgres and its children while `work` runs, as if their disk no longer answered. */

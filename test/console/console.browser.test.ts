@@ -1,20 +1,23 @@
+import type { Page } from 'playwright-core';
 import { expect, inject, test } from 'vitest';
 import { eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
 import { serveConsole } from '../support/console.ts';
+import { temporaryFolder } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';
 import { fillTrouble } from '../support/trouble.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-const [warehouse, browser, namespace] = await Promise.all([
+const [warehouse, folder, browser, namespace] = await Promise.all([
   forFile(createWarehouse()),
+  forFile(temporaryFolder()),
   forFile(openBrowser()),
   createNamespace(),
 ]);
 const trouble = await fillTrouble(warehouse);
 const running = await forFile(
   serveConsole(
-    { METERSYNC_ACTOR: 'ada' },
+    { METERSYNC_ACTOR: 'ada', METERSYNC_DIR: folder.path },
     {
       databaseUrl: warehouse.url,
       temporal: { address: inject('temporalAddress'), namespace },
@@ -22,6 +25,30 @@ const running = await forFile(
     },
   ),
 );
+
+/** Opens the console with its link, and waits for the page to which that leads. */
+async function enter(page: Page): Promise<void> {
+  await page.goto(running.link ?? '');
+  await page.waitForURL(`${running.url}/`);
+}
+
+test('says where its link is until that is opened, and no later address contains the key', async () => {
+  const context = await browser.person();
+  const page = await context.newPage();
+  const errors = watchErrors(page);
+  expect((await page.goto(`${running.url}/events`))?.status()).toBe(403);
+  await page.getByRole('heading', { name: 'Open the console with its link' }).waitFor();
+  await page.getByText(`${folder.path}/console-link`).waitFor();
+  await expectGoodPage(page, 'console-closed');
+  await enter(page);
+  await page.getByRole('heading', { level: 1, name: /Broken/ }).waitFor();
+  const key = running.link?.split('/').at(-1) ?? '';
+  expect(key).toMatch(/^[\w-]{32}$/);
+  expect(await page.content()).not.toContain(key);
+  expect(await page.evaluate('document.referrer')).not.toContain(key);
+  expect(errors).toEqual([]);
+  await context.close();
+});
 
 test('each page looks right on a desktop and on a phone, in light and dark', async () => {
   const context = await browser.person();
@@ -46,6 +73,7 @@ test('each page looks right on a desktop and on a phone, in light and dark', asy
     act: `/act/deletes-approve?run=${runs.suspect}`,
     log: '/log',
   };
+  await enter(page);
   for (const [name, path] of Object.entries(paths)) {
     await page.goto(running.url + path);
     await expectGoodPage(page, `console-${name}`);
@@ -57,6 +85,7 @@ test('each page looks right on a desktop and on a phone, in light and dark', asy
 test('follows what happens until it is paused, and works without script', async () => {
   const context = await browser.person();
   const page = await context.newPage();
+  await enter(page);
   await page.goto(`${running.url}/log`);
   await page.goto(`${running.url}/events`);
   const asOf = () => page.locator('#as-of time').getAttribute('datetime');
@@ -67,6 +96,7 @@ test('follows what happens until it is paused, and works without script', async 
   await context.close();
   const plain = await browser.person({ javaScriptEnabled: false });
   const bare = await plain.newPage();
+  await enter(bare);
   await bare.goto(`${running.url}/issues/${trouble.issue}`);
   await bare.getByRole('link', { name: 'Acknowledge' }).click();
   await bare.getByLabel('Note').fill('the utility corrects it');

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { chmod, readFile, stat } from 'node:fs/promises';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
@@ -16,7 +18,7 @@ import { beginOperation, finishOperation, listOperations } from '../../db/operat
 import { noteRefused } from '../../db/watch/refused.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
 import { runCommand } from '../support/command.ts';
-import { serveConsole } from '../support/console.ts';
+import { cookieOf, serveConsole } from '../support/console.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
 import { loginAs } from '../support/login.ts';
@@ -31,7 +33,7 @@ const [warehouse, folder, namespace] = await Promise.all([
   createNamespace(),
 ]);
 const trouble = await fillTrouble(warehouse);
-const env: Record<string, string> = {
+const env = {
   DATABASE_URL: warehouse.url,
   TEMPORAL_ADDRESS: inject('temporalAddress'),
   TEMPORAL_NAMESPACE: namespace,
@@ -47,17 +49,18 @@ async function serve(more: Readonly<Record<string, string>> = {}) {
   const temporal = { address: inject('temporalAddress'), namespace };
   const running = await serveConsole({ ...env, ...more }, { databaseUrl: warehouse.url, temporal });
   onTestFinished(() => running.stop());
+  const cookie = await cookieOf(running);
   const own = { origin: running.url, 'sec-fetch-site': 'same-origin' };
   const ask = (path: string, headers: Record<string, string> = {}) =>
-    fetch(running.url + path, { headers, redirect: 'manual' });
+    fetch(running.url + path, { headers: { cookie, ...headers }, redirect: 'manual' });
   const post = (path: string, form: Record<string, string> = {}, headers: Record<string, string> = own) =>
     fetch(running.url + path, {
       method: 'POST',
-      headers,
+      headers: { cookie, ...headers },
       body: new URLSearchParams(form),
       redirect: 'manual',
     });
-  return { url: running.url, ask, post, own };
+  return { url: running.url, link: running.link, cookie, ask, post, own };
 }
 
 /** Lists the log of operations once no action is under way: a long action continues after its answer. */
@@ -280,11 +283,11 @@ describe('the pages', () => {
 
 describe('access to the console', () => {
   test('on loopback is refused for any other name of this machine', async () => {
-    const { url } = await serve();
+    const { url, cookie } = await serve();
     const { port } = new URL(url);
     const statusOf = (host: string) =>
       new Promise<number | undefined>((done, failed) => {
-        request({ host: '127.0.0.1', port, headers: { host } }, (answer) => {
+        request({ host: '127.0.0.1', port, headers: { host, cookie } }, (answer) => {
           answer.resume();
           done(answer.statusCode);
         })
@@ -293,6 +296,42 @@ describe('access to the console', () => {
       });
     expect(await statusOf(`localhost:${port}`)).toBe(200);
     expect(await statusOf(`evil.example:${port}`)).toBe(403);
+  });
+
+  test('on loopback needs the link, which only the user who runs it can read, and says where that is', async () => {
+    const { url, link = '', cookie } = await serve();
+    const file = join(folder.path, 'console-link');
+    expect(await readFile(file, 'utf8')).toBe(`${link}\n`);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const before = await operations();
+    const wrong = { cookie: `${cookie.split('=')[0]}=${'x'.repeat(32)}` };
+    for (const headers of [{}, wrong])
+      for (const path of ['/', '/events', '/log', '/act/backfill?back=/', '/nowhere']) {
+        const answer = await fetch(url + path, { headers });
+        expect([answer.status, await answer.text()], path).toEqual([403, expect.stringContaining(file)]);
+      }
+    const act = await fetch(`${url}/act/backfill?back=/`, {
+      method: 'POST',
+      headers: { origin: url },
+      body: new URLSearchParams(),
+    });
+    expect(act.status).toBe(403);
+    expect((await fetch(`${url}/open/${'x'.repeat(32)}`)).status).toBe(403);
+    expect(await operations()).toEqual(before);
+
+    const opened = await fetch(link);
+    expect(opened.status).toBe(200);
+    expect(opened.headers.get('set-cookie')).toMatch(
+      /^console_\w{16}=[\w-]{32}; Path=\/; HttpOnly; SameSite=Strict$/,
+    );
+    expect(opened.headers.get('referrer-policy')).toBe('no-referrer');
+    // A restart, at another port here, keeps the key, so that browsers stay signed in.
+    const again = await serve();
+    expect(again.cookie).toBe(cookie);
+    expect(again.link).toBe(link.replace(url, again.url));
+    // A file that others may have written or read is not believed.
+    await chmod(file, 0o644);
+    expect((await serve()).cookie).not.toBe(cookie);
   });
 
   test('of a viewer is read-only, and what a viewer tries is in the log', async () => {
@@ -337,6 +376,29 @@ describe('access to the console', () => {
     const to = `/act/deletes-reject?run=${trouble.runs.suspect}`;
     for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }, {}])
       expect((await post(to, {}, headers)).status).toBe(403);
+  });
+
+  test('from a page at the same host with another scheme changes nothing, unless a proxy has that scheme', async () => {
+    const to = '/act/deletes-reject?run=none';
+    const { url, post } = await serve();
+    const { host } = new URL(url);
+    const [http, https] = [{ origin: `http://${host}` }, { origin: `https://${host}` }];
+    // An action that does not exist is refused with 409, once the request is known to be our own.
+    expect((await post(to, {}, http)).status).toBe(409);
+    expect((await post(to, {}, https)).status).toBe(403);
+
+    const user = { 'x-user': 'otto' };
+    const proxied = await serve({
+      CONSOLE_USER_HEADER: 'x-user',
+      CONSOLE_OPERATORS: 'otto',
+      CONSOLE_TRUSTED_PROXIES: '127.0.0.1',
+    });
+    const at = new URL(proxied.url).host;
+    const statusOf = async (scheme: string, said: Record<string, string> = {}) =>
+      (await proxied.post(to, {}, { ...user, origin: `${scheme}://${at}`, ...said })).status;
+    expect([await statusOf('http'), await statusOf('https')]).toEqual([409, 409]);
+    const tls = { 'x-forwarded-proto': 'https' };
+    expect([await statusOf('http', tls), await statusOf('https', tls)]).toEqual([403, 409]);
   });
 });
 

@@ -53,13 +53,30 @@ test('erasing a data folder ends the servers that outlived their program', async
   expect(existsSync(dir)).toBe(false);
 });
 
-test('a server that ends by itself is reported', async () => {
-  const dir = folderWithData();
-  const log: string[] = [];
-  const stack = await startEmbedded({ dir, postgres: true, temporal: false, log: (line) => log.push(line) });
-  onTestFinished(stack.stop);
-  process.kill(readRunning(dir)?.servers.postgres?.pid ?? 0, 'SIGKILL');
-  await until('it is reported', () => log.join().includes('postgres ended by itself (SIGKILL)'));
+test.each([
+  ['postgres', 'Postgres'],
+  ['temporal', 'Temporal'],
+] as const)(
+  'a %s that ends by itself ends the stack with a sentence that says what to do',
+  async (name, title) => {
+    const dir = folderWithData();
+    const servers = { postgres: false, temporal: false, [name]: true };
+    const stack = await startEmbedded({ dir, ...servers });
+    onTestFinished(stack.stop);
+    process.kill(readRunning(dir)?.servers[name]?.pid ?? 0, 'SIGKILL');
+    await expect(stack.finished).rejects.toThrow(
+      new RegExp(
+        `^The embedded ${title} ended by itself \\(SIGKILL\\).* Run the same command again\\.\n.*${name}\\.log`,
+      ),
+    );
+  },
+);
+
+test('a stack that is stopped does not end by itself', async () => {
+  const stack = await startEmbedded({ dir: folderWithData(), postgres: true, temporal: false });
+  await stack.stop();
+  const later = new Promise((done) => setImmediate(done, 'nothing'));
+  expect(await Promise.race([stack.finished, later])).toBe('nothing');
 });
 
 test('no server is left if the data folder is deleted while the stack runs', async () => {

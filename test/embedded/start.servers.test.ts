@@ -19,7 +19,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { identify } from '../../embedded/processes.ts';
-import { claimFolder, readRunning, runningFile } from '../../embedded/running.ts';
+import { claimFolder, readRunning, runningFile, writeRunning } from '../../embedded/running.ts';
 import { launch, untilReady } from '../../embedded/servers.ts';
 import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
 import { temporalServer } from '../../embedded/temporal.ts';
@@ -170,6 +170,26 @@ describe('a second caller', () => {
     await stack.stop();
     expect(await query(stack.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
     expect((await start(dir)).temporal).toEqual(stack.temporal);
+  });
+
+  test('that wants to be alone is refused at once with the process id, also while the first caller starts', async () => {
+    const dir = folderWithData();
+    const { child } = await startOwner(dir);
+    const alone = () => run({ dir, postgres: true, temporal: true, alone: true });
+    const words = `Process ${child.pid} already uses the folder ${dir}. End that process, or set METERSYNC_DIR to another folder.`;
+    await expect(alone()).rejects.toThrow(words);
+    const running = readRunning(dir);
+    if (running !== undefined) writeRunning(dir, { ...running, state: 'starting' });
+    await expect(alone()).rejects.toThrow(words);
+  });
+
+  test('that wants to be alone waits for a first caller that stops', async () => {
+    const dir = folderWithData();
+    const first = await startPostgres(dir);
+    const stopped = first.stop();
+    await until('the first stops', () => readRunning(dir)?.state === 'stopping');
+    expect((await run({ dir, postgres: true, temporal: false, alone: true })).owned).toBe(true);
+    await stopped;
   });
 
   test('waits for the first caller while it starts', async () => {

@@ -43,6 +43,21 @@ describe.each(ills)('$type: $saw', ({ type, state, side, saw, todo, key }) => {
   });
 });
 
+test.each([
+  ['SignaturesRefused', 'Restart metersync start'],
+  ['KeyRefused', 'restart metersync start'],
+  ['ServiceDown', 'restart metersync start'],
+])(
+  'the advice of %s fits the sandbox, which has neither a key nor a secret in the settings',
+  (name, advice) => {
+    const state = ills.find(({ type }) => type === name)?.state ?? health();
+    const [finding] = verdictOf({ ...state, sandbox: true }).findings;
+    expect(finding?.todo).toContain(advice);
+    expect(finding?.todo).not.toMatch(/SERVICE_|WEBHOOK_SECRETS|operator of the service/);
+    expect(seenIn({ ...state, sandbox: true }).raised[0]?.todo).toBe(finding?.todo);
+  },
+);
+
 test('each finding of the catalogue is among these cases, or is about an unreachable server', () => {
   const judged = Object.keys(findingTypes).filter((name) => findingTypes[name]?.judge !== undefined);
   const servers = ['WarehouseDown', 'TemporalDown', 'SchemaMismatch'];

@@ -309,6 +309,37 @@ describe('the retry schedule', () => {
   );
 });
 
+test('an endpoint that is put again at another address keeps its secret, and what waits for it goes there', async () => {
+  receiver.answer = answerWith(500);
+  const put = async (more: object) => {
+    const at = await service.control<Endpoint>('PUT', '/sandbox/endpoints/ep_kept', more);
+    endpoints.splice(0, 1, at);
+    return at;
+  };
+  const { id, secret } = await put({ url: 'http://127.0.0.1:9/before' });
+  expect(id).toBe('ep_kept');
+  await bill();
+  await until('the attempt has failed', async () => (await deliveriesOf(id))[0]?.attempts === 1);
+  expect(await put({ url: receiver.url })).toEqual({
+    id,
+    url: receiver.url,
+    eventTypes: [],
+    state: 'active',
+    secret,
+  });
+  receiver.answer = answerWith(204);
+  await advance(5);
+  await settled(id, 'delivered');
+  const [delivery] = receiver.deliveries.slice(-1) as [Delivery];
+  expect(() => new StandardWebhook(secret).verify(delivery.body, headersOf(delivery))).not.toThrow();
+  // One that was disabled or removed works again.
+  for (const remove of [true, false]) {
+    if (remove) await service.control('DELETE', `/sandbox/endpoints/${id}`);
+    else await service.control('POST', `/sandbox/endpoints/${id}/state`, { state: 'disabled' });
+    expect(await put({ url: receiver.url })).toMatchObject({ state: 'active', secret });
+  }
+});
+
 describe('endpoint states', () => {
   /** Sends one message that fails, and lets time pass. */
   const failOnce = async (id: string) => {

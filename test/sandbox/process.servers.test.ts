@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../sandbox/sandbox.ts';
@@ -76,6 +77,16 @@ describe('the process', () => {
   test('explains a wrong command line and ends with status 2', async () => {
     const wrong = await runProcess(['--port', 'many'], on('x'));
     expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('--port') });
+  });
+
+  test('says which port is taken, and what to do', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    await expect(startSandbox({ databaseUrl: await newDatabase(), port })).rejects.toThrow(
+      `port ${port} of 127.0.0.1 is taken: choose another --port`,
+    );
   });
 
   test('locks its database again after a lost connection, and ends with status 1 if another sandbox was faster', async () => {

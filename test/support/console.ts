@@ -2,9 +2,16 @@ import { pino } from 'pino';
 import { readSettings } from '../../app/settings/settings.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 
-/** Serves a console in this process, on servers that the test made. */
+/** Opens the link of a console and returns the cookie that it sets; '' for a console behind a proxy. */
+export async function cookieOf({ link }: { readonly link: string | undefined }): Promise<string> {
+  if (link === undefined) return '';
+  const [cookie = ''] = (await fetch(link)).headers.getSetCookie();
+  return cookie.split(';')[0] ?? '';
+}
+
+/** Serves a console in this process, on servers that the test made. The environment names a folder for its link. */
 export const serveConsole = (
-  env: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>> & { readonly METERSYNC_DIR: string },
   servers: {
     readonly databaseUrl: string;
     readonly temporal: { readonly address: string; readonly namespace: string };
@@ -20,6 +27,7 @@ export const serveConsole = (
         ...servers,
         hasTemporal: true,
         standIns: [],
+        finished: new Promise<void>(() => {}),
         databaseFor: async () => '',
         stop: async () => {},
       },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fromOwnPages } from '../../web/same-origin.ts';
+import { fromOwnPages, schemesBehindProxy } from '../../web/same-origin.ts';
 
 const host = '127.0.0.1:4000';
 
@@ -21,8 +21,20 @@ describe('a request that changes something', () => {
     ['an address that somebody typed', { 'sec-fetch-site': 'none' }],
     ['an older browser on another site', { origin: 'https://evil.example' }],
     ['a sandboxed frame', { origin: 'null' }],
+    ['a page at the same host with another scheme', { origin: 'https://127.0.0.1:4000' }],
+    ['a page at the same host with a scheme of no web page', { origin: 'ftp://127.0.0.1:4000' }],
     ['a client that is not a browser', {}],
   ])('is refused from %s', (_from, headers) => {
     expect(fromOwnPages({ host, ...headers })).toBe(false);
   });
+});
+
+test('behind a proxy the scheme is the one that the proxy names, and either if it names none', () => {
+  const page = { host: 'console.example', origin: 'https://console.example' };
+  expect(schemesBehindProxy({})).toEqual(['http', 'https']);
+  expect(schemesBehindProxy({ 'x-forwarded-proto': 'HTTPS, http' })).toEqual(['https']);
+  expect(schemesBehindProxy({ 'x-forwarded-proto': 'gopher' })).toEqual(['http', 'https']);
+  expect(fromOwnPages(page, ['https'])).toBe(true);
+  expect(fromOwnPages(page, ['http', 'https'])).toBe(true);
+  expect(fromOwnPages(page, ['http'])).toBe(false);
 });

@@ -6,16 +6,6 @@ import { visibleText } from '../../../web/visible-text.ts';
 import { icons } from '../icons.ts';
 import type { LinkRefusal } from '../links.ts';
 
-/** A page that leads from the link into the portal, without script: by a refresh, or by its link. */
-export const openingPage = (assets: AssetAddresses, organization: string, address: string): Markup =>
-  documentOf(
-    assets,
-    'Opening the portal',
-    html`<main class="door"><p class="big-icon">${icons.mark}</p><h1>Opening the webhook portal</h1>
-<p>of <bdi>${visibleText(organization)}</bdi></p><p><a href="${address}">Continue</a></p></main>`,
-    html`<meta http-equiv="refresh" content="0; url=${address}">`,
-  );
-
 const refusals: Readonly<Record<LinkRefusal, { title: string; words: string; next: Markup }>> = {
   unknown: {
     title: 'This link opens nothing',
