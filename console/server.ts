@@ -13,6 +13,7 @@ import type { Asking, MakePage } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
 import type { Identity } from './identity.ts';
+import { inConsole } from './in-console.ts';
 import { companyList, companyPage } from './pages/companies.ts';
 import { deletesPage } from './pages/deletes.ts';
 import { eventList, eventPage } from './pages/events.ts';
@@ -201,7 +202,7 @@ async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
   const operation = id === undefined ? undefined : await readOperation(deps.db, id);
   if (operation === undefined) return page;
   const { action, detail, outcome } = operation;
-  const words = html`<a href="/log/${operation.id}">${action}</a>: ${outcome === null ? 'under way' : text(detail)}`;
+  const words = html`<a href="/log/${operation.id}">${action}</a>: ${outcome === null ? 'under way' : text(inConsole(detail ?? ''))}`;
   return { ...page, notice: { tone: operationTone(outcome), words } };
 }
 
