@@ -4,7 +4,7 @@ import { Failure } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import type { ReconciledResource, RunState } from '../contract/names.ts';
 import { attemptPolicy, recordPolicy } from '../contract/retry-policy.ts';
-import { untilDecided } from '../contract/words.ts';
+import { agreeing, counted, untilDecided } from '../contract/words.ts';
 import { countMissed } from '../db/backfill/missed.ts';
 import {
   changedUntimed,
@@ -286,6 +286,6 @@ async function tombstoneDeleted(
   const { beganAt } = withDeleted;
   const retired = await retireListed(db, runId, companyId, gone, beganAt, deps.deletesCap);
   if (retired.quarantined === 0) return { pages };
-  const unsure = `${retired.quarantined} of ${retired.live} rows are listed as deleted: ${untilDecided}`;
+  const unsure = `${retired.quarantined} of ${counted(retired.live, 'row')} ${agreeing(retired.quarantined, 'is', 'are')} listed as deleted: ${untilDecided}`;
   return { pages, unsure };
 }

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../app/temporal/schedule-times.ts';
 import { uuid as uuidPattern } from '../contract/ids.ts';
+import { readTimeOrAgo, timeOrAgoHasTo } from '../operations/time-or-ago.ts';
 
 /** Parsers of values that a user types. Their errors say what is wrong; commander adds value and option. */
 
@@ -39,22 +40,9 @@ export function atLeastOne(text: string): number {
   return number;
 }
 
-/** Matches a day or a time that Postgres can read, too. */
-const isoTime = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?)?)?$/i;
-
 /** Parses a time, or how long ago it was: `90m`, `24h`, `7d`. */
 export function timeOrAgo(text: string): string {
-  const agoMs = parseDuration(text);
-  if (agoMs !== undefined && agoMs < Date.now()) return new Date(Date.now() - agoMs).toISOString();
-  const [, day] = isoTime.exec(text) ?? [];
-  if (day !== undefined && isDay(day) && !Number.isNaN(Date.parse(text))) return text;
-  throw new InvalidArgumentError(
-    'It must be a time such as 2026-05-01T12:00:00Z, or how long ago it was, such as 90m, 24h or 7d.',
-  );
-}
-
-/** Whether the month has that day: `Date` turns 30 February into 2 March. Postgres has no year 0. */
-function isDay(day: string): boolean {
-  const at = Date.parse(day);
-  return day >= '0001' && !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
+  const time = readTimeOrAgo(text, Date.now());
+  if (time === undefined) throw new InvalidArgumentError(timeOrAgoHasTo);
+  return time;
 }

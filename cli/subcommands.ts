@@ -145,6 +145,7 @@ export function addDeletes(program: Command): void {
   const addAction = (action: Decision, description: string): void => {
     add(deletes, action, description, `metersync deletes ${action} 0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f`)
       .argument('<run>', 'id of the run that found them, as metersync deletes list shows it', uuid)
+      .option('--note <text>', 'a note for the log: why')
       .option('--json', 'as JSON')
       .action(async (run, options) =>
         (await import('./commands/deletes.ts')).deletesDecide(action, run, options),

@@ -27,7 +27,7 @@ export async function askFinding(
       ? `The verdict counts it again: ${text(finding.saw)}`
       : `The verdict leaves it out until its count rises or it is over: ${text(finding.saw)}`,
     ...(undo ? {} : { fields: noteField }),
-    button: undo ? 'Withdraw' : 'Acknowledge',
+    button: undo ? 'Withdraw acknowledgement' : 'Acknowledge',
     act: async (form) => {
       const note = noteOf(form);
       await acknowledge(
@@ -51,7 +51,7 @@ export async function askAcknowledge({ deps, query }: Asking, undo: boolean): Pr
       ? `1 issue is no longer acknowledged: ${text(issue.sentence)}`
       : `1 issue stays open and is counted separately: ${text(issue.sentence)}`,
     ...(undo ? {} : { fields: noteField }),
-    button: undo ? 'Withdraw' : 'Acknowledge',
+    button: undo ? 'Withdraw acknowledgement' : 'Acknowledge',
     act: async (form) => {
       const note = noteOf(form);
       if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))

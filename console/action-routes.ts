@@ -13,6 +13,7 @@ import { actions, isAction } from './actions.ts';
 import { type Asking, asked, mayAct } from './asking.ts';
 import type { ConsoleDependencies } from './dependencies.ts';
 import { missing, type Page } from './frame.ts';
+import { inConsole } from './in-console.ts';
 import type { Question } from './question.ts';
 import { awayPage, unlessAway } from './without-warehouse.ts';
 
@@ -128,7 +129,8 @@ function question(asking: Asking, wanted: Question, failed?: string): Page {
   const back = backOf(asking);
   return {
     title,
-    notice: failed === undefined ? undefined : { tone: 'bad', words: `The action failed: ${failed}` },
+    notice:
+      failed === undefined ? undefined : { tone: 'bad', words: `The action failed: ${inConsole(failed)}` },
     body: html`<h1>${title}</h1><form method="post" class="card form question">
 <p class="with-icon">${icons.warning}<span>${says}</span></p>${fields}
 <div class="actions"><button class="${danger ? 'danger' : ''}">${button}</button><a class="button outline" href="${back}">Cancel</a></div></form>`,
@@ -137,7 +139,7 @@ function question(asking: Asking, wanted: Question, failed?: string): Page {
 
 const refusal = (asking: Asking, words: string): Page => ({
   title: 'Nothing was done',
-  notice: { tone: 'bad', words: `Nothing was done: ${words}` },
+  notice: { tone: 'bad', words: `Nothing was done: ${inConsole(words)}` },
   body: html`<p><a class="button outline" href="${backOf(asking)}">Back</a></p>`,
 });
 

@@ -7,7 +7,7 @@ import { parkingCodes } from '../contract/failures.ts';
 import { canonicalUuid } from '../contract/ids.ts';
 import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
-import { counted } from '../contract/words.ts';
+import { agreeing, counted } from '../contract/words.ts';
 import { strangerCode } from '../db/backfill/strangers.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
@@ -18,9 +18,10 @@ import { Refused } from '../operations/recorded.ts';
 import { describeReplay, replayEvents, wasReplayed } from '../operations/replay.ts';
 import { requireWorker } from '../operations/require-worker.ts';
 import { describeResumed, resumeParked } from '../operations/resume.ts';
-import { askAcknowledge, askFinding, noteOf } from './acknowledging.ts';
+import { askAcknowledge, askFinding, noteField, noteOf } from './acknowledging.ts';
 import { type Asking, asked, oneOf } from './asking.ts';
-import { asQuery, filterOf } from './pages/events.ts';
+import { type GivenValues, givenWord, isGiven, wrongOf } from './given.ts';
+import { givenEvents } from './pages/events.ts';
 import { text } from './parts.ts';
 import type { Ask, Question } from './question.ts';
 import { askSites } from './site-actions.ts';
@@ -57,8 +58,9 @@ async function withTemporal<T>(
 
 async function askResume(asking: Asking): Promise<Question> {
   const { deps, query, health } = asking;
-  const code = oneOf(query, 'code', [...parkingCodes, strangerCode]);
-  requireRead(query, { code });
+  const given = givenWord(query, 'code', [...parkingCodes, strangerCode]);
+  requireUsable({ code: given });
+  const code = given.value;
   if ('away' in health.warehouse) throw new Refused(health.warehouse.away);
   const parked = health.warehouse.parked.filter((one) => code === undefined || one.code === code);
   const events = parked.reduce((sum, one) => sum + one.events, 0);
@@ -74,23 +76,20 @@ async function askResume(asking: Asking): Promise<Question> {
   };
 }
 
-/** Refuses an address with an unreadable value: without it, the action would apply to more than asked for. */
-function requireRead(query: URLSearchParams, values: Readonly<Record<string, string | undefined>>): void {
-  for (const [name, value] of Object.entries(values)) {
-    const given = asked(query, name);
-    if (value === undefined && given !== undefined)
-      throw new Refused(`there is nothing with the ${name} ${given}`);
-  }
+/** Refuses an unusable value: without it, the action would apply to more than asked for. */
+function requireUsable(values: GivenValues): void {
+  const [wrong] = wrongOf(values);
+  if (wrong !== undefined) throw new Refused(wrong);
 }
 
 /** Reads which events an address names, by id or filter. */
-function eventsOf(query: URLSearchParams): { readonly id: string | undefined; readonly filter: EventFilter } {
-  const id = asked(query, 'id');
-  const filter = { ...filterOf(query), ...(id === undefined ? {} : { ids: [id] }) };
-  requireRead(query, asQuery(filter));
-  if (!Object.values({ id, ...asQuery(filter) }).some((value) => value !== undefined))
+async function eventsOf(asking: Asking): Promise<{ id: string | undefined; filter: EventFilter }> {
+  const id = asked(asking.query, 'id');
+  const { values, filter } = await givenEvents(asking);
+  requireUsable(values);
+  if (id === undefined && !isGiven(values))
     throw new Refused('choose events: an action cannot apply to the whole journal');
-  return { id, filter };
+  return { id, filter: { ...filter, ...(id === undefined ? {} : { ids: [id] }) } };
 }
 
 function matching({ events, isAll }: CountedEvents): string {
@@ -99,8 +98,8 @@ function matching({ events, isAll }: CountedEvents): string {
 }
 
 async function askReplay(asking: Asking): Promise<Question> {
-  const { deps, query } = asking;
-  const { id, filter } = eventsOf(query);
+  const { deps } = asking;
+  const { id, filter } = await eventsOf(asking);
   return {
     title: id === undefined ? 'Replay events' : 'Replay an event',
     says: `${matching(await countEvents(deps.db, filter, limits.countMax))} The current code processes the signed body again; ${id === undefined ? 'applied events are left out' : 'the record is read again, even if the event was applied'}.`,
@@ -231,9 +230,10 @@ async function askDecision({ deps, query }: Asking, decision: Decision): Promise
     decision === 'undo' && applied.length === 0 ? 'to wait for a decision again.' : decided.effect;
   return {
     title,
-    says: `${counted(rows, 'row')} of run ${run} ${rows === 1 ? 'is' : 'are'} ${effect}`,
+    says: `${counted(rows, 'row')} of run ${run} ${agreeing(rows, 'is', 'are')} ${effect}`,
+    fields: noteField,
     button,
     danger,
-    act: async () => describeDecided(await decideDeletes(deps.writer, decision, run)),
+    act: async (form) => describeDecided(await decideDeletes(deps.writer, decision, run), noteOf(form)),
   };
 }

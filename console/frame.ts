@@ -63,7 +63,7 @@ export function layout(frame: Frame, page: Page): Markup {
 <header class="top"><div class="wide">
   <p class="brand">${icons.mark}<span><strong>metersync</strong></span></p>
   <form class="search" action="/trace" role="search"><label class="unseen" for="search">Search an id, a number or a name</label>
-  <input id="search" name="q" type="search" placeholder="Id, invoice, meter, name" autocomplete="off" spellcheck="false" maxlength="300"><button class="outline small">Trace</button></form>
+  <input id="search" name="q" type="search" placeholder="Id, invoice, meter or name" autocomplete="off" spellcheck="false" maxlength="300"><button class="outline small">Trace</button></form>
   <nav class="tabs" aria-label="Pages">${Object.entries(sections).map(
     ([name, at]) =>
       html`<a href="${at}" ${name === section ? raw('aria-current="page"') : ''}>${name}${name === 'Overview' && countOf(verdict)}</a>`,

@@ -2,9 +2,11 @@ import { html, raw } from 'hono/html';
 import type { EventOutcome, RunState, Severity } from '../contract/names.ts';
 import { rfc3339 } from '../contract/times.ts';
 import { badge, type Tone } from '../web/badge.ts';
+import { icons } from '../web/icons.ts';
 import type { Markup } from '../web/markup.ts';
 import { readableTime, relativeTime } from '../web/times.ts';
 import { visibleText } from '../web/visible-text.ts';
+import { type Given, type GivenValues, isGiven, wrongOf } from './given.ts';
 
 /** Parts of which pages consist. Text from outside must pass through `text`. */
 
@@ -18,6 +20,29 @@ export function ago(at: string | null | undefined, now: number): Markup | string
   if (at === null || at === undefined) return '–';
   const iso = rfc3339(at);
   return html`<time datetime="${iso}" title="${iso}">${relativeTime((Date.parse(iso) - now) / 1000)}</time>`;
+}
+
+const sameYear = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZone: 'UTC',
+});
+const withYear = new Intl.DateTimeFormat('en-GB', {
+  dateStyle: 'medium',
+  timeStyle: 'medium',
+  timeZone: 'UTC',
+});
+
+/** The time in UTC, for a list whose heading names the zone: "28 Nov, 13:44:48". On hover, how long ago it was. */
+export function at(time: string | null | undefined, now: number): Markup | string {
+  if (time === null || time === undefined) return '–';
+  const iso = rfc3339(time);
+  const date = new Date(iso);
+  const format = date.getUTCFullYear() === new Date(now).getUTCFullYear() ? sameYear : withYear;
+  return html`<time datetime="${iso}" title="${relativeTime((date.getTime() - now) / 1000)}">${format.format(date)}</time>`;
 }
 
 /** The time to the second and how long ago it was. */
@@ -119,16 +144,28 @@ export const choice = (
   label: string,
   all: string,
   options: readonly Option[],
-  chosen: string | undefined,
-): Markup =>
-  html`<div><label for="filter-${name}">${label}</label><select id="filter-${name}" name="${name}"><option value="">${all}</option>${options.map(
+  { given, wrong }: Given,
+): Markup => {
+  // A value that is none of the options stays visible, because the page is filtered by it or refuses it.
+  const others = given === undefined || options.some(({ value }) => value === given) ? [] : [given];
+  const shown = [...options, ...others.map((value) => ({ value, words: text(value) }))];
+  return html`<div><label for="filter-${name}">${label}</label><select id="filter-${name}" name="${name}" ${invalidIf(wrong)}><option value="">${all}</option>${shown.map(
     ({ value, words }) =>
-      html`<option value="${value}" ${value === chosen ? raw('selected') : ''}>${words}</option>`,
+      html`<option value="${value}" ${value === given ? raw('selected') : ''}>${words}</option>`,
   )}</select></div>`;
+};
 
-export const textField = (name: string, label: string, value: string | undefined): Markup =>
-  html`<div><label for="filter-${name}">${label}</label><input id="filter-${name}" name="${name}" value="${value ?? ''}" autocomplete="off" spellcheck="false"></div>`;
+export const textField = (name: string, label: string, { given, wrong }: Given): Markup =>
+  html`<div><label for="filter-${name}">${label}</label><input id="filter-${name}" name="${name}" value="${given ?? ''}" ${invalidIf(wrong)} autocomplete="off" spellcheck="false"></div>`;
 
-export const filters = (path: string, fields: Content[], filtered: boolean): Markup =>
-  html`<form method="get" action="${path}" class="filters" aria-label="Filter">${fields}
-<div class="actions"><button>Filter</button>${filtered && html`<a class="button outline" href="${path}">Clear</a>`}</div></form>`;
+const invalidIf = (wrong: string | undefined) => (wrong === undefined ? '' : raw('aria-invalid="true"'));
+
+/** The form that filters a list, below what is wrong with its values. */
+export const filters = (path: string, fields: Content[], values: GivenValues): Markup =>
+  html`${wrongOf(values).map((words) => html`<p class="notice bad">${icons.warning}<span>${words}</span></p>`)}
+<form method="get" action="${path}" class="filters" aria-label="Filter">${fields}
+<div class="actions"><button>Filter</button>${isGiven(values) && html`<a class="button outline" href="${path}">Clear</a>`}</div></form>`;
+
+/** Takes the place of a list whose filter has an unusable value: all rows would look like an answer. */
+export const unusable = (path: string, words: string): Markup =>
+  nothing('The filter cannot be used', html`Correct the marked field, or <a href="${path}">${words}</a>.`);

@@ -15,6 +15,7 @@ import type { ConsoleDependencies } from './dependencies.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
 import { type TurnedAway, withoutLink } from './identify.ts';
 import type { Identity } from './identity.ts';
+import { inConsole } from './in-console.ts';
 import type { ConsoleLink } from './link.ts';
 import { companyList, companyPage } from './pages/companies.ts';
 import { deletesPage } from './pages/deletes.ts';
@@ -210,7 +211,7 @@ async function withNotice({ deps, query }: Asking, page: Page): Promise<Page> {
   const operation = id === undefined ? undefined : await readOperation(deps.db, id);
   if (operation === undefined) return page;
   const { action, detail, outcome } = operation;
-  const words = html`<a href="/log/${operation.id}">${action}</a>: ${outcome === null ? 'under way' : text(detail)}`;
+  const words = html`<a href="/log/${operation.id}">${action}</a>: ${outcome === null ? 'under way' : text(inConsole(detail ?? ''))}`;
   return { ...page, notice: { tone: operationTone(outcome), words } };
 }
 

@@ -24,7 +24,7 @@ export async function askSites({ deps, query }: Asking): Promise<Question> {
     return {
       title: 'Set the proposed time zones',
       says: `${counted(proposed, 'site')} without a time zone ${proposed === 1 ? 'gets' : 'get'} the time zone of the state or province in the address. Days and hours of readings then follow that zone.`,
-      button: 'Set them',
+      button: `Set ${counted(proposed, 'proposed zone')}`,
       act: async () => `${counted(await acceptProposedZones(deps.writer), 'site')} changed`,
     };
   }

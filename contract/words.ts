@@ -7,6 +7,9 @@ export const capitalized = (words: string): string => words.charAt(0).toUpperCas
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 
+/** Chooses the verb for a count: `is` for one thing, otherwise `are`. */
+export const agreeing = (count: number, one: string, many: string): string => (count === 1 ? one : many);
+
 /** Formats a count that a report stopped at `max`: `12`, `10,000+`. */
 export const countInWords = (count: number, max: number = limits.countMax): string =>
   count > max ? `${max.toLocaleString('en')}+` : count.toLocaleString('en');
@@ -40,12 +43,19 @@ export const countedRows = (rows: number, resource: string): string => {
 };
 
 /** The end of each reason for which a run is suspect until somebody decides on deletions. */
-export const untilDecided = 'deletion is on hold (metersync deletes list)';
-/** The wording of version 0.1.0, which runs in the warehouse may still have. */
-const formerly = 'quarantined until somebody decides (metersync deletes list)';
+export const untilDecided = 'deletion is held back (metersync deletes list)';
+/** Wordings of earlier versions, which runs in the warehouse may still have. */
+const formerly = [
+  'deletion is on hold (metersync deletes list)',
+  'quarantined until somebody decides (metersync deletes list)',
+];
+
+/** Whether a reason only waits until somebody decides on deletions. */
+export const isUntilDecided = (reason: string): boolean =>
+  [untilDecided, ...formerly].some((words) => reason.endsWith(words));
 
 /** A Postgres pattern that matches an error if each of its reasons ends with one of these wordings. */
-export const onlyUntilDecided = `^([^;]*(${[untilDecided, formerly].map((words) => words.replace(/[()]/g, '[$&]')).join('|')})(; |$))+$`;
+export const onlyUntilDecided = `^([^;]*(${[untilDecided, ...formerly].map((words) => words.replace(/[()]/g, '[$&]')).join('|')})(; |$))+$`;
 
 /** Makes the label of a value: `record` for `recordId`, `received` for `receivedAt`. */
 export const label = (name: string): string => nameInWords(name).replace(/ (id|at)$/, '');

@@ -30,7 +30,12 @@ export async function decideDeletes(db: Database, decision: Decision, run: strin
 export const canDecide = (decision: Decision, state: string): boolean =>
   (decision === 'undo') === (state !== 'quarantined');
 
-export function describeDecided(done: Decided): string {
+/** Says what a decision did, with the note of the person who decided. */
+export function describeDecided(done: Decided, note?: string): string {
+  return `${effectOf(done)}${note === undefined ? '' : ` Note: ${note}`}`;
+}
+
+function effectOf(done: Decided): string {
   if ('tombstoned' in done) {
     const skipped =
       done.spared === 0

@@ -1,6 +1,7 @@
 import { formatTime } from '../contract/times.ts';
 import { nameInWords } from '../contract/words.ts';
 import type { Trace } from '../db/read/trace.ts';
+import { deletionState } from './describe-deletes.ts';
 
 /** Whether a run made, changed or deleted the record, or did not end complete. */
 export function isPartOf(
@@ -109,7 +110,6 @@ function operationMoments({
   );
 }
 
-const inWords: Readonly<Record<string, string>> = { quarantined: 'deletion on hold', applied: 'deleted' };
 const decided: Readonly<Record<string, string>> = { applied: 'approved' };
 
 /** The facts of a row that are useful to people, by name. */
@@ -139,9 +139,9 @@ function recordMoments({
     if (at) moments.push({ at, what });
   };
   for (const { runId, reason, absentSince, state, notedAt, decidedAt } of deletes) {
-    const gone = reason === 'listed' ? 'listed as deleted' : 'absent';
-    const then = decidedAt === null ? state : 'quarantined';
-    note(notedAt, `run ${runId}: ${gone} since ${formatTime(absentSince)}, ${inWords[then] ?? then}`);
+    const gone = reason === 'listed' ? 'listed as deleted' : 'not listed';
+    const then = deletionState(decidedAt === null ? state : 'quarantined');
+    note(notedAt, `run ${runId}: ${gone} since ${formatTime(absentSince)}, deletion ${then}`);
     note(decidedAt, `run ${runId}: its deletion was ${decided[state] ?? state}`);
   }
   note(record?.firstSyncedAt, 'first written');

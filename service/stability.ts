@@ -1,3 +1,4 @@
+import { agreeing, counted } from '../contract/words.ts';
 import type { Page } from './page.ts';
 
 /** The facts of a page by which its pass is judged. */
@@ -53,13 +54,17 @@ export function judgePass(manifest: readonly PageManifest[]): PassJudgement {
     ({ asked, currentPage }, at) => asked !== at + 1 || currentPage !== asked,
   ).length;
   const reasons: string[] = [];
-  if (misplaced > 0) reasons.push(`${misplaced} of ${pages} pages were not the requested page`);
+  if (misplaced > 0)
+    reasons.push(
+      `${misplaced} of ${counted(pages, 'page')} ${agreeing(misplaced, 'was', 'were')} not the requested page`,
+    );
   if (manifest.some((page) => page.total !== total)) reasons.push('the total changed between pages');
-  if (withoutId > 0) reasons.push(`${withoutId} records have no id`);
+  if (withoutId > 0)
+    reasons.push(`${counted(withoutId, 'record')} ${agreeing(withoutId, 'has', 'have')} no id`);
   const repeated = rows - withoutId - distinct;
-  if (repeated > 0) reasons.push(`${repeated} records came twice`);
+  if (repeated > 0) reasons.push(`${counted(repeated, 'record')} came twice`);
   if (total !== null && distinct !== total)
-    reasons.push(`${distinct} distinct records of a total of ${total}`);
+    reasons.push(`${counted(distinct, 'distinct record')} of a total of ${total}`);
   if (manifest.at(-1)?.hasNext !== false) reasons.push('the last page was not reached');
   return { stable: reasons.length === 0, reasons, distinct, total, pages };
 }

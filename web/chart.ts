@@ -13,6 +13,16 @@ echarts.use([
   SVGRenderer,
 ]);
 
+/** Width of a letter in ems, on average, in the widest fonts that `system-ui` may be. */
+const letterEms = 0.63;
+
+// On a server ECharts guesses the widths of narrow letters, and labels overlap in other fonts.
+echarts.setPlatformAPI({
+  measureText: (words, font) => ({
+    width: words.length * letterEms * Number(/([\d.]+)px/.exec(font ?? '')?.[1] ?? chartText.fontSize),
+  }),
+});
+
 /** Colours are variables of the page's stylesheet, so that one drawing fits the light and the dark theme. */
 export const seriesColours: readonly string[] = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--series-${n})`);
 export const heatColours: readonly string[] = [0, 1, 2, 3, 4, 5].map((n) => `var(--heat-${n})`);
@@ -44,7 +54,8 @@ export function drawChart(option: object, height: number, width: number): string
 export const categories = (data: readonly string[]) => ({
   type: 'category',
   data,
-  axisLabel: chartText,
+  // Below the lowest label of the other axis.
+  axisLabel: { ...chartText, margin: 13 },
   axisLine: line,
   axisTick: line,
 });

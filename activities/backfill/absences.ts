@@ -1,5 +1,5 @@
 import type { RunState } from '../../contract/names.ts';
-import { untilDecided } from '../../contract/words.ts';
+import { agreeing, counted, untilDecided } from '../../contract/words.ts';
 import { clearQuarantine, onlyExplained, retireAbsent } from '../../db/deletes/absent.ts';
 import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
@@ -59,7 +59,7 @@ export async function judgeListing(
   };
 }
 
-/** Counts the rows of a listing that a pass does not contain, and how many of them are on hold. */
+/** Counts the rows of a listing that a pass does not contain, and how many of them are held back. */
 interface Judged {
   readonly live: number;
   readonly absent: number;
@@ -99,14 +99,14 @@ async function judgeAbsent(
   const { live, absent, quarantined } = judged;
   if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
   if (agreedSince === undefined) {
-    const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
+    const reason = `${counted(absent, 'row')} ${agreeing(absent, 'was', 'were')} missing from one pass and no second one agreed: nothing was tombstoned`;
     return { done: false, state: 'suspect', reason };
   }
   if (quarantined === 0) return { done: true, state: 'complete' };
   const lack =
     seen.ids.length === 0
-      ? `the service lists nothing where ${live} rows live`
-      : `${quarantined} of ${live} rows are missing from the service`;
+      ? `the service lists nothing where ${counted(live, 'row')} ${agreeing(live, 'lives', 'live')}`
+      : `${quarantined} of ${counted(live, 'row')} ${agreeing(quarantined, 'is', 'are')} missing from the service`;
   return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
 }
 
@@ -136,7 +136,7 @@ async function judgeSites(
     if (since === undefined) doubtful += judged.absent;
     quarantined += judged.quarantined;
   }
-  return resultOf('sites', 'the records of one pass', doubtful, quarantined);
+  return resultOf(['site', 'sites'], 'the records of one pass', doubtful, quarantined);
 }
 
 /**
@@ -161,15 +161,25 @@ async function judgeGone(
     if (agreedSince === undefined) doubtful += judged.absent;
     quarantined += judged.quarantined;
   }
-  return resultOf('records of companies that are gone', 'one pass', doubtful, quarantined);
+  return resultOf(
+    ['record of companies that are gone', 'records of companies that are gone'],
+    'one pass',
+    doubtful,
+    quarantined,
+  );
 }
 
-function resultOf(what: string, from: string, doubtful: number, quarantined: number): PassResult {
+function resultOf(
+  [one, many]: readonly [string, string],
+  from: string,
+  doubtful: number,
+  quarantined: number,
+): PassResult {
   if (doubtful > 0) {
-    const reason = `${doubtful} ${what} were absent from ${from} and no second one agreed: none of them was tombstoned`;
+    const reason = `${counted(doubtful, one, many)} ${agreeing(doubtful, 'was', 'were')} missing from ${from} and no second one agreed: nothing was tombstoned`;
     return { done: false, state: 'suspect', reason };
   }
   if (quarantined === 0) return { done: true, state: 'complete' };
-  const reason = `${quarantined} ${what} are missing from the service: ${untilDecided}`;
+  const reason = `${counted(quarantined, one, many)} ${agreeing(quarantined, 'is', 'are')} missing from the service: ${untilDecided}`;
   return { done: true, state: 'suspect', reason };
 }

@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { counted, untilDecided } from '../../contract/words.ts';
+import { agreeing, counted, isUntilDecided, untilDecided } from '../../contract/words.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
 import {
   finishRun,
@@ -179,14 +179,15 @@ function judged(
     heldBack: done.heldBack + heldBack,
   };
   let doubt: string | null = null;
-  if (total !== null && readings < total) doubt = `shows ${readings} of the ${total} readings of its total`;
+  if (total !== null && readings < total)
+    doubt = `shows ${readings} of the ${counted(total, 'reading')} of its total`;
   else if (unstable) doubt = 'showed readings that changed from pass to pass';
   else if (!complete) doubt = 'showed no end of the readings';
   else if (heldBack > 0) doubt = `no longer lists ${counted(heldBack, 'reading')}: ${untilDecided}`;
   if (doubt === null) return { ...counts, suspect: done.suspect, doubt: done.doubt };
   const reason = `of meter ${meterId} the service ${doubt}`;
   // If the run is also suspect for another reason, it waits for more than a decision.
-  const waits = done.doubt === null || done.doubt.endsWith(untilDecided);
+  const waits = done.doubt === null || isUntilDecided(done.doubt);
   return { ...counts, suspect: done.suspect + 1, doubt: waits ? reason : done.doubt };
 }
 
@@ -197,8 +198,10 @@ async function finishIntervals(
 ): Promise<void> {
   const { failed, error, suspect, doubt, reportedTotal } = cursor;
   const reasons = [
-    ...(error === null ? [] : [`${failed} meters: ${error} (${named(cursor)})`]),
-    ...(doubt === null ? [] : [`${suspect} meters are in doubt: ${doubt}`]),
+    ...(error === null ? [] : [`${counted(failed, 'meter')}: ${error} (${named(cursor)})`]),
+    ...(doubt === null
+      ? []
+      : [`${counted(suspect, 'meter')} ${agreeing(suspect, 'is', 'are')} in doubt: ${doubt}`]),
   ];
   await finishRun(deps.warehouse.db, key, failed > 0 ? 'partial' : suspect > 0 ? 'suspect' : 'complete', {
     counts: { ...intervalCounts(cursor), reportedTotal },

@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { agreeing, counted } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { nothingWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
@@ -129,7 +130,7 @@ async function readPass(deps: ActivityDependencies, input: ListingBackfill, pass
 /** Adds records that came in an older state than their rows have: the service may have been restored. */
 function doubting(result: PassResult, older = 0): PassResult {
   if (older === 0) return result;
-  const reason = `${older} records are older than their rows, which stay: if the service was restored from a backup, run metersync audit --repair`;
+  const reason = `${counted(older, 'record')} ${agreeing(older, 'is older than its row, which stays', 'are older than their rows, which stay')}: if the service was restored from a backup, run metersync audit --repair`;
   return {
     ...result,
     state: 'suspect',

@@ -64,7 +64,7 @@ export interface RangeRead {
   readonly pages: number;
   readonly readings: number;
   readonly total: number | null;
-  /** Whether the listing was complete and the warehouse has its readings, apart from deletions on hold. */
+  /** Whether the listing was complete and the warehouse has its readings, apart from deletions that are held back. */
   readonly complete: boolean;
   /** Whether the range is not complete because passes over the listing contradict one another. */
   readonly unstable: boolean;

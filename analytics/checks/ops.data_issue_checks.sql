@@ -77,7 +77,7 @@ from
         'meter',
         'warning',
         'Three or more bills in a row with exactly the same usage per day.',
-        '{count} bills in a row state exactly the same {per_day} {units} a day, the first from {subject} on.'
+        'The meter has {count} bills in a row with exactly the same {per_day} {units} a day, the first from {subject} on.'
       ),
       (
         'zero_usage_with_cost',
@@ -197,7 +197,7 @@ from
         'meter',
         'warning',
         'A day of 23 or 25 hours with the readings of 24 hours: their times may be local times, or times of another time zone.',
-        '{day} has {readings} readings, where {expected} are expected: their times may not be of {time_zone}.'
+        '{day} has {readings} readings instead of {expected}: their times may not be of {time_zone}.'
       ),
       (
         'interval_bill_mismatch',
@@ -221,7 +221,7 @@ from
         'meter',
         'error',
         'Readings with a value that no column can hold, for example the usage N/A: the column is NULL.',
-        '{readings} readings have a value that cannot be read, the first of {since}: its {field} is {said}.'
+        'A value of {readings} readings cannot be read, the first of {since}: its {field} is {said}.'
       ),
       (
         'several_readings',

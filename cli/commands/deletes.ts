@@ -3,7 +3,7 @@ import type { Database } from '../../db/connection/connect.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';
 import { type Decision, decideDeletes, describeDecided } from '../../operations/decide-deletes.ts';
-import { describeSum } from '../../operations/describe-deletes.ts';
+import { deletionState, describeSum, serviceSays } from '../../operations/describe-deletes.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { amount } from '../../operations/report/amounts.ts';
 import { asOperation } from '../as-operation.ts';
@@ -27,16 +27,17 @@ export async function deletesList(run: string | undefined, options: DeletesOptio
 export async function deletesDecide(
   decision: Decision,
   run: string,
-  options: { json?: boolean },
+  options: { note?: string; json?: boolean },
 ): Promise<void> {
+  const { note, json } = options;
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     const done = await recorded(
       db,
       asOperation(context.settings, `deletes ${decision}`, { run }),
       () => decideDeletes(db, decision, run),
-      describeDecided,
+      (done) => describeDecided(done, note),
     );
-    print(options.json ? asJson(done) : describeDecided(done));
+    print(json ? asJson(done) : describeDecided(done, note));
   });
 }
 
@@ -45,17 +46,15 @@ async function listOf(db: Database, run: string, { json }: DeletesOptions): Prom
   const sums = await sumDeletedRows(db, run);
   if (json) return [asJson({ deletes: await readDeletes(db, { all: true, run }), rows, sums })];
   if (rows.length === 0) return [`Run ${run} found no deletion.`];
-  const says = ({ listedAsDeleted }: DeletedRow) =>
-    listedAsDeleted ? 'the service says deleted' : 'not listed';
   const cost = (row: DeletedRow) =>
     row.cost === null ? '' : `${amount(row.cost)} ${row.currency ?? ''}`.trim();
   return [
     ...rows.flatMap((row) => {
       const { company, companyId, resource, provider, name, date, state, id } = row;
-      const what = [provider, name, date, cost(row), says(row)].filter((part) => part);
+      const what = [provider, name, date, cost(row), serviceSays(row.listedAsDeleted)].filter((part) => part);
       return paragraph(
         '',
-        `${company ?? companyId ?? 'no company'}: ${nameInWords(resource)} ${id} (${state}): ${what.join(', ')}`,
+        `${company ?? companyId ?? 'no company'}: ${nameInWords(resource)} ${id} (${deletionState(state)}): ${what.join(', ')}`,
       );
     }),
     ...sums.map(describeSum),
@@ -75,7 +74,7 @@ async function list(db: Database, { all = false, json }: DeletesOptions): Promis
       const whose = companyId === null ? '' : `, ${company ?? companyId}`;
       return paragraph(
         '',
-        `run ${runId}${whose}: ${countedRows(rows, resource)}, ${reason}, ${state}; for example ${examplesOf(of).join(', ')}`,
+        `run ${runId}${whose}: ${countedRows(rows, resource)}, ${serviceSays(reason === 'listed')}, ${deletionState(state)}; for example ${examplesOf(of).join(', ')}`,
       );
     }),
     'To see each row with its cost: metersync deletes list RUN',

@@ -62,7 +62,7 @@ async function traceInWarehouse(
       if (options.json) return printJson({ found });
       return print(
         `${counted(found.length, kind)} match ${id}: choose one by its id`,
-        ...found.map((one) => `  ${one.id}  ${one.name ?? ''}`),
+        ...found.map((one) => `  ${[one.id, one.name, one.company].filter((part) => part).join('  ')}`),
       );
     }
     const story = await traceRecord(db, kind, found[0]?.id ?? id);

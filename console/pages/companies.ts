@@ -19,6 +19,7 @@ import { copyable } from '../../web/copyable.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';
 import { billCalendar, monthCharts } from '../charts.ts';
+import { inConsole } from '../in-console.ts';
 import {
   actButton,
   address,
@@ -51,7 +52,7 @@ export const companyList: MakePage = async ({ deps, verdict, query, now }) => {
     body: html`<div class="head"><div><h1>Companies</h1><p class="muted">All companies by name, with what waits for them.</p></div><a class="button outline small" href="/sites">Sites and time zones</a></div>
 ${
   rows.length === 0
-    ? nothing('No company yet', 'The first backfill lists them: metersync backfill all.')
+    ? nothing('No company yet', 'The first backfill lists them: “Backfill” on the page “Runs” starts it.')
     : table(
         'Companies by name',
         [
@@ -111,7 +112,7 @@ export const companyPage: MakePage = async (asking) => {
     section: 'Companies',
     live: true,
     body: html`<p class="crumbs"><a href="/companies">Companies</a></p>
-<div class="head"><h1>${text(company.name ?? 'A company without a name')}</h1>${mayAct(asking) && actButton(`/act/backfill?company=${id}&back=${back}`, 'Backfill it')}</div>
+<div class="head"><h1>${text(company.name ?? 'A company without a name')}</h1>${mayAct(asking) && actButton(`/act/backfill?company=${id}&back=${back}`, 'Backfill')}</div>
 <div class="card"><p>${stateOf(company, asking.verdict)}</p>${facts([
       ['Id', copyable(id, 'company id')],
       ['Your id', company.externalId && text(company.externalId)],
@@ -129,7 +130,8 @@ ${section(
           { name: 'Resource', of: ({ resource, runId }) => rowLink(`/runs/${runId}`, nameInWords(resource)) },
           {
             name: 'State',
-            of: ({ state, error }) => html`${stateBadge(state)} <small>${text(error?.slice(0, 200))}</small>`,
+            of: ({ state, error }) =>
+              html`${stateBadge(state)} <small>${text(inConsole(error ?? '').slice(0, 200))}</small>`,
           },
           { name: 'Records', end: true, of: ({ records }) => (records === null ? '–' : count(records)) },
           { name: 'Missed', end: true, of: ({ missed }) => count(missed) },
@@ -170,6 +172,6 @@ ${section(
 ${months.calendar.sites.length > 0 && section('Bills by month', billCalendar(months))}
 ${months.months.length > 0 && section('Cost and usage by month', monthCharts(months))}
 ${issues.length > 0 && section('Open issues', issueTable(issues, now), html`<a href="/issues?company=${id}">All</a>`)}
-${events.length > 0 && section('Events that wait', eventTable(events, now), html`<a href="/events?company=${id}">All events</a>`)}`,
+${events.length > 0 && section('Events that wait', await eventTable(db, events, now), html`<a href="/events?company=${id}">All events</a>`)}`,
   };
 };

@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
-import { counted, countedRows, nameInWords } from '../../contract/words.ts';
+import { agreeing, counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
-import { describeSum } from '../../operations/describe-deletes.ts';
+import { deletionState, describeSum, serviceSays } from '../../operations/describe-deletes.ts';
 import { amount } from '../../operations/report/amounts.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
@@ -14,17 +14,20 @@ import { actButton, ago, type Content, nothing, table, text } from '../parts.ts'
 /** Which deletions that runs inferred wait for a decision? */
 export const deletesPage: MakePage = async (asking) => {
   const { deps, query, health } = asking;
-  const run = canonicalUuid(asked(query, 'run') ?? '');
-  const found = await readDeletes(deps.db, run === undefined ? { all: false } : { all: true, run });
+  const given = asked(query, 'run');
+  const run = canonicalUuid(given ?? '');
+  if (given !== undefined && run === undefined) return undefined;
+  const all = query.get('all') === 'yes';
+  const found = await readDeletes(deps.db, run === undefined ? { all } : { all: true, run });
   const runs = Map.groupBy(found, ({ runId }) => runId);
   const kept = 'away' in health.warehouse ? 0 : health.warehouse.keptDeletes;
   return {
     title: 'Deletes',
     section: 'Deletes',
-    body: html`<div class="head"><div><h1>Deletes</h1><p class="muted">Deletions on hold: a run found more rows missing than it may delete on its own.</p></div></div>
+    body: html`<div class="head"><div><h1>Deletes</h1><p class="muted">Deletions that are held back: a run found more rows missing than it may delete on its own.</p></div></div>
 ${found.length === 0 && nothing('Nothing waits for a decision', 'The page of a run shows what the run deleted by itself, and how to undo it.')}
 ${await Promise.all([...runs].map(([id, groups]) => runSection(asking, id, groups, run !== undefined)))}
-${kept > 0 && html`<p class="muted small">${counted(kept, 'row')} ${kept === 1 ? 'is' : 'are'} kept although the service no longer has ${kept === 1 ? 'it' : 'them'}: <code>metersync deletes list --all</code>.</p>`}
+${kept > 0 && html`<p class="muted small">${counted(kept, 'row')} ${agreeing(kept, 'is', 'are')} kept although the service no longer has ${agreeing(kept, 'it', 'them')}${!all && html`: <a href="/deletes?all=yes">show all decisions</a>`}.</p>`}
 <p class="muted small">Decisions are in the <a href="/log">log</a>.</p>`,
   };
 };
@@ -50,9 +53,9 @@ ${
             of: ({ resource, rows }) =>
               html`<a class="stretched" href="/deletes?run=${id}">${countedRows(rows, resource)}</a>`,
           },
-          { name: 'State', of: ({ state }) => badge(state === 'quarantined' ? 'uneasy' : 'plain', state) },
+          { name: 'State', of: ({ state }) => stateOf(state) },
           { name: 'Company', of: ({ companyId, company }) => text(company ?? companyId) },
-          { name: 'The service', of: ({ reason }) => saysOf(reason === 'listed') },
+          { name: 'At the service', of: ({ reason }) => serviceSays(reason === 'listed') },
           { name: 'Found', end: true, of: ({ notedAt }) => ago(notedAt, now) },
         ],
         groups,
@@ -61,8 +64,8 @@ ${
 }</section>`;
 }
 
-const saysOf = (listedAsDeleted: boolean): string =>
-  listedAsDeleted ? 'lists it as deleted' : 'does not list it any more';
+const stateOf = (state: string): Markup =>
+  badge(state === 'quarantined' ? 'uneasy' : 'plain', deletionState(state));
 
 /** The rows of a run, each with what an operator needs to know for a decision. */
 async function rowTable({ deps }: Asking, run: string): Promise<Markup> {
@@ -82,8 +85,8 @@ async function rowTable({ deps }: Asking, run: string): Promise<Markup> {
         end: true,
         of: ({ cost, currency }) => cost !== null && html`${amount(cost)} ${text(currency)}`,
       },
-      { name: 'The service', of: ({ listedAsDeleted }) => saysOf(listedAsDeleted) },
-      { name: 'State', of: ({ state }) => badge(state === 'quarantined' ? 'uneasy' : 'plain', state) },
+      { name: 'At the service', of: ({ listedAsDeleted }) => serviceSays(listedAsDeleted) },
+      { name: 'State', of: ({ state }) => stateOf(state) },
     ],
     rows,
     ({ resource, id, date }) => `${resource}-${id}-${date}`,

@@ -2,19 +2,27 @@ import { html } from 'hono/html';
 import { connectOptions } from '../../app/temporal/place.ts';
 import { eventTypes, kindOfType } from '../../contract/event.ts';
 import { failureTypes } from '../../contract/failures.ts';
-import { canonicalUuid } from '../../contract/ids.ts';
 import { eventOutcomes } from '../../contract/names.ts';
 import { label } from '../../contract/words.ts';
+import type { Executor } from '../../db/connection/connect.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { placeText, readPlace } from '../../db/read/event-place.ts';
 import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
+import {
+  companyOf,
+  type KnownRecord,
+  knownOfRecords,
+  namesOfRecords,
+  type RecordKey,
+} from '../../db/read/names.ts';
 import type { Markup } from '../../web/markup.ts';
-import { type Asking, asked, type MakePage, mayAct, oneOf } from '../asking.ts';
+import { type Asking, asked, type MakePage, mayAct } from '../asking.ts';
+import { asGiven, givenCompany, givenText, givenTime, givenWord, isGiven, wrongOf } from '../given.ts';
 import {
   actButton,
   address,
-  ago,
+  at,
   choice,
   facts,
   filters,
@@ -27,54 +35,57 @@ import {
   table,
   text,
   textField,
+  unusable,
 } from '../parts.ts';
 
-/** The filter in an address. An invalid time or id is ignored. */
-export function filterOf(query: URLSearchParams): EventFilter {
-  const company = asked(query, 'company');
-  return {
-    type: asked(query, 'type'),
-    outcome: oneOf(query, 'outcome', eventOutcomes),
-    recordId: asked(query, 'record'),
-    companyId: company === undefined ? undefined : canonicalUuid(company),
-    code: asked(query, 'code'),
-    since: timeOf(asked(query, 'since')),
-    until: timeOf(asked(query, 'until')),
+/** Reads the filter of an address: its values as they were given, and what they select. */
+export async function givenEvents({ deps, query, now }: Pick<Asking, 'deps' | 'query' | 'now'>) {
+  const values = {
+    type: givenText(query, 'type'),
+    outcome: givenWord(query, 'outcome', eventOutcomes),
+    record: givenText(query, 'record'),
+    company: await givenCompany(query, 'company', deps.db),
+    code: givenWord(query, 'code', Object.keys(failureTypes)),
+    since: givenTime(query, 'since', now),
+    until: givenTime(query, 'until', now),
   };
+  const filter: EventFilter = {
+    type: values.type.value,
+    outcome: values.outcome.value,
+    recordId: values.record.value,
+    companyId: values.company.value,
+    code: values.code.value,
+    since: values.since.value,
+    until: values.until.value,
+  };
+  return { values, filter };
 }
 
-const timeOf = (value: string | undefined): string | undefined => {
-  if (value === undefined) return undefined;
-  const ms = Date.parse(/[Zz]|[+-]\d\d:\d\d$/.test(value) ? value : `${value}Z`);
-  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
-};
-
-/** A filter as values of an address. */
-export const asQuery = (filter: EventFilter): Record<string, string | undefined> => ({
-  type: filter.type,
-  outcome: filter.outcome,
-  record: filter.recordId,
-  company: filter.companyId,
-  code: filter.code,
-  since: filter.since,
-  until: filter.until,
+/** A filter as values of the address of an action, which has to mean the same at any time. */
+const asQuery = ({ recordId, companyId, ...filter }: EventFilter) => ({
+  ...(filter as Pick<EventFilter, 'type' | 'outcome' | 'code' | 'since' | 'until'>),
+  record: recordId,
+  company: companyId,
 });
 
 export const eventList: MakePage = async (asking) => {
   const { deps, query, now } = asking;
-  const filter = filterOf(query);
+  const { values, filter } = await givenEvents(asking);
   const before = asked(query, 'before');
   const after = before === undefined ? undefined : readPlace(before);
-  const { events, next } = await listEvents(deps.db, filter, { limit: consoleBounds.rows, after });
-  const values = asQuery(filter);
-  const filtered = Object.values(values).some((value) => value !== undefined);
-  const replay = address('/act/replay', { ...values, back: address('/events', values) });
+  const isUsable = wrongOf(values).length === 0;
+  const { events, next } = isUsable
+    ? await listEvents(deps.db, filter, { limit: consoleBounds.rows, after })
+    : { events: [], next: null };
+  const filtered = isGiven(values);
+  const given = asGiven(values);
+  const replay = address('/act/replay', { ...asQuery(filter), back: address('/events', given) });
   return {
     title: 'Events',
     section: 'Events',
     live: after === undefined,
-    head: html`<div class="head"><div><h1>Events</h1><p class="muted">Every event that the service sent.</p></div>
-${filtered && mayAct(asking) && html`<span class="actions">${actButton(replay, 'Replay these')}</span>`}</div>
+    head: html`<div class="head"><div><h1>Events</h1><p class="muted">${values.company.hint === undefined ? 'Every event that the service sent.' : `Events of ${values.company.hint}.`}</p></div>
+${filtered && isUsable && mayAct(asking) && html`<span class="actions">${actButton(replay, 'Replay')}</span>`}</div>
 ${filters(
   '/events',
   [
@@ -83,61 +94,108 @@ ${filters(
       'Outcome',
       'Any',
       eventOutcomes.map((value) => ({ value, words: value })),
-      filter.outcome,
+      values.outcome,
     ),
     choice(
       'type',
       'Type',
       'All types',
       eventTypes.map((value) => ({ value, words: value })),
-      filter.type,
+      values.type,
     ),
     choice(
       'code',
       'Failure',
       'Any or none',
       Object.keys(failureTypes).map((value) => ({ value, words: value })),
-      filter.code,
+      values.code,
     ),
-    textField('record', 'Record', filter.recordId),
-    textField('company', 'Company', filter.companyId),
-    textField('since', 'Since (UTC)', filter.since),
-    textField('until', 'Until (UTC)', filter.until),
+    textField('record', 'Record', values.record),
+    textField('company', 'Company', values.company),
+    textField('since', 'Since (UTC)', values.since),
+    textField('until', 'Until (UTC)', values.until),
   ],
-  filtered,
+  values,
 )}`,
     body: html`${
-      events.length > 0
-        ? eventTable(events, now)
-        : next !== null
-          ? nothing('No event matches so far', 'The next page searches earlier events.')
-          : nothing(
-              filtered ? 'No event matches' : 'No event yet',
-              filtered
-                ? html`The filter hides the others: <a href="/events">show all events</a>.`
-                : 'Events appear here when the service sends them.',
-            )
-    }${pager(next === null ? undefined : address('/events', { ...values, before: placeText(next) }), after && address('/events', values))}`,
+      !isUsable
+        ? unusable('/events', 'show all events')
+        : events.length > 0
+          ? await eventTable(deps.db, events, now)
+          : next !== null
+            ? nothing('No event matches so far', 'The next page searches earlier events.')
+            : nothing(
+                filtered ? 'No event matches' : 'No event yet',
+                filtered
+                  ? html`The filter hides the others: <a href="/events">show all events</a>.`
+                  : 'Events appear here when the service sends them.',
+              )
+    }${pager(next === null ? undefined : address('/events', { ...given, before: placeText(next) }), after && address('/events', given))}`,
   };
 };
 
-export const eventTable = (rows: readonly JournalledEvent[], now: number): Markup =>
-  table(
+/** A table of events with what people know of their records. */
+export async function eventTable(
+  db: Executor,
+  events: readonly JournalledEvent[],
+  now: number,
+): Promise<Markup> {
+  const known = await subjectsOf(db, events);
+  return table(
     'Events',
     [
       {
         name: 'Event',
-        of: ({ id, type }) =>
-          html`${rowLink(`/events/${encodeURIComponent(id)}`, html`<code>${text(type)}</code>`)}<small class="id">${text(id)}</small>`,
+        of: ({ id, type, subject }) =>
+          html`${rowLink(`/events/${encodeURIComponent(id)}`, text(subject.what ?? type))}<small class="id">${subject.what === null ? text(id) : text(type)}</small>`,
       },
+      { name: 'Company', of: ({ subject }) => text(subject.company) },
       { name: 'Outcome', of: ({ outcome }) => outcomeBadge(outcome) },
-      { name: 'Record', of: ({ recordId }) => html`<small class="id">${text(recordId)}</small>` },
       { name: 'Why', of: ({ error }) => html`<small>${text(error?.slice(0, 120))}</small>` },
-      { name: 'Received', end: true, of: ({ receivedAt }) => ago(receivedAt, now) },
+      { name: 'Received (UTC)', end: true, of: ({ receivedAt }) => at(receivedAt, now) },
     ],
-    rows,
+    known,
     ({ id }) => id,
   );
+}
+
+type Named = Pick<JournalledEvent, 'type' | 'recordId' | 'companyId'>;
+
+/** Adds what the record of each event is, in words, and its company. */
+async function subjectsOf<E extends Named>(db: Executor, events: readonly E[]) {
+  const recordOf = await knownOfRecords(db, events.flatMap(recordKeyOf));
+  const rows = events.map((event) => {
+    const [record] = recordKeyOf(event).flatMap((key) => recordOf(key) ?? []);
+    return { event, record, companyId: event.companyId ?? record?.companyId ?? null };
+  });
+  const nameOf = await namesOfRecords(db, rows.flatMap(companyOf));
+  return rows.map(({ event, record, companyId }) => ({
+    ...event,
+    subject: {
+      what: whatIs(event, record),
+      companyId,
+      company: companyOf({ companyId }).map(nameOf)[0] ?? companyId,
+    },
+  }));
+}
+
+const resourceOf = { document: 'documents', connection: 'connections', interval: 'meters' } as const;
+
+function recordKeyOf({ type, recordId }: Named): RecordKey[] {
+  const kind = kindOfType(type);
+  return recordId === null || kind === 'ignored' ? [] : [{ resource: resourceOf[kind], id: recordId }];
+}
+
+const words = { document: 'Bill', connection: 'Connection', interval: 'Readings of meter' } as const;
+
+/** `Bill INV-7, City Power`; the id of a record without a name; null for an event without a record. */
+function whatIs({ type, recordId }: Named, record: KnownRecord | undefined): string | null {
+  const kind = kindOfType(type);
+  if (recordId === null || kind === 'ignored') return null;
+  const name = record?.name || recordId;
+  const of = kind === 'document' && record?.provider ? `, ${record.provider}` : '';
+  return `${words[kind]} ${name}${of}`;
+}
 
 export const eventPage: MakePage = async (asking) => {
   const { deps, params, query, now } = asking;
@@ -146,19 +204,20 @@ export const eventPage: MakePage = async (asking) => {
   const event = named.includes('\0') ? undefined : await readEvent(deps.db, named);
   if (event === undefined) return undefined;
   const { id, type, outcome } = event;
-  const at = `/events/${encodeURIComponent(id)}`;
+  const [{ subject } = { subject: null }] = await subjectsOf(deps.db, [event]);
+  const own = `/events/${encodeURIComponent(id)}`;
   return {
     title: type,
     section: 'Events',
     body: html`<p class="crumbs"><a href="/events">Events</a></p>
 <div class="head"><h1 class="address"><code>${text(type)}</code></h1><span class="badges">${outcomeBadge(outcome)}
-${mayAct(asking) && actButton(address('/act/replay', { id, back: at }), 'Replay')}</span></div>
+${mayAct(asking) && actButton(address('/act/replay', { id, back: own }), 'Replay')}</span></div>
 <div class="card">${facts([
       ['Event', html`<code>${text(id)}</code>`],
-      ['Record', event.recordId && recordLink(event)],
+      ['Record', event.recordId && recordLink(event, subject?.what ?? null)],
       [
         'Company',
-        event.companyId && html`<a href="/companies/${event.companyId}"><code>${event.companyId}</code></a>`,
+        subject?.companyId && html`<a href="/companies/${subject.companyId}">${text(subject.company)}</a>`,
       ],
       ['Why', event.error && text(event.error)],
       ['Attempts', event.attempts > 0 && event.attempts],
@@ -183,14 +242,15 @@ ${section(
   )}</div>`,
 )}
 ${section('Workflow', workflow(asking, event))}
-${section('Signed body', payload(event, at, query.get('show') === 'payload'))}`,
+${section('Signed body', payload(event, own, query.get('show') === 'payload'))}`,
   };
 };
 
-function recordLink({ type, recordId }: EventDetails): Markup {
+function recordLink({ type, recordId }: EventDetails, what: string | null): Markup {
   const of = kindOfType(type);
   const kind = of === 'interval' ? 'meter' : of;
-  return html`<a href="${address('/trace', { kind, id: recordId ?? '' })}"><code>${text(recordId)}</code></a>`;
+  const to = address('/trace', { kind, id: recordId ?? '' });
+  return html`<a href="${to}">${text(what ?? recordId)}</a> <small class="id">${text(recordId)}</small>`;
 }
 
 function workflow({ deps }: Asking, { workflowId, workflowRunId }: EventDetails): Markup {

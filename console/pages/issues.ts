@@ -1,20 +1,22 @@
 import { html } from 'hono/html';
 import { checkNames } from '../../contract/check-names.ts';
-import { canonicalUuid } from '../../contract/ids.ts';
 import { severities } from '../../contract/names.ts';
+import { formatTime } from '../../contract/times.ts';
 import { nameInWords } from '../../contract/words.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import { countOpenByWeek, type DataIssue, listDataIssues } from '../../db/read/issues.ts';
 import { subjectOf } from '../../operations/issue-subjects.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
-import { asked, type MakePage, mayAct, oneOf } from '../asking.ts';
+import { asked, type MakePage, mayAct } from '../asking.ts';
 import { attentionSection } from '../attention.ts';
 import { issueChart } from '../charts.ts';
+import { asGiven, givenCompany, givenWord, isGiven, wrongOf } from '../given.ts';
+import { inConsole } from '../in-console.ts';
 import {
   actButton,
   address,
-  ago,
+  at,
   choice,
   facts,
   filters,
@@ -27,6 +29,7 @@ import {
   table,
   text,
   textField,
+  unusable,
 } from '../parts.ts';
 
 const chartedWeeks = 12;
@@ -34,29 +37,30 @@ const chartedWeeks = 12;
 /** What is wrong, odd or missing in the data itself? */
 export const issueList: MakePage = async (asking) => {
   const { deps, query, now } = asking;
-  const companyId = canonicalUuid(asked(query, 'company') ?? '');
+  const values = {
+    severity: givenWord(query, 'severity', severities),
+    check: givenWord(query, 'check', checkNames),
+    known: givenWord(query, 'known', ['yes']),
+    company: await givenCompany(query, 'company', deps.db),
+  };
   const filter = {
-    companyId,
-    severity: oneOf(query, 'severity', severities),
-    checkName: oneOf(query, 'check', checkNames),
-    unacknowledged: query.get('known') !== 'yes',
+    companyId: values.company.value,
+    severity: values.severity.value,
+    checkName: values.check.value,
+    unacknowledged: values.known.value === undefined,
   };
   const after = issueId(asked(query, 'after'));
-  const issues = await listDataIssues(deps.db, filter, consoleBounds.rows, after);
-  const values = {
-    company: companyId,
-    severity: filter.severity,
-    check: filter.checkName,
-    known: filter.unacknowledged ? undefined : 'yes',
-  };
-  const filtered = Object.values(values).some((value) => value !== undefined);
+  const isUsable = wrongOf(values).length === 0;
+  const issues = isUsable ? await listDataIssues(deps.db, filter, consoleBounds.rows, after) : [];
+  const filtered = isGiven(values);
+  const given = asGiven(values);
   const last = issues.length === consoleBounds.rows ? issues.at(-1) : undefined;
   const first = !filtered && after === undefined;
   const open = first ? await countOpenByWeek(deps.db, chartedWeeks) : [];
   return {
     title: 'Issues',
     section: 'Issues',
-    head: html`<div class="head"><div><h1>Issues of the data</h1><p class="muted">What the checks found in the data itself, the most severe first.</p></div></div>
+    head: html`<div class="head"><div><h1>Issues of the data</h1><p class="muted">What the checks found in the data ${values.company.hint === undefined ? 'itself' : `of ${values.company.hint}`}, the most severe first.</p></div></div>
 ${filters(
   '/issues',
   [
@@ -65,30 +69,32 @@ ${filters(
       'Severity',
       'Any',
       severities.map((value) => ({ value, words: value })),
-      filter.severity,
+      values.severity,
     ),
     choice(
       'check',
       'Check',
       'All checks',
       checkNames.map((value) => ({ value, words: nameInWords(value) })),
-      filter.checkName,
+      values.check,
     ),
     choice('known', 'Acknowledged', 'Left out', [{ value: 'yes', words: 'Shown last' }], values.known),
-    textField('company', 'Company', companyId),
+    textField('company', 'Company', values.company),
   ],
-  filtered,
+  values,
 )}`,
-    body: html`${open.length > 0 && issueChart(open)}${
-      issues.length === 0
-        ? nothing(
-            'No such issue is open',
-            filtered
-              ? html`<a href="/issues">Show all issues that nobody acknowledged.</a>`
-              : 'The checks run after each backfill and reconcile.',
-          )
-        : issueTable(issues, now)
-    }${pager(last && address('/issues', { ...values, after: String(last.id) }), after === undefined ? undefined : address('/issues', values))}
+    body: html`${open.length > 0 && issueChart(open, { now, weeks: chartedWeeks })}${
+      !isUsable
+        ? unusable('/issues', 'show all issues')
+        : issues.length === 0
+          ? nothing(
+              'No such issue is open',
+              filtered
+                ? html`<a href="/issues">Show all issues that nobody acknowledged.</a>`
+                : 'The checks run after each backfill and reconcile.',
+            )
+          : issueTable(issues, now)
+    }${pager(last && address('/issues', { ...given, after: String(last.id) }), after === undefined ? undefined : address('/issues', given))}
 ${first && (await attentionSection(asking))}`,
   };
 };
@@ -101,7 +107,7 @@ export const issueTable = (issues: readonly DataIssue[], now: number): Markup =>
       {
         name: 'Issue',
         of: (issue) =>
-          html`${rowLink(`/issues/${issue.id}`, text(issue.sentence))}<small class="id">${text(subjectOf(issue))}</small>`,
+          html`${rowLink(`/issues/${issue.id}`, text(inConsole(issue.sentence)))}<small class="id">${text(subjectOf(issue))}</small>`,
       },
       {
         name: 'Severity',
@@ -110,7 +116,7 @@ export const issueTable = (issues: readonly DataIssue[], now: number): Markup =>
       },
       { name: 'Company', of: ({ company, companyId }) => text(company ?? companyId) },
       { name: 'Check', of: ({ checkName }) => nameInWords(checkName) },
-      { name: 'Since', end: true, of: ({ openedAt }) => ago(openedAt, now) },
+      { name: 'Since (UTC)', end: true, of: ({ openedAt }) => at(openedAt, now) },
     ],
     issues,
     ({ id }) => String(id),
@@ -126,11 +132,13 @@ export const issuePage: MakePage = async (asking) => {
   if (issue === undefined || id === undefined) return undefined;
   const known = issue.acknowledgedAt !== null;
   const back = `/issues/${id}`;
+  const more = notSaid(issue).map(([name, value]) => [labelOf(name), text(formatTime(value))] as const);
   return {
     title: `Issue ${id}`,
     section: 'Issues',
     body: html`<p class="crumbs"><a href="/issues">Issues</a></p>
-<div class="head"><h1>${text(issue.sentence)}</h1><span class="badges">${severityBadge(issue.severity)}
+<div class="head"><h1>${text(inConsole(issue.sentence))}</h1><span class="badges">${severityBadge(issue.severity)}
+${issue.checkName === 'no_time_zone' && html`<a class="button outline small" href="/sites?company=${issue.companyId}">Sites</a>`}
 ${issue.closedAt === null && mayAct(asking) && (known ? actButton(`/act/issue-unacknowledge?id=${id}&back=${back}`, 'Withdraw acknowledgement') : actButton(`/act/issue-acknowledge?id=${id}&back=${back}`, 'Acknowledge'))}</span></div>
 <div class="card">${facts([
       ['Issue', String(id)],
@@ -140,16 +148,41 @@ ${issue.closedAt === null && mayAct(asking) && (known ? actButton(`/act/issue-un
         html`<a href="/companies/${issue.companyId}">${text(issue.company ?? issue.companyId)}</a>`,
       ],
       ...Object.entries(issue.names ?? {}).map(
-        ([name, value]) => [nameInWords(name), value && text(value)] as const,
+        ([name, value]) => [labelOf(name), value !== issue.entityId && value && text(value)] as const,
       ),
-      [nameInWords(issue.entityType), html`<code>${text(issue.entityId)}</code>`],
-      ['Subject', issue.subject && text(issue.subject)],
-      ['Since', inFull(issue.openedAt, now)],
+      [
+        `${labelOf(issue.entityType)} id`,
+        issue.entityType !== 'company' && html`<code>${text(issue.entityId)}</code>`,
+      ],
+      ['Opened', inFull(issue.openedAt, now)],
       ['Last seen', inFull(issue.lastSeenAt, now)],
       ['Acknowledged', issue.acknowledgedAt && inFull(issue.acknowledgedAt, now)],
       ['Note', issue.acknowledgedNote && text(issue.acknowledgedNote)],
       ['Closed', issue.closedAt && inFull(issue.closedAt, now)],
     ])}</div>
-${section('Evidence', html`<div class="card">${facts(Object.entries(issue.evidence ?? {}).map(([name, value]) => [nameInWords(name), text(value ?? 'none')] as const))}</div>`)}`,
+${more.length > 0 && section('What else the check saw', html`<div class="card">${facts(more)}</div>`)}`,
   };
 };
+
+const labelOf = (name: string): string => {
+  const words = nameInWords(name);
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+};
+
+/** The words of a text, without its punctuation. */
+const wordsOf = (text: string): string =>
+  ` ${text
+    .split(/[\s,;:()"]+|\.(?=\s|$)/)
+    .filter((word) => word !== '')
+    .join(' ')} `;
+
+/** The figures of the evidence that neither the sentence nor the names of the issue have. */
+function notSaid({ evidence, sentence, names, subject }: DataIssue): [string, string][] {
+  const said = wordsOf([sentence, ...Object.values(names ?? {})].join(' '));
+  return Object.entries({ ...evidence, subject }).flatMap(([name, value]): [string, string][] => {
+    // The sentence names the last day instead of the first day after it, and a badge the severity.
+    if (value === null || value === '' || name === 'until' || name === 'severity') return [];
+    const inWords = value.replace(/\b1 (\w+)s\b/g, '1 $1').replace(/T00:00:00(\+00:00|Z)?$/, '');
+    return said.includes(wordsOf(inWords)) ? [] : [[name, value]];
+  });
+}

@@ -4,9 +4,11 @@ import { consoleBounds } from '../../db/read/bounds.ts';
 import { badge, type Tone } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage } from '../asking.ts';
+import { givenText } from '../given.ts';
+import { inConsole } from '../in-console.ts';
 import {
   address,
-  ago,
+  at,
   facts,
   filters,
   inFull,
@@ -19,7 +21,8 @@ import {
 } from '../parts.ts';
 
 export const logList: MakePage = async ({ deps, query, now }) => {
-  const actor = asked(query, 'actor');
+  const values = { actor: givenText(query, 'actor') };
+  const actor = values.actor.value;
   const before = operationId(asked(query, 'before'));
   const rows = await listOperations(deps.db, { actor }, { limit: consoleBounds.rows, before });
   const last = rows.length === consoleBounds.rows ? rows.at(-1) : undefined;
@@ -27,7 +30,7 @@ export const logList: MakePage = async ({ deps, query, now }) => {
     title: 'Log',
     section: 'Log',
     head: html`<div class="head"><div><h1>Log</h1><p class="muted">Who did what, with the console or the command.</p></div></div>
-${filters('/log', [textField('actor', 'Actor', actor)], actor !== undefined)}`,
+${filters('/log', [textField('actor', 'Actor', values.actor)], values)}`,
     body: html`${
       rows.length === 0
         ? nothing(
@@ -50,8 +53,11 @@ ${filters('/log', [textField('actor', 'Actor', actor)], actor !== undefined)}`,
                 of: ({ actor: who, role, source }) =>
                   html`${text(who)}<small class="id">${role}, ${source}</small>`,
               },
-              { name: 'Detail', of: ({ detail }) => html`<small>${text(detail?.slice(0, 160))}</small>` },
-              { name: 'When', end: true, of: ({ at }) => ago(at, now) },
+              {
+                name: 'Detail',
+                of: ({ detail }) => html`<small>${text(inConsole(detail ?? '').slice(0, 160))}</small>`,
+              },
+              { name: 'When (UTC)', end: true, of: (operation) => at(operation.at, now) },
             ],
             rows,
             ({ id }) => String(id),
@@ -84,7 +90,7 @@ export const operationPage: MakePage = async ({ deps, params, now }) => {
   const id = operationId(params.id);
   const operation = id === undefined ? undefined : await readOperation(deps.db, id);
   if (operation === undefined) return undefined;
-  const { action, actor, role, source, target, outcome, at, finishedAt, detail } = operation;
+  const { action, actor, role, source, target, outcome, finishedAt, detail } = operation;
   return {
     title: action,
     section: 'Log',
@@ -93,9 +99,9 @@ export const operationPage: MakePage = async ({ deps, params, now }) => {
 <div class="card">${facts([
       ['Who', `${text(actor)}, ${role}, ${source}`],
       ...Object.entries(target).map(([name, value]) => [name, text(value)] as const),
-      ['Asked', inFull(at, now)],
+      ['Asked', inFull(operation.at, now)],
       ['Ended', finishedAt === null ? 'not yet, or its process ended' : inFull(finishedAt, now)],
-      ['Detail', detail && text(detail)],
+      ['Detail', detail && text(inConsole(detail))],
     ])}</div>`,
   };
 };

@@ -93,7 +93,7 @@ function runs(asking: Asking, { runs: kinds }: WarehouseHealth, temporal: Health
             : html`<a href="/runs/${last.runId}">${ago(last.finishedAt, now)}</a> ${stateBadge(last.state)}`,
         ],
         ['Next', next(kind)],
-      ])}${mayAct(asking) && kind === 'full' && actButton('/act/backfill?back=/runs', 'Run now')}</div>`;
+      ])}${mayAct(asking) && kind === 'full' && actButton('/act/backfill?back=/runs', 'Backfill')}</div>`;
     })}</div>`,
   );
 }

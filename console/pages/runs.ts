@@ -1,19 +1,21 @@
 import { html } from 'hono/html';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { formatSeconds, rfc3339 } from '../../contract/times.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
+import { counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { type ListedRun, listEnded, listRunning, readRun } from '../../db/read/runs.ts';
+import { deletionState } from '../../operations/describe-deletes.ts';
 import { copyable } from '../../web/copyable.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';
 import { runCharts } from '../charts.ts';
+import { inConsole } from '../in-console.ts';
 import {
   actButton,
   address,
-  ago,
+  at,
   count,
   facts,
   inFull,
@@ -44,11 +46,11 @@ export const runList: MakePage = async (asking) => {
     section: 'Runs',
     live: before === undefined,
     body: html`<div class="head"><div><h1>Runs</h1><p class="muted">What each backfill and reconcile did, newest first.</p></div>
-${mayAct(asking) && actButton('/act/backfill?back=/runs', 'Read everything now')}</div>
+${mayAct(asking) && actButton('/act/backfill?back=/runs', 'Backfill')}</div>
 ${before === undefined && ended.length > 1 && runCharts(ended.slice(0, chartedRuns), (run) => msOf(run, now))}
 ${
   rows.length === 0
-    ? nothing('No run yet', 'The first backfill reads everything: metersync backfill all.')
+    ? nothing('No run yet', 'The first backfill reads everything.')
     : table(
         'Runs, newest first',
         [
@@ -66,7 +68,7 @@ ${
           { name: 'Rows', of: changes },
           { name: 'Missed', end: true, of: ({ rowsMissed }) => count(rowsMissed) },
           { name: 'Requests', end: true, of: ({ requests }) => count(requests) },
-          { name: 'Ended', end: true, of: ({ finishedAt }) => ago(finishedAt, now) },
+          { name: 'Ended (UTC)', end: true, of: ({ finishedAt }) => at(finishedAt, now) },
         ],
         rows,
         (run) => run.runId,
@@ -123,7 +125,7 @@ export const runPage: MakePage = async ({ deps, params, now }) => {
       ['Drift', count(run.drift)],
       ['Requests', count(run.requests)],
       ['Workflow', run.workflowId && html`<code>${text(run.workflowId)}</code>`],
-      ['Why', run.error && text(run.error.slice(0, 2_000))],
+      ['Why', run.error && text(inConsole(run.error.slice(0, 2_000)))],
     ])}${running && progress.companies > 0 && html`<progress max="${progress.companies}" value="${progress.companiesDone}" aria-label="Companies read"></progress>`}</div>
 ${progress.running.length > 0 && section('Being read', html`<ul class="cards">${progress.running.slice(0, 10).map(companyNow)}</ul>`)}
 ${
@@ -132,11 +134,11 @@ ${
     'Parts that failed',
     html`<ul class="cards">${progress.failed.map(
       ({ name, resource, state, error }) =>
-        html`<li class="card"><div class="row"><strong>${text(name ?? 'the list of companies')}, ${nameInWords(resource)}</strong>${stateBadge(state)}</div><p>${text(error)}</p></li>`,
+        html`<li class="card"><div class="row"><strong>${text(name ?? 'the list of companies')}, ${nameInWords(resource)}</strong>${stateBadge(state)}</div><p>${text(inConsole(error ?? ''))}</p></li>`,
     )}</ul>`,
   )
 }
-${deletes.length > 0 && section('Deletes', html`<div class="card"><p>${deletes.map(({ resource, state, rows }) => `${counted(rows, 'row')} of ${nameInWords(resource)} ${state}`).join(', ')}.</p><a href="/deletes?run=${id}">Look at them</a></div>`)}`,
+${deletes.length > 0 && section('Deletes', html`<div class="card"><p>${deletes.map(({ resource, state, rows }) => `${countedRows(rows, resource)} ${deletionState(state)}`).join(', ')}.</p><a href="/deletes?run=${id}">Look at them</a></div>`)}`,
   };
 };
 

@@ -1,21 +1,22 @@
 import { html } from 'hono/html';
-import { canonicalUuid } from '../../contract/ids.ts';
 import { counted } from '../../contract/words.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import { countZones, type ListedSite, listSites } from '../../db/sites.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
-import { asked, type MakePage, mayAct } from '../asking.ts';
+import { type MakePage, mayAct } from '../asking.ts';
+import { givenCompany } from '../given.ts';
 import { actButton, address, nothing, pager, table, text } from '../parts.ts';
 
 /** In which time zone do the days of a site begin, and what else is set for it? */
 export const siteList: MakePage = async (asking) => {
   const { deps, query } = asking;
-  const companyId = canonicalUuid(asked(query, 'company') ?? '');
+  const company = await givenCompany(query, 'company', deps.db);
+  const companyId = company.value;
   const offset = Number(/^\d{1,6}$/.exec(query.get('after') ?? '')?.[0] ?? 0);
   const limit = consoleBounds.rows;
   const [sites, zones] = await Promise.all([
-    listSites(deps.db, { companyId }, { limit, offset }),
+    company.wrong === undefined ? listSites(deps.db, { companyId }, { limit, offset }) : [],
     countZones(deps.db),
   ]);
   const next =
@@ -24,9 +25,15 @@ export const siteList: MakePage = async (asking) => {
     title: 'Sites',
     section: 'Companies',
     body: html`<p class="crumbs"><a href="/companies">Companies</a></p>
-<div class="head"><div><h1>Sites</h1><p class="muted">${zonesInWords(zones)}</p></div>
+<div class="head"><div><h1>Sites${company.hint !== undefined && ` of ${company.hint}`}</h1><p class="muted">${zonesInWords(zones)}</p></div>
 ${mayAct(asking) && zones.proposed > 0 && actButton('/act/sites-set?proposed=yes&back=/sites', `Set ${counted(zones.proposed, 'proposed zone')}`)}</div>
-${sites.length === 0 ? nothing('No site', 'The first backfill lists them.') : siteTable(sites, mayAct(asking))}
+${
+  company.wrong !== undefined
+    ? nothing('This address cannot be used', text(company.wrong))
+    : sites.length === 0
+      ? nothing('No site', 'The first backfill lists them.')
+      : siteTable(sites, mayAct(asking))
+}
 ${pager(next || undefined, offset === 0 ? undefined : address('/sites', { company: companyId }))}
 <p class="muted">To change many sites at once, run <code>metersync export analytics.sites --out sites.csv</code>, edit the file, and run <code>metersync sites --file sites.csv</code>.</p>`,
   };

@@ -32,8 +32,9 @@ ${
         'What has this id, number or name',
         [
           { name: 'What', of: (one) => rowLink(addressOf(one), one.kind) },
-          { name: 'Id', of: (one) => html`<small class="id">${text(one.id)}</small>` },
           { name: 'Name', of: ({ name }) => text(name) },
+          { name: 'Company', of: ({ company }) => text(company) },
+          { name: 'Id', of: ({ id }) => html`<small class="id">${text(id)}</small>` },
         ],
         found.map((one, place) => ({ ...one, place })),
         ({ place }) => `found-${place}`,
@@ -48,10 +49,12 @@ ${
 
 const isTraced = (kind: FoundKind): kind is TracedKind => (tracedKinds as readonly string[]).includes(kind);
 
-function addressOf({ kind, id }: Found): string {
+/** A site has no page of its own: it leads to its company. */
+function addressOf({ kind, id, companyId }: Found): string {
   if (kind === 'event') return `/events/${encodeURIComponent(id)}`;
   if (kind === 'run') return `/runs/${id}`;
-  if (kind === 'company' || kind === 'site') return `/companies/${id}`;
+  if (kind === 'company') return `/companies/${id}`;
+  if (kind === 'site') return companyId === null ? '/sites' : `/companies/${companyId}`;
   return `/trace?kind=${kind}&id=${encodeURIComponent(id)}`;
 }
 

@@ -1,11 +1,10 @@
 import { and, desc, eq, inArray, isNull, max, ne, type SQL, sql } from 'drizzle-orm';
 import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { namesOfRecords, type RecordKey } from '../read/names.ts';
+import { companyOf, namesOfRecords, type RecordKey } from '../read/names.ts';
 import { type RecordResource, recordResources } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
-import { companyOf } from './list-rows.ts';
 import { approveReadings, reviveReadings } from './removed-readings.ts';
 import { decidedToKeep, note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 

@@ -1,6 +1,6 @@
 import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { namesOfRecords, type RecordKey } from '../read/names.ts';
+import { companyOf, namesOfRecords, type RecordKey } from '../read/names.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { waits } from './explained.ts';
 import { note, rowsOfNote, usage } from './tombstone.ts';
@@ -89,10 +89,6 @@ export async function listDeletedRows(db: Executor, runId: string, limit: number
     company: companyOf(row).map(nameOf)[0] ?? null,
   }));
 }
-
-/** The company of a note as a record, if it has one. */
-export const companyOf = ({ companyId }: { readonly companyId: string | null }): RecordKey[] =>
-  companyId === null ? [] : [{ resource: 'companies', id: companyId }];
 
 /** Adds up all rows that a run found missing, by resource, state and currency. */
 export async function sumDeletedRows(db: Executor, runId: string) {

@@ -11,9 +11,19 @@ import { consoleBounds } from './bounds.ts';
 /** Outcomes and delays of the events that were received in one hour. */
 export type HourOfEvents = Awaited<ReturnType<typeof readArrivals>>[number];
 
-/** Groups the newest events of the last day by the hour of their receipt, oldest hour first. */
+/** When the first of 24 hours began. The last of them is the hour that has not ended. */
+const firstHour = sql`date_bin('1 hour', now(), 'epoch') - interval '23 hours'`;
+
+/** Groups the newest events of the last 24 hours by the hour of their receipt, oldest hour first. */
 export async function readArrivals(db: Executor) {
   const { outcome, receivedAt, recordedAt, settledAt } = journal;
+  const hours = db
+    .$with('hours')
+    .as(
+      db
+        .select({ began: sql`hour`.as('began') })
+        .from(sql`generate_series(${firstHour}, now(), interval '1 hour') as hour`),
+    );
   const newest = db.$with('newest').as(
     db
       .select({
@@ -30,7 +40,7 @@ export async function readArrivals(db: Executor) {
       .from(journal)
       // Not clock_timestamp(), which changes during the statement, so that no index serves it. With
       // both bounds and a literal limit, the planner expects few rows even without statistics.
-      .where(between(receivedAt, sql`now() - interval '1 day'`, sql`'infinity'`))
+      .where(between(receivedAt, firstHour, sql`'infinity'`))
       .orderBy(desc(receivedAt))
       .limit(literal(consoleBounds.arrivalsMax)),
   );
@@ -47,17 +57,17 @@ export async function readArrivals(db: Executor) {
     (one) => sql`${one}::text, nullif(count(*) filter (where outcome = ${one}), 0)`,
   );
   return await db
-    .with(newest, ended)
+    .with(hours, newest, ended)
     .select({
       /** When the hour began, as ISO 8601 in UTC. */
-      hour: sql<string>`to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"')`,
+      hour: sql<string>`to_char(${hours.began} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"')`,
       outcomes: sql<
         Partial<Record<EventOutcome, number>>
       >`jsonb_strip_nulls(jsonb_build_object(${sql.join(counts, sql`, `)}))`,
       /** Events of this and earlier hours that were still pending at the end of this hour. */
       waiting: sql<number>`(
-        sum(count(*)) over (order by hour)
-        - (select coalesce(sum(endings), 0) from ended where ended_at <= hour)
+        sum(count(${newest.outcome})) over (order by ${hours.began})
+        - (select coalesce(sum(endings), 0) from ended where ended_at <= ${hours.began})
       )::int`,
       /** Seconds from receipt to the row in the journal, and to the read; null without events. */
       rowP50: percentile(0.5, 'row_after'),
@@ -65,9 +75,10 @@ export async function readArrivals(db: Executor) {
       recordP50: percentile(0.5, 'record_after'),
       recordP99: percentile(0.99, 'record_after'),
     })
-    .from(newest)
-    .groupBy(newest.hour)
-    .orderBy(newest.hour);
+    .from(hours)
+    .leftJoin(newest, eq(newest.hour, hours.began))
+    .groupBy(hours.began)
+    .orderBy(hours.began);
 }
 
 /**

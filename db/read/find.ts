@@ -1,4 +1,4 @@
-import { type AnyColumn, and, eq, ilike, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { type AnyColumn, and, desc, eq, ilike, isNotNull, or, type SQL, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { isWhole } from '../backfill/runs.ts';
@@ -12,29 +12,52 @@ import {
   meters,
   sites,
 } from '../schema/utility.ts';
+import { companyOf, namesOfRecords } from './names.ts';
 
 /** Kinds of ids that the search knows. */
-export const foundKinds = ['event', 'run', 'company', 'document', 'connection', 'meter'] as const;
-/** A site has no page: it is found with the id of its company. */
-export type FoundKind = (typeof foundKinds)[number] | 'site';
+export const foundKinds = [
+  'event',
+  'run',
+  'company',
+  'site',
+  'document',
+  'connection',
+  'meter',
+] as const;
+export type FoundKind = (typeof foundKinds)[number];
 
-/** What was found. `name` is what people call it, if it has a name. */
+/** What was found. `name` is what people call it, and `company` the name of its company, if it has one. */
 export type Found = Awaited<ReturnType<typeof findById>>[number];
 
-const found = (kind: FoundKind, id: AnyColumn, name: AnyColumn | SQL = sql`null`) => ({
+const found = (
+  kind: FoundKind,
+  id: AnyColumn,
+  name: AnyColumn | SQL | SQL.Aliased = sql`null`,
+  companyId: AnyColumn | SQL = sql`null`,
+) => ({
   kind: sql<FoundKind>`${kind}::text`,
   id: sql<string>`${sql`${id}`}::text`,
   name: sql<string | null>`${sql`${name}`}::text`,
+  companyId: sql<string | null>`${sql`${companyId}`}::uuid`,
 });
+
+/** Adds the names of companies. */
+async function withCompanies<Row extends { companyId: string | null }>(
+  db: Executor,
+  rows: readonly Row[],
+) {
+  const nameOf = await namesOfRecords(db, rows.flatMap(companyOf));
+  return rows.map((row) => ({ ...row, company: companyOf(row).map(nameOf)[0] ?? null }));
+}
 
 /** Finds everything with the given id, and companies to which the customer gave this id. */
 export async function findById(db: Executor, given: string) {
   const id = canonicalUuid(given) ?? null;
   const hasId = (column: AnyColumn) => sql`${column} = ${id}::uuid`;
   const company = found('company', companies.id, companies.name);
-  return await unionAll(
+  const rows = await unionAll(
     db
-      .select(found('event', journal.id, journal.type))
+      .select(found('event', journal.id, journal.type, journal.companyId))
       .from(journal)
       .where(eq(journal.id, given)),
     db
@@ -43,13 +66,24 @@ export async function findById(db: Executor, given: string) {
       .where(and(hasId(runs.runId), isWhole(runs))),
     db.select(company).from(companies).where(hasId(companies.id)),
     db.select(company).from(companies).where(eq(companies.externalId, given)).limit(10),
-    db.select(found('document', documents.id)).from(documents).where(hasId(documents.id)),
     db
-      .select(found('connection', connections.id, connections.datasource))
+      .select(found('site', sites.id, sites.name, sites.companyId))
+      .from(sites)
+      .where(hasId(sites.id)),
+    db
+      .select(found('document', documents.id, undefined, documents.companyId))
+      .from(documents)
+      .where(hasId(documents.id)),
+    db
+      .select(found('connection', connections.id, connections.datasource, connections.companyId))
       .from(connections)
       .where(hasId(connections.id)),
-    db.select(found('meter', meters.id)).from(meters).where(eq(meters.id, given)),
+    db
+      .select(found('meter', meters.id, undefined, meters.companyId))
+      .from(meters)
+      .where(eq(meters.id, given)),
   );
+  return await withCompanies(db, rows);
 }
 
 /** Maximum number of rows of each kind that a search shows. */
@@ -61,7 +95,7 @@ const foundMax = 20;
  * are read as a whole, within the statement time-out of a person's search.
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
-  const part = `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
+  const part = partOf(given);
   const { raw } = documents;
   const numbers = db
     .select({
@@ -71,7 +105,7 @@ export async function findByName(db: Executor, given: string): Promise<Found[]> 
     .from(sql`jsonb_array_elements(metersync.elements(${meters.raw} -> 'identifiers')) number`)
     .as('numbers');
   const bill = sql`concat_ws(', ', ${raw} ->> 'utilityCompany', ${raw} ->> 'invoiceId', ${raw} ->> 'billDate')`;
-  return await unionAll(
+  const rows = await unionAll(
     db
       .select(found('company', companies.id, companies.name))
       .from(companies)
@@ -79,37 +113,48 @@ export async function findByName(db: Executor, given: string): Promise<Found[]> 
       .orderBy(companies.name)
       .limit(foundMax),
     db
-      .select(found('site', sites.companyId, sites.name))
+      .select(found('site', sites.id, sites.name, sites.companyId))
       .from(sites)
       .where(and(ilike(sites.name, part), isNotNull(sites.companyId)))
       .orderBy(sites.name)
       .limit(foundMax),
     db
-      .select(
-        found(
-          'connection',
-          connections.id,
-          sql`concat_ws(', ', ${connections.datasource}, ${companies.name})`,
-        ),
-      )
+      .select(found('connection', connections.id, connections.datasource, connections.companyId))
       .from(connections)
       .leftJoin(companies, eq(companies.id, connections.companyId))
       .where(ilike(connections.datasource, part))
       .orderBy(connections.datasource, companies.name)
       .limit(foundMax),
     db
-      .select(found('meter', meters.id, sql`concat_ws(', ', ${numbers.listed}, ${companies.name})`))
+      .select(found('meter', meters.id, numbers.listed, meters.companyId))
       .from(meters)
       .crossJoinLateral(numbers)
-      .leftJoin(companies, eq(companies.id, meters.companyId))
       .where(sql`${numbers.hasIt}`)
       .orderBy(meters.id)
       .limit(foundMax),
     db
-      .select(found('document', documents.id, bill))
+      .select(found('document', documents.id, bill, documents.companyId))
       .from(documents)
       .where(sql`${documentNumbers} @> array[${given}]`)
       .orderBy(sql`${documents.updated} desc nulls last`)
       .limit(foundMax),
   );
+  return await withCompanies(db, rows);
 }
+
+/** Companies that a text may mean: by id, by the customer's own id, or by a part of the name. */
+export async function companiesMeant(db: Executor, given: string) {
+  const part = partOf(given);
+  const { id, name, externalId } = companies;
+  const uuid = canonicalUuid(given) ?? null;
+  const isCalled = sql<boolean>`lower(${name}) = lower(${given})`;
+  return await db
+    .select({ id, name, isCalled })
+    .from(companies)
+    .where(or(sql`${id} = ${uuid}::uuid`, eq(externalId, given), ilike(name, part)))
+    .orderBy(desc(isCalled), name, id)
+    .limit(foundMax);
+}
+
+/** A pattern for texts that contain the given text. */
+const partOf = (given: string): string => `%${given.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;

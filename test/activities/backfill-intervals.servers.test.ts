@@ -103,7 +103,7 @@ test('is suspect when a meter lists fewer readings than its total, never ends, o
       where run_id = ${runId}::uuid and resource = 'intervals'`);
     return { ...rows[0], requests: under.asked().length - asked };
   };
-  const doubt = (what: string) => `1 meters are in doubt: of meter m-1 the service ${what}`;
+  const doubt = (what: string) => `1 meter is in doubt: of meter m-1 the service ${what}`;
   expect(await backfill()).toEqual({ state: 'complete', said: 4, seen: 4, error: null, requests: 2 });
   listed = readings(2);
   expect(await backfill()).toEqual({
@@ -127,7 +127,7 @@ test('is suspect when a meter lists fewer readings than its total, never ends, o
     said: 0,
     seen: 0,
     requests: 2,
-    error: doubt('no longer lists 4 readings: deletion is on hold (metersync deletes list)'),
+    error: doubt('no longer lists 4 readings: deletion is held back (metersync deletes list)'),
   });
   [listed, total, moving] = [readings(4), 2, true];
   expect(await backfill()).toEqual({

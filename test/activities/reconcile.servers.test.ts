@@ -267,7 +267,7 @@ describe('deleted documents', () => {
       state: 'suspect',
       tombstoned: 0,
       error: expect.stringMatching(
-        new RegExp(`^${rows} of 90 rows are listed as deleted: deletion is on hold`),
+        new RegExp(`^${rows} of 90 rows are listed as deleted: deletion is held back`),
       ),
     });
 
@@ -283,7 +283,7 @@ describe('deleted documents', () => {
     expect(await run(under)).toMatchObject(asks(75));
     expect(await readDeletes(db, { all: true })).toMatchObject([{ runId: first?.runId, rows: 75 }]);
     expect((await sumDeletedRows(db, first?.runId ?? '')).map(describeSum)).toEqual([
-      '75 bills, on hold: the service itself lists all 75 as deleted',
+      '75 bills, held back: the service itself lists all 75 as deleted',
     ]);
     expect(await live()).toEqual([90, 90]);
 

@@ -573,7 +573,7 @@ test('checks report readings with a value that no column can hold, with the text
   expect(rows).toEqual([
     {
       check_name: 'unreadable_reading',
-      sentence: '2 readings have a value that cannot be read, the first of 2026-01-02: its usage is "N/A".',
+      sentence: 'A value of 2 readings cannot be read, the first of 2026-01-02: its usage is "N/A".',
     },
   ]);
   expect(await countUnreadable(warehouse.db, mostCounted)).toBeGreaterThanOrEqual(2);
@@ -681,4 +681,22 @@ test('the sentence of an issue names a single day only once', async () => {
     sql`select ops.issue_sentence('bill_gap', '', ${JSON.stringify(day)}::jsonb) as sentence`,
   );
   expect(rows).toEqual([{ sentence: 'No bill covers 2025-02-01 (1 day).' }]);
+});
+
+test('each sentence of an issue is in the singular if its figures are one', async () => {
+  const { rows } = await warehouse.db.execute<{ check_name: string; sentence: string }>(sql`
+    select check_name, ops.issue_sentence(check_name, '1', evidence) as sentence
+    from ops.data_issue_checks
+      cross join lateral (
+        select jsonb_object_agg(key[1], '1') || jsonb_build_object('until', '2025-02-02') as evidence
+        from regexp_matches(sentence, '[{]([a-z_]+)', 'g') key
+      ) figures`);
+  expect(rows.length).toBe(checkNames.length);
+  for (const { check_name, sentence } of rows)
+    expect(sentence, check_name).not.toMatch(
+      /\b1 (?!(?:is|was|has)\b)\w+s\b|\b1 (\w+ )?(have|are|were|state)\b/,
+    );
+  expect(rows.find((row) => row.check_name === 'unreadable_reading')?.sentence).toBe(
+    'A value of 1 reading cannot be read, the first of 1: its 1 is 1.',
+  );
 });

@@ -384,7 +384,7 @@ describe('while metersync start runs', () => {
     expect(each.rows).toHaveLength(60);
     expect(each.sums).toMatchObject([{ resource: 'documents', rows: 60, listedAsDeleted: 0 }]);
     expect((await metersync('deletes', 'list', runId)).stdout).toMatch(
-      /^60 bills.*, on hold: the service does not list them any more$/m,
+      /^60 bills.*, held back: the service does not list them any more$/m,
     );
     const undecided = await metersync('status', '--exit-code');
     expect(undecided.status).toBe(3);
@@ -393,10 +393,15 @@ describe('while metersync start runs', () => {
       /deletes: 60 bills of 1 company disappeared from the service in one run/,
     );
     expect(undecided.stdout).not.toContain('last backfill: suspect');
-    expect(await json('deletes', 'approve', runId)).toEqual({
+    expect((await metersync('deletes', 'list')).stdout).toMatch(/60 bills, not listed any more, held back; /);
+    const why = 'the utility closed the account';
+    expect(await json('deletes', 'approve', runId, '--note', why)).toEqual({
       status: 0,
       said: { tombstoned: 60, spared: 0 },
     });
+    expect(await rows(sql`select detail from metersync.operations where action = 'deletes approve'`)).toEqual(
+      [{ detail: `60 rows deleted. Note: ${why}` }],
+    );
     expect((await metersync('status')).stdout).toMatch(new RegExp(`last: complete, .* run ${runId}`));
     expect(await json('deletes', 'list', runId)).toMatchObject({
       said: { deletes: [{ runId, state: 'applied', rows: 60 }] },

@@ -82,6 +82,52 @@ test('each page looks right on a desktop and on a phone, in light and dark', asy
   await context.close();
 });
 
+/** How many pixels of the placeholder the search has no room for; zero or less if all of it is visible. */
+const cutOff = (page: Page) =>
+  page.evaluate<number>(`(() => {
+    const field = document.getElementById('search');
+    const style = getComputedStyle(field);
+    const canvas = document.createElement('canvas').getContext('2d');
+    canvas.font = style.font;
+    const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    return Math.ceil(canvas.measureText(field.placeholder).width - room);
+  })()`);
+
+/** Whether the right edge of a part of the page is visible in the part that scrolls it. */
+const isAtEnd = (page: Page, part: string) =>
+  page.evaluate<boolean>(`(() => {
+    const part = document.querySelector(${JSON.stringify(part)});
+    const scrolls = part.closest('.scrolls').getBoundingClientRect();
+    const { left, right } = part.getBoundingClientRect();
+    return left >= scrolls.left && Math.floor(right) <= Math.ceil(scrolls.right);
+  })()`);
+
+/** Pairs of texts of drawings that overlap. */
+const overlaps = (page: Page) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('.chart')].flatMap((chart) => {
+    const texts = [...chart.querySelectorAll('text')].map((one) => [one.textContent, one.getBoundingClientRect()]);
+    return texts.flatMap(([name, a], at) =>
+      texts.slice(at + 1)
+        .filter(([, b]) => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)
+        .map(([other]) => name + ' and ' + other));
+  })`);
+
+test('nothing is cut off: the placeholder of the search, the newest month, and the texts of charts', async () => {
+  const context = await browser.person();
+  const page = await context.newPage();
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const path of ['/', `/companies/${trouble.companies[0]}`, '/issues', '/runs']) {
+      await page.goto(running.url + path);
+      expect(await cutOff(page), `${path} at ${width}`).toBeLessThanOrEqual(0);
+      expect(await overlaps(page), `${path} at ${width}`).toEqual([]);
+    }
+    await page.goto(`${running.url}/companies/${trouble.companies[0]}`);
+    expect(await isAtEnd(page, '.calendar thead tr:last-child th:last-child'), `at ${width}`).toBe(true);
+  }
+  await context.close();
+});
+
 test('follows what happens until it is paused, and works without script', async () => {
   const context = await browser.person();
   const page = await context.newPage();

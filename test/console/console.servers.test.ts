@@ -10,6 +10,7 @@ import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
 import type { Asking } from '../../console/asking.ts';
 import type { ConsoleDependencies } from '../../console/dependencies.ts';
+import { inConsole } from '../../console/in-console.ts';
 import { companyList } from '../../console/pages/companies.ts';
 import { companyResources } from '../../contract/endpoints.ts';
 import { failureTypes } from '../../contract/failures.ts';
@@ -124,10 +125,138 @@ describe('the pages', () => {
       new RegExp(`<h1>Document</h1><p><code>${trouble.document}[\\s\\S]*<dt>invoice</dt><dd>4711</dd>`),
     );
     expect(await search('E-4242')).toMatch(/<h1>Meter<\/h1>[\s\S]*<dd>meter E-4242<\/dd>/);
-    expect(await search('oston dep')).toContain(`href="/companies/${trouble.companies[1]}"`);
+    const { rows: sites } = await warehouse.db.execute<{ id: string }>(sql`
+      select id from utility.sites where company_id = ${trouble.companies[1]} and name = 'Boston Depot 2'`);
+    const id = sites[0]?.id ?? '';
+    for (const given of ['oston dep', id.toUpperCase()])
+      expect(await search(given), given).toMatch(
+        new RegExp(
+          `href="/companies/${trouble.companies[1]}">site<[\\s\\S]*?Boston Depot 2<[\\s\\S]*?Bergmann &amp; Söhne Immobilien<[\\s\\S]*?${id}<`,
+        ),
+      );
     expect(await search('acme')).toContain('Acme Property Management');
     expect(await search('gas & elec')).toContain('Pacific Gas &amp; Electric');
     expect(await search('100%_')).toContain('Nothing is found');
+  });
+
+  test('filter by names of companies and by times as the command does', async () => {
+    const { ask } = await serve();
+    const rowsOf = async (path: string) => {
+      const text = await (await ask(path)).text();
+      return { text, rows: text.match(/<tr id="row-/g)?.length ?? 0 };
+    };
+    const [acme, bergmann] = trouble.companies;
+    const byId = await rowsOf(`/events?company=${acme}`);
+    expect(byId.rows).toBeGreaterThan(0);
+    for (const company of ['Acme Property Management', 'acme', 'customer-17'])
+      for (const page of ['events', 'issues']) {
+        const { text, rows } = await rowsOf(`/${page}?company=${encodeURIComponent(company)}`);
+        expect(rows, company).toBe((await rowsOf(`/${page}?company=${acme}`)).rows);
+        expect(text).toContain('of Acme Property Management');
+      }
+    expect((await rowsOf(`/events?company=bergmann`)).text).toContain('No event matches');
+    expect((await rowsOf(`/events?company=${bergmann}`)).text).toContain('Bergmann &amp; Söhne');
+    expect((await rowsOf('/events?company=acme&since=24h')).rows).toBe(byId.rows);
+    expect((await rowsOf('/events?company=acme&until=24h')).rows).toBe(0);
+    // The action that the page offers means the same company at any time.
+    expect((await rowsOf('/events?company=acme')).text).toContain(`/act/replay?company=${acme}`);
+  });
+
+  test('say what is wrong with a value of a filter, and show no rows then', async () => {
+    const { ask } = await serve();
+    const time =
+      'It must be a time such as 2026-05-01T12:00:00Z, or how long ago it was, such as 90m, 24h or 7d.';
+    for (const [path, why] of [
+      ['/events?since=yesterday', `Since “yesterday”: ${time}`],
+      ['/events?until=2026-02-30', `Until “2026-02-30”: ${time}`],
+      ['/events?company=zzzz', 'Company “zzzz”: No company has this name or id.'],
+      [
+        '/events?company=e',
+        'Acme Property Management, and Bergmann &amp; Söhne Immobilien. Give more of the name, or the id.',
+      ],
+      ['/events?outcome=lost', 'Outcome “lost”: It must be one of pending, applied, '],
+      ['/events?code=NOPE', 'Code “NOPE”: It must be one of '],
+      ['/issues?company=zzzz', 'Company “zzzz”: No company has this name or id.'],
+      ['/issues?severity=fatal', 'Severity “fatal”: It must be one of error, warning, info.'],
+      ['/issues?check=nope', 'Check “nope”: It must be one of '],
+      ['/sites?company=zzzz', 'No company has this name or id.'],
+    ] as const) {
+      const text = await (await ask(path)).text();
+      expect(text, path).toContain(why);
+      expect(text, path).not.toContain('<tr id="row-');
+    }
+    expect((await ask('/deletes?run=latest')).status).toBe(404);
+  });
+
+  test('list events by what people know of their records, with the time of their receipt', async () => {
+    const { ask } = await serve();
+    const text = await (await ask('/events?outcome=pending')).text();
+    expect(text).toMatch(
+      />Bill 4711<[\s\S]*?document\.created\.v2<[\s\S]*?Acme Property Management<[\s\S]*?>\d+ \w+,? \d\d:\d\d:\d\d<\/time>/,
+    );
+    expect(text).toContain('>Connection Pacific Gas &amp; Electric<');
+    expect(text).not.toContain(trouble.document);
+    expect(text).not.toMatch(/>\d+ minutes? ago</);
+    const event = await (await ask('/events/msg_pending_1')).text();
+    expect(event).toContain('>Bill 4711</a>');
+    expect(event).toContain('>Acme Property Management</a>');
+  });
+
+  test('call each action by the same name wherever it is offered and confirmed', async () => {
+    const { ask } = await serve();
+    const { companies, dead, issue, runs } = trouble;
+    const offered = new Map<string, Set<string>>();
+    for (const path of [
+      '/',
+      '/events?outcome=dead',
+      `/events/${dead}`,
+      `/companies/${companies[0]}`,
+      '/sites',
+      '/runs',
+      `/deletes?run=${runs.suspect}`,
+      `/issues/${issue}`,
+    ])
+      for (const [, to = '', words = ''] of (await (await ask(path)).text()).matchAll(
+        /href="(\/act\/[^"]+)">([^<]+)</g,
+      )) {
+        const address = to.replaceAll('&amp;', '&');
+        const action = new URL(address, 'http://console').pathname;
+        offered.set(action, (offered.get(action) ?? new Set()).add(words));
+        const question = await (await ask(address)).text();
+        expect(question, address).toMatch(new RegExp(`<button class="(danger)?">${words}</button>`));
+      }
+    expect(Object.fromEntries([...offered].map(([action, names]) => [action, [...names]]))).toMatchObject({
+      '/act/backfill': ['Backfill'],
+      '/act/replay': ['Replay'],
+      '/act/resume': ['Try again'],
+      '/act/deletes-approve': ['Delete them'],
+      '/act/deletes-reject': ['Keep them'],
+    });
+  });
+
+  test('say what a check saw only once, in words', async () => {
+    const { ask } = await serve();
+    const { rows } = await warehouse.db.execute<{ id: number }>(sql`
+      insert into ops.data_issues (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
+      values ('bill_gap', 'info', ${trouble.companies[0]}, 'meter', 'E-9', '2026-05-01',
+        '{"from": "2026-05-01", "until": "2026-05-02", "days": "1", "extent": "1 days", "severity": "info", "may_cost": "93.10"}')
+      returning id::int`);
+    const id = rows[0]?.id;
+    onTestFinished(async () => {
+      await warehouse.db.execute(sql`delete from ops.data_issues where id = ${id}`);
+    });
+    const text = await (await ask(`/issues/${id}`)).text();
+    expect(text).toContain('<h1>No bill covers 2026-05-01 (1 day).</h1>');
+    expect([...text.matchAll(/<dt>([^<]*)<\/dt>/g)].map(([, label]) => label)).toEqual([
+      'Issue',
+      'Check',
+      'Company',
+      'Meter id',
+      'Opened',
+      'Last seen',
+      'May cost',
+    ]);
+    expect(text).not.toContain('1 days');
   });
 
   test('name the bill, meter or connection of an issue wherever the issue appears', async () => {
@@ -141,15 +270,20 @@ describe('the pages', () => {
     const { ask } = await serve();
     const text = await (await ask('/')).text();
     expect(text).toContain('SERVICE_ACCESS_DENIED: 3 events and 2 parts of backfills');
-    expect(text).toContain(failureTypes.SERVICE_ACCESS_DENIED.operator);
+    expect(text).toContain(inConsole(failureTypes.SERVICE_ACCESS_DENIED.operator));
     for (const path of [
       '/events?outcome=pending&code=SERVICE_ACCESS_DENIED',
       '/act/resume?code=SERVICE_ACCESS_DENIED&back=%2F',
       '/events?outcome=dead',
       '/act/replay?outcome=dead&back=%2F',
+      '/deletes',
     ])
       expect(text).toContain(`href="${path.replaceAll('&', '&amp;')}"`);
     expect(text).toContain('60 bills of 1 company disappeared from the service in one run');
+    // The page speaks of its own buttons instead of commands.
+    expect(text).toContain('See the page “Deletes”; then press “Delete them” or “Keep them”.');
+    expect(text).toContain('press “Replay”');
+    expect(text).not.toMatch(/metersync (?!doctor|audit|webhooks|start|worker)/);
     expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
   });
 
@@ -410,12 +544,15 @@ describe('an action', () => {
     expect(listed).toContain('Acme Property Management');
     const each = await (await ask(`/deletes?run=${trouble.runs.suspect}`)).text();
     expect(each.match(/<tr id="row-documents-/g)).toHaveLength(60);
-    expect(each).toContain('60 bills, on hold: the service does not list them any more.');
+    expect(each).toContain('60 bills, held back: the service does not list them any more.');
+    expect(listed + each).not.toMatch(/>[^<]*(quarantined|on hold|absent)/);
     expect(await (await ask(to)).text()).toContain('60 rows of run');
-    const done = await post(to);
+    const done = await post(to, { note: 'the utility moved' });
     expect(done.status).toBe(303);
     const shown = await (await ask(done.headers.get('location') ?? '')).text();
-    expect(shown).toContain('60 rows kept');
+    expect(shown).toContain(
+      '60 rows kept until the service lists them again; “Undo” asks for a decision again. Note: the utility moved',
+    );
     expect(shown).toContain('Nothing waits for a decision');
     // Somebody has decided already, so the action says so and changes nothing.
     const again = await post(to);
@@ -430,7 +567,7 @@ describe('an action', () => {
       source: 'console',
       action: 'deletes reject',
       outcome: 'done',
-      detail: expect.stringContaining('60 rows kept'),
+      detail: expect.stringMatching(/^60 rows kept .* Note: the utility moved$/),
     });
   });
 
@@ -497,13 +634,16 @@ describe('an action', () => {
 
   test('that Postgres refuses is logged and shown with the message of Postgres, without the statement', async () => {
     const { ask, post } = await serve();
-    const to = '/act/replay?record=of-a-customer&since=%2B200000-01-01T00:00:00Z';
+    const to = `/act/issue-acknowledge?id=${trouble.issue}`;
+    await warehouse.db.execute(sql`alter function ops.issue_sentence (text, text, jsonb) rename to renamed`);
+    const failed = [await ask(to), await post(to)];
+    await warehouse.db.execute(sql`alter function ops.renamed (text, text, jsonb) rename to issue_sentence`);
     await warehouse.db.execute(
       sql`alter table ops.data_issues add constraint silent check (acknowledged_note is null) not valid`,
     );
     const acknowledged = await post(`/act/issue-acknowledge?id=${trouble.issue}`, { note: 'of a customer' });
     await warehouse.db.execute(sql`alter table ops.data_issues drop constraint silent`);
-    for (const answer of [await ask(to), await post(to), acknowledged]) {
+    for (const answer of [...failed, acknowledged]) {
       const text = await answer.text();
       expect([answer.status, text]).toEqual([409, expect.stringContaining('Postgres: ')]);
       expect(text).not.toContain('Failed query');
@@ -518,8 +658,8 @@ describe('an action', () => {
     const { ask } = await serve();
     for (const [to, why] of [
       ['resume?code=OF_ANOTHER_VERSION', 'OF_ANOTHER_VERSION'],
-      ['replay?outcome=dead&company=x', 'company x'],
-      ['replay?outcome=dead&since=yesterday', 'since yesterday'],
+      ['replay?outcome=dead&company=zzzz', 'Company “zzzz”'],
+      ['replay?outcome=dead&since=yesterday', 'Since “yesterday”'],
     ] as const) {
       const answer = await ask(`/act/${to}`);
       expect([answer.status, await answer.text()], to).toEqual([409, expect.stringContaining(why)]);

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
 import {
+  agreeing,
   counted,
   countedToMax,
   countInWords,
   eventsGivenUp,
+  isUntilDecided,
   label,
   nameInWords,
 } from '../../contract/words.ts';
@@ -16,6 +18,16 @@ test('counts one in the singular, and other numbers in the plural', () => {
     '1,234 events',
   ]);
   expect([1, 2].map((n) => counted(n, 'company', 'companies'))).toEqual(['1 company', '2 companies']);
+});
+
+test('the verb agrees with the count', () => {
+  expect([0, 1, 2].map((n) => agreeing(n, 'is', 'are'))).toEqual(['are', 'is', 'are']);
+});
+
+test('a reason of any version that waits for a decision on deletions is recognised', () => {
+  for (const ending of ['deletion is held back', 'deletion is on hold', 'quarantined until somebody decides'])
+    expect(isUntilDecided(`2 of 9 rows are missing: ${ending} (metersync deletes list)`), ending).toBe(true);
+  expect(isUntilDecided('the total changed between pages')).toBe(false);
 });
 
 test('a count that stopped at its limit says that there are more', () => {

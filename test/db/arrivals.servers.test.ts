@@ -7,8 +7,10 @@ const warehouse = await forFile(createWarehouse());
 
 const readAll = () => readArrivals(warehouse.db);
 
-test('a warehouse without events has no hours of arrivals', async () => {
-  expect(await readAll()).toEqual([]);
+test('the hours of arrivals are the last 24, whether or not there are events', async () => {
+  const hours = await readAll();
+  expect(hours).toHaveLength(24);
+  for (const hour of hours) expect(hour).toMatchObject({ outcomes: {}, waiting: 0, rowP50: null });
 });
 
 test('each hour has its outcomes, the delays until row and record, and how many events still waited at its end', async () => {
@@ -24,8 +26,10 @@ test('each hour has its outcomes, the delays until row and record, and how many 
         ('d', hour - interval '1 hour 30 minutes', null, 'pending'),
         ('old', hour - interval '2 days', null, 'pending')
       ) as event (id, received, settled, outcome)`);
-  const [first, second, ...more] = await readAll();
-  expect(more).toEqual([]);
+  const hours = await readAll();
+  const [first, second, ...later] = hours.slice(20);
+  for (const hour of later) expect(hour).toMatchObject({ outcomes: {}, waiting: 1, recordP50: null });
+  for (const hour of hours.slice(0, 20)) expect(hour).toMatchObject({ outcomes: {}, waiting: 0 });
   expect(first).toMatchObject({ outcomes: { applied: 2 }, waiting: 1, rowP50: 0.1, recordP50: 2130 });
   expect(second).toMatchObject({
     outcomes: { dead: 1, pending: 1 },

@@ -23,7 +23,7 @@ test('finds a bill by the number of its invoice or account through an index', as
     await tx.execute(sql`select pg_stat_force_next_flush()`);
     return answers;
   });
-  const bill = { kind: 'document', id, name: 'Power, INV-7' };
+  const bill = { kind: 'document', id, name: 'Power, INV-7', companyId: company.id, company: null };
   expect(found).toEqual([[bill], [bill]]);
   const { rows } = await warehouse.db.execute(
     sql`select idx_scan::int as scans from pg_stat_user_indexes where indexrelname = 'documents_numbers'`,

@@ -130,7 +130,7 @@ const changedIn = (state: Health): object =>
     ),
   );
 
-test('deletions on hold are one finding, whichever runs found them', () => {
+test('deletions that are held back are one finding, whichever runs found them', () => {
   const suspect = { ...warehouse.runs.full.last, state: 'suspect', awaitsDecision: true } as const;
   const runs = {
     full: { ...warehouse.runs.full, last: suspect },

@@ -473,7 +473,7 @@ describe('an audit', () => {
     const short = await setup((asked) => shows(asked, totals));
     const sides = { warehouse, service: short.client, concurrency: 8 };
     const found = [
-      { resource: 'documents', id: company, reason: '1 distinct records of a total of 300' },
+      { resource: 'documents', id: company, reason: '1 distinct record of a total of 300' },
       { resource: 'intervals', id: meter, reason: '1 readings of a total of 300' },
     ].map((listing) => ({ ...listing, state: 'suspect' }));
     expect(await audit(sides)).toMatchObject({ differences: 2, examples: found });
@@ -486,7 +486,7 @@ describe('an audit', () => {
       examples: [
         {
           resource: 'documents',
-          reason: expect.stringContaining('1 of 2 pages were not the requested page'),
+          reason: expect.stringContaining('1 of 2 pages was not the requested page'),
         },
         { resource: 'intervals', reason: 'the last page was not reached' },
       ],

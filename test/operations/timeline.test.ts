@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { timelineOf } from '../../operations/timeline.ts';
 
-test('a timeline shows the deletion of a row as on hold until somebody decides, and leaves out audits', () => {
+test('a timeline shows the deletion of a row as held back until somebody decides, and leaves out audits', () => {
   const none = { record: null, events: [], changes: [], applications: [], runs: [], rejected: [] };
   const deleted = {
     runId: 'r',
@@ -27,7 +27,7 @@ test('a timeline shows the deletion of a row as on hold until somebody decides, 
     ],
   });
   expect(moments.map(({ what }) => what)).toEqual([
-    'run r: absent since 2026-11-22 01:00:58Z, deletion on hold',
+    'run r: not listed since 2026-11-22 01:00:58Z, deletion held back',
     'run r: its deletion was rejected',
   ]);
 });

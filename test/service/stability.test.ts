@@ -17,15 +17,15 @@ describe('a pass', () => {
   test.each<[string, PageManifest[]]>([
     ['the last page was not reached', []],
     ['the last page was not reached', [page(1, ['a', 'b', 'c'], { hasNext: true })]],
-    ['1 of 2 pages were not the requested page', [first, page(2, ['c'], { currentPage: 1 })]],
-    ['1 of 2 pages were not the requested page', [first, page(3, ['c'])]],
-    ['1 of 1 pages were not the requested page', [page(2, ['a', 'b', 'c'])]],
+    ['1 of 2 pages was not the requested page', [first, page(2, ['c'], { currentPage: 1 })]],
+    ['1 of 2 pages was not the requested page', [first, page(3, ['c'])]],
+    ['1 of 1 page was not the requested page', [page(2, ['a', 'b', 'c'])]],
     ['the total changed between pages', [first, page(2, ['c'], { total: 4 })]],
     ['the total changed between pages', [first, page(2, ['c'], { total: null })]],
-    ['1 records came twice', [first, page(2, ['b'])]],
+    ['1 record came twice', [first, page(2, ['b'])]],
     ['2 distinct records of a total of 3', [page(1, ['a', 'b'])]],
     ['4 distinct records of a total of 3', [first, page(2, ['c', 'd'])]],
-    ['1 records have no id', [first, page(2, [null])]],
+    ['1 record has no id', [first, page(2, [null])]],
   ])('is not stable if %s', (reason, manifest) => {
     const judgement = judgePass(manifest);
     expect(judgement.stable).toBe(false);

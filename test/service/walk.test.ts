@@ -127,7 +127,7 @@ describe('a listing that changes during the walk', () => {
     expect(ids).toEqual(idsOf(200));
     expect(report).toMatchObject({ ended: 'shrunk', shrunk: true, pages: 2, rows: 200 });
     expect(judgement.stable).toBe(false);
-    expect(judgement.reasons).toContain('1 of 3 pages were not the requested page');
+    expect(judgement.reasons).toContain('1 of 3 pages was not the requested page');
   });
 
   test('and becomes empty answers with the first page', async () => {
