@@ -74,15 +74,13 @@ with
     select
       b.*,
       m.site_id,
+      coalesce(m.account_id, c.account, metersync.account_number (m.raw), b.meter_id) as account,
+      m.datasource_type,
       case
         when m.id is null then b.until
         when metersync.boolean_of (m.raw ->> 'isTracked') is false then '-infinity'::date
         else least(m.deleted_at::date, m.stopped_on, c.ends_on)
-      end as ends_on,
-      -- Meters of one account and commodity. A meter without an account has no others.
-      count(m.id) over account as meters,
-      array_agg(b.first_day) over account as first_days,
-      array_agg(b.until) over account as untils
+      end as ends_on
     from
       billed b
       left join collections c on c.company_id = b.company_id
@@ -105,36 +103,66 @@ with
         offset
           0
       ) m on true
+  ),
+  begun as (
+    -- Meters of an account and commodity that were first billed on the same day count as one.
+    select
+      *,
+      max(until) over same_day as until_of_day,
+      row_number() over same_day = 1 as is_first_of_day
+    from
+      placed
     window
-      account as (
+      same_day as (
         partition by
-          b.company_id,
-          coalesce(m.account_id, c.account, metersync.account_number (m.raw), b.meter_id),
-          m.datasource_type
+          company_id,
+          account,
+          datasource_type,
+          first_day
+      )
+  ),
+  neighboured as (
+    select
+      *,
+      array_agg(first_day) filter (
+        where
+          is_first_of_day
+      ) over neighbours as first_days,
+      array_agg(until_of_day) filter (
+        where
+          is_first_of_day
+      ) over neighbours as untils
+    from
+      begun
+    window
+      neighbours as (
+        partition by
+          company_id,
+          account,
+          datasource_type
       )
   )
 select
-  p.company_id,
-  p.site_id,
-  p.meter_id,
-  p.days,
-  p.until,
-  p.usual_days,
-  coalesce(least(p.ends_on, r.ends_on), 'infinity') as ends_on
+  n.company_id,
+  n.site_id,
+  n.meter_id,
+  n.days,
+  n.until,
+  n.usual_days,
+  coalesce(least(n.ends_on, r.ends_on), 'infinity') as ends_on
 from
-  placed p
+  neighboured n
   cross join lateral (
     -- Another meter of the account was first billed about when the bills of this meter ended. A
     -- correction may follow, but for less than half of the usual days.
     select
       min(upper(part)) as ends_on
     from
-      unnest(p.days) as part
-      cross join unnest(p.first_days, p.untils) as other (first_day, until)
+      unnest(n.first_days, n.untils) as other (first_day, until)
+      cross join unnest(n.days) as part
     where
-      p.meters > 1
-      and other.first_day > p.first_day
-      and other.until >= p.until
-      and abs(upper(part) - other.first_day) <= metersync.days_to_next_bill (p.usual_days)
-      and metersync.days_in (p.days * datemultirange (daterange (upper(part), null))) <= coalesce(p.usual_days, 31) / 2
+      other.first_day > n.first_day
+      and other.until >= n.until
+      and abs(upper(part) - other.first_day) <= metersync.days_to_next_bill (n.usual_days)
+      and metersync.days_in (n.days * datemultirange (daterange (upper(part), null))) <= coalesce(n.usual_days, 31) / 2
   ) r
