@@ -210,7 +210,7 @@ function addAnalyse(program: Command): void {
     )
     .option(
       '--spreadsheet',
-      'CSV for spreadsheets: marked as UTF-8, with an apostrophe before texts that would run as formulas',
+      'CSV for spreadsheets: marked as UTF-8, with an apostrophe before texts that would run as formulas or lose digits, symbols for control characters, and texts that fit into cells',
     )
     .option('--company <id>', 'only the rows of one company, by its id', uuid)
     .option('--external-id <id>', 'only the rows of one company, by the id that you gave it')

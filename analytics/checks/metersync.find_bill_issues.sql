@@ -54,12 +54,8 @@ set
         ) r
       group by b.bill_id, r.usage_units
     ),
-    meter_days as (
-      select
-        meter_id,
-        range_agg(period) as days
-      from metered
-      group by meter_id
+    expected as materialized (
+      {{expected_bills periods="metered" connections="(select * from utility.connections where company_id = company)"}}
     ),
     -- What a day of a meter costs, if its bills are in one currency. A bill's cost is divided
     -- equally among its meters.
@@ -77,7 +73,8 @@ set
         m.meter_id,
         sum(b.cost / m.meters) / sum(m.days) as per_day,
         avg(m.days) as usual_days,
-        min(b.currency) as currency
+        min(b.currency) as currency,
+        max(m.meters) > 1 as is_share
       from meters_of_bills m
         join bills b on b.bill_id = m.bill_id
       where b.cost is not null
@@ -90,47 +87,142 @@ set
         lower(gap) as first_day,
         upper(gap) as until,
         upper(gap) - lower(gap) as days
-      from meter_days m
-        cross join lateral unnest(datemultirange(range_merge(m.days)) - m.days) as gap
+      from expected m
+        cross join lateral unnest(
+          (datemultirange(range_merge(m.days)) - m.days) * datemultirange(daterange(null, m.ends_on))
+        ) as gap
+    ),
+    keyed as materialized (
+      select
+        bill_id,
+        created,
+        currency,
+        cost,
+        bill_date,
+        metersync.comparable(account_number) as account,
+        metersync.comparable(invoice_id) as invoice,
+        metersync.comparable(provider) as provider
+      from bills
+    ),
+    -- What makes bills alike, besides what they charge for. Bills without a provider are compared by
+    -- their account, but not by their invoice: numbers of invoices are unique only for a provider.
+    numbered as materialized (
+      select
+        k.bill_id,
+        k.created,
+        k.currency,
+        k.cost,
+        n.by,
+        n.key,
+        row_number() over (
+          partition by n.by, n.key, k.currency, k.cost
+          order by k.created, k.bill_id
+        ) as place
+      from keyed k
+        cross join lateral (
+          values
+            ('account, provider and bill date', jsonb_build_array(account, provider, bill_date), account, bill_date::text),
+            ('invoice number and provider', jsonb_build_array(invoice, provider), invoice, provider)
+        ) as n (by, key, first, second)
+      where n.first is not null
+        and n.second is not null
+    ),
+    -- A credit note cancels a bill over the same amount.
+    cancelled as materialized (
+      select
+        b.bill_id,
+        b.by
+      from numbered b
+        join numbered c on c.by = b.by
+          and c.key = b.key
+          and c.currency is not distinct from b.currency
+          and c.cost = -b.cost
+          and c.place = b.place
+      where b.cost > 0
+    ),
+    standing as materialized (
+      select n.*
+      from numbered n
+      where n.cost < 0 is not true
+        and not exists (select from cancelled c where c.bill_id = n.bill_id and c.by = n.by)
     ),
     costs as (
       select unnest(array_agg(bill_id)) as bill_id
-      from bills
+      from keyed
+      where bill_id not in (select bill_id from cancelled)
       group by currency, cost
       having count(*) > 1
     ),
-    usage_texts as (
+    charged as (
+      -- What each bill charges for, in one unit: 1 MWh is 1000 kWh, and 1000.0 is 1000.
       select
         u.bill_id,
         string_agg(
-          concat(u.meter_id, u.period, u.usage),
+          concat_ws(' ', u.meter_id, u.period, a.amount, coalesce(u.standard_units, u.usage_units)),
           ','
-          order by u.meter_id, u.period, u.usage
-        ) as usage_text
+          order by u.meter_id, u.period, a.amount
+        ) as charges
       from costs c
         join usage u on u.bill_id = c.bill_id
+        cross join lateral (
+          select trim_scale(round(coalesce(u.standard_usage, u.usage), 6)) as amount
+        ) a
       group by u.bill_id
+    ),
+    shared_days as (
+      select
+        b.bill_id,
+        o.bill_id as original,
+        o.created
+      from standing b
+        join metered ub on ub.bill_id = b.bill_id
+        join metered uo on uo.meter_id = ub.meter_id
+          and uo.period && ub.period
+        join standing o on o.bill_id = uo.bill_id
+          and o.by = b.by
+          and o.key = b.key
+          and (o.created, o.bill_id) < (b.created, b.bill_id)
+      where b.by = 'invoice number and provider'
     ),
     alike as (
       select
         b.bill_id,
-        'meters, days and cost' as by,
+        1 as rank,
+        'meters, days, usage and cost' as by,
         first_value(b.bill_id) over (
-          partition by b.currency, b.cost, t.usage_text
+          partition by b.currency, b.cost, c.charges
           order by b.created, b.bill_id
-        ) as original
-      from bills b
-        join usage_texts t on t.bill_id = b.bill_id
+        ) as original,
+        null as severity
+      from keyed b
+        join charged c on c.bill_id = b.bill_id
       union all
       select
-        unnest(array_agg(bill_id order by created, bill_id)),
-        'account, provider and bill date',
-        (array_agg(bill_id order by created, bill_id))[1]
-      from bills
-      where account_number is not null
-        and bill_date is not null
-      group by account_number, provider, bill_date
-      having count(*) > 1
+        bill_id,
+        case by when 'account, provider and bill date' then 2 else 4 end,
+        by,
+        first_value(bill_id) over (partition by by, key order by created, bill_id),
+        -- One invoice may be sent as several bills, each for other meters or days.
+        case
+          when by = 'invoice number and provider'
+            and bill_id in (select bill_id from metered) then 'info'
+        end
+      from standing
+      union all
+      select
+        bill_id,
+        3,
+        'invoice number and provider',
+        (array_agg(original order by created, original))[1],
+        null
+      from shared_days
+      group by bill_id
+    ),
+    duplicates as (
+      select distinct on (bill_id) *
+      from alike
+      where original <> bill_id
+      order by bill_id, rank
     ),
     usual_periods as (
       select
@@ -246,25 +338,6 @@ set
       from bills
       where account_number in (select account_number from of_several_currencies)
     ),
-    steps as (
-      select
-        meter_id,
-        period,
-        nullif(
-          lower(period) - lag(lower(period)) over (partition by meter_id order by lower(period)),
-          0
-        ) as days
-      from metered
-    ),
-    usual_steps as (
-      select
-        meter_id,
-        max(upper(period)) as until,
-        percentile_disc(0.5) within group (order by days) as days
-      from steps
-      group by meter_id
-      having count(days) >= 2
-    ),
     without_record as (
       -- The document or the meter may belong to another company.
       select
@@ -306,11 +379,12 @@ set
         when c.per_day is null then jsonb_build_object('extent', g.days || ' days')
         else jsonb_build_object(
           'extent', format(
-            '%s days: about %s bills, some %s %s',
+            '%s days: about %s bills, some %s %s%s',
             g.days,
             greatest(1, round(g.days / c.usual_days)),
             to_char(round(g.days * c.per_day), 'FM999,999,999,999,999,990'),
-            c.currency
+            c.currency,
+            case when c.is_share then ' for this meter' end
           ),
           'may_cost', round(g.days * c.per_day, 2),
           'currency', c.currency
@@ -338,9 +412,8 @@ set
     'duplicate_bill',
     bill_id::text,
     '',
-    jsonb_build_object('same_as', original, 'by', by)
-  from alike
-  where original <> bill_id
+    jsonb_strip_nulls(jsonb_build_object('same_as', original, 'by', by, 'severity', severity))
+  from duplicates
   union all
   select
     'unusual_period',
@@ -473,22 +546,17 @@ set
   union all
   select
     'late_bill',
-    s.meter_id,
+    meter_id,
     '',
     jsonb_build_object(
-      'billed_until', s.until,
-      'usual_days', s.days,
-      'days_late', today - s.until - metersync.days_to_next_bill(s.days)
+      'billed_until', until,
+      'usual_days', usual_days,
+      'days_late', today - until - metersync.days_to_next_bill(usual_days)
     )
-  from usual_steps s
-    cross join lateral (
-      select
-      from utility.meters m
-      where m.id = s.meter_id
-        and metersync.boolean_of(m.raw ->> 'isTracked') is not false
-      offset 0
-    ) tracked
-  where today - s.until > 1.5 * s.days
+  from expected
+  where today - until > 1.5 * usual_days
+    -- Many last bills leave out a day or two.
+    and ends_on > until + 2
   union all
   select
     'orphan',

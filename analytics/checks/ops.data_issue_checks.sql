@@ -12,7 +12,7 @@ from
         'bills',
         'meter',
         'warning',
-        'Days between two bills of a meter that no bill covers. One or two such days have the severity info.',
+        'Days between two bills of a meter that no bill covers, while bills of the meter are expected. One or two such days have the severity info.',
         'No bill covers {from} to {last_day} ({extent}).'
       ),
       (
@@ -28,7 +28,7 @@ from
         'bills',
         'document',
         'error',
-        'A bill like an earlier bill, which is neither superseded nor deleted: the same meters, days and cost, or the same account, provider and bill date.',
+        'A bill like an earlier bill, which is neither superseded nor deleted: the same meters, days, usage and cost; the same account, provider and bill date; or the same invoice number of one provider. Bills with one invoice number for other meters or days have the severity info. Credits, and bills that a credit cancels, are not compared by their numbers.',
         'The bill is like bill {same_as}: the same {by}.'
       ),
       (
@@ -124,7 +124,7 @@ from
         'bills',
         'meter',
         'warning',
-        'No bill for more than one and a half times the usual number of days between the meter''s bills. Only meters with at least three bills are checked.',
+        'No bill for more than one and a half times the usual number of days between the meter''s bills, while bills of the meter are expected. Only meters with at least three bills are checked.',
         'The next bill is {days_late} days late: the meter is billed until {billed_until}, usually every {usual_days} days.'
       ),
       (

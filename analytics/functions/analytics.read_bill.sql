@@ -1,5 +1,6 @@
 -- Reads the fields of a document's record. A field is NULL if its value in the record has another
--- type.
+-- type. The account and whether usage is estimated are known from the usage on the document, because
+-- the service does not send them for the document itself.
 create or replace function analytics.read_bill (raw jsonb) returns table (
   account_number text,
   provider text,
@@ -31,7 +32,20 @@ create or replace function analytics.read_bill (raw jsonb) returns table (
 ) language sql stable parallel safe
 begin atomic
 select
-  nullif(r.account_number, ''),
+  coalesce(
+    nullif(r.account_number, ''),
+    -- The first account in alphabetical order, because the order of the usage may change.
+    (
+      select
+        min(i ->> 'value')
+      from
+        jsonb_array_elements(metersync.elements (r.usage_data)) u
+        cross join jsonb_array_elements(metersync.elements (u -> 'identifiers')) i
+      where
+        i ->> 'name' = 'ACCOUNT'
+        and i ->> 'value' <> ''
+    )
+  ),
   nullif(r.utility_company, ''),
   nullif(r.invoice_id, ''),
   coalesce(
@@ -67,7 +81,12 @@ select
   nullif(r.status, ''),
   metersync.boolean_of (r.is_flagged),
   nullif(r.flagged_status, ''),
-  metersync.boolean_of (r.is_estimated),
+  (
+    select
+      bool_or(metersync.boolean_of (u ->> 'isEstimated'))
+    from
+      jsonb_array_elements(metersync.elements (r.usage_data)) u
+  ),
   nullif(r.notes, ''),
   nullif(r.file_name, ''),
   nullif(r.job_id, ''),
@@ -111,7 +130,6 @@ from
       record ->> 'status' as status,
       record ->> 'isFlagged' as is_flagged,
       record ->> 'flaggedStatus' as flagged_status,
-      record ->> 'isEstimated' as is_estimated,
       record ->> 'notes' as notes,
       record ->> 'fileName' as file_name,
       record ->> 'jobId' as job_id,

@@ -139,7 +139,22 @@ select
   status,
   is_flagged,
   flagged_status,
-  is_estimated,
+  -- The usage that the service lists for a bill need not be on its document.
+  (
+    select
+      coalesce(
+        n.is_estimated
+        or bool_or(u.is_estimated),
+        n.is_estimated,
+        bool_or(u.is_estimated)
+      )
+    from
+      utility.usage_data u
+    where
+      {{at}} is null
+      and u.document_id = n.bill_id
+      and u.deleted_at is null
+  ) as is_estimated,
   notes,
   file_name,
   job_id,

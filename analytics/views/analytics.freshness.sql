@@ -66,11 +66,24 @@ with
       coalesce(p.events, 0)::integer as pending_events,
       p.oldest as oldest_pending_at,
       b.usual_days as usual_days_between_bills,
-      coalesce(b.published_until, k.created::date) + metersync.days_to_next_bill (b.usual_days) as next_bill_expected_on
+      case
+        when a.ends_on > l.last_day + 3 then l.last_day + metersync.days_to_next_bill (b.usual_days)
+      end as next_bill_expected_on
     from
       utility.connections k
       left join billed b on b.company_id = k.company_id
       and b.connection_id = k.id
+      cross join lateral (
+        select
+          coalesce(b.published_until, k.created::date) as last_day
+      ) l
+      cross join lateral (
+        -- As in the template expected_bills.
+        select
+          coalesce(max(metersync.account_ends_on (account)), 'infinity') as ends_on
+        from
+          jsonb_array_elements(metersync.elements (k.raw -> 'accounts')) as accounts (account)
+      ) a
       cross join lateral (
         select
           sum(events) as events,
@@ -122,6 +135,6 @@ comment on column analytics.freshness.utility_published_until is 'Last day that 
 comment on column analytics.freshness.service_collected_at is 'When the service made the newest of its records.';
 comment on column analytics.freshness.applied_at is 'When the newest read of it began.';
 comment on column analytics.freshness.usual_days_between_bills is 'Median days between bills of a meter.';
-comment on column analytics.freshness.next_bill_expected_on is '1.5 times that after the last bill; 47 days after an only bill, or after the connection was made.';
+comment on column analytics.freshness.next_bill_expected_on is '1.5 times that after the last bill; 47 days after an only bill, or after the connection was made. NULL if no bill is expected, because all its accounts are closed or not tracked.';
 comment on column analytics.freshness.days_late is 'Days since next_bill_expected_on; NULL if not late.';
 comment on column analytics.freshness.cause_of_lateness is 'metersync (events have waited for over an hour), customer, provider, service, inactive, or else utility; NULL if not late.';

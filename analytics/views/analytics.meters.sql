@@ -68,15 +68,20 @@ from
             when d.revised_document_id is null then false
             else analytics.superseded_by (d.id) is not null
           end as is_gone,
-          -- Records are unpacked only if no connection has the account.
-          case
-            when k.meter_id is null then nullif(d.raw ->> 'accountNumber', '')
-          end as account_number,
-          case
-            when k.meter_id is null then nullif(d.raw ->> 'utilityCompany', '')
-          end as provider
+          r.account_number,
+          r.provider
         from
           utility.documents d
+          -- Records are unpacked only if no connection has the account.
+          left join lateral (
+            select
+              b.account_number,
+              b.provider
+            from
+              analytics.read_bill (d.raw) b
+            where
+              k.meter_id is null
+          ) r on true
         where
           d.id = u.document_id
         offset

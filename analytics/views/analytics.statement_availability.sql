@@ -1,8 +1,7 @@
 -- How many bills of a month exist, which of them count, and which meters should be billed. Meters
 -- are expected in the months of monthly_usage and, after their last bill, in the months that began
--- before the next bill was due. Nothing more is expected of a meter that is not tracked, after the
--- meter or its account ended, ten years after its last bill, or once all connections that collected
--- it are deleted or inactive.
+-- before the next bill was due, for at most ten years. The template expected_bills says from when on
+-- no bill of a meter is expected.
 create or replace view analytics.statement_availability as
 with
   corrected as (
@@ -43,104 +42,31 @@ with
       left join meter_sites s on s.company_id = b.company_id
       and s.document_id = b.bill_id
   ),
+  expectations as not materialized ({{expected_bills periods="analytics.usage" connections="utility.connections"}}),
   billed_months as (
     select
-      company_id,
-      site_id,
-      month,
-      count(distinct meter_id) as expected,
-      count(distinct meter_id) filter (
+      u.company_id,
+      u.site_id,
+      u.month,
+      count(distinct u.meter_id) as expected,
+      count(distinct u.meter_id) filter (
         where
-          days_covered > 0
+          u.days_covered > 0
       ) as billed
     from
-      analytics.monthly_usage
+      analytics.monthly_usage u
+      left join expectations e on e.company_id = u.company_id
+      and e.meter_id = u.meter_id
     where
-      month is not null
+      u.month is not null
+      and (
+        u.days_covered > 0
+        or e.ends_on > u.month is not false
+      )
     group by
-      company_id,
-      site_id,
-      month
-  ),
-  billed_periods as (
-    select
-      company_id,
-      meter_id,
-      period,
-      nullif(
-        lower(period) - lag(lower(period)) over (
-          partition by
-            company_id,
-            meter_id
-          order by
-            lower(period)
-        ),
-        0
-      ) as days_between
-    from
-      analytics.usage
-    where
-      meter_id is not null
-      and period is not null
-  ),
-  last_bills as (
-    select
-      company_id,
-      meter_id,
-      max(upper(period)) as until,
-      -- With fewer than three bills, no number of days between them is usual.
-      case
-        when count(days_between) >= 2 then percentile_disc(0.5) within group (
-          order by
-            days_between
-        )
-      end as usual_days
-    from
-      billed_periods
-    group by
-      company_id,
-      meter_id
-  ),
-  collections as (
-    select
-      k.company_id,
-      m.meter_id,
-      coalesce(
-        max(
-          case
-            when k.deleted_at is not null then k.deleted_at::date
-            when a.account ->> 'trackingStatus' = 'DISABLED' then '-infinity'
-            when k.status = 'COMPANY_INACTIVE' then metersync.time_of (k.raw ->> 'statusFirstSeenTime')::date
-            else coalesce(metersync.date_of (a.account ->> 'lastServiceDate'), 'infinity')
-          end
-        ),
-        '-infinity'
-      ) as ended_on
-    from
-      utility.connections k
-      cross join jsonb_array_elements(metersync.elements (k.raw -> 'accounts')) as a (account)
-      cross join jsonb_array_elements_text(metersync.elements (a.account -> 'meters')) as m (meter_id)
-    group by
-      k.company_id,
-      m.meter_id
-  ),
-  expectations as (
-    select
-      b.company_id,
-      m.site_id,
-      b.until as billed_until,
-      least(
-        b.until + 3660,
-        current_date - metersync.days_to_next_bill (b.usual_days),
-        m.deleted_at::date,
-        c.ended_on
-      ) as expected_until
-    from
-      last_bills b
-      join utility.meters m on m.id = b.meter_id
-      and metersync.boolean_of (m.raw ->> 'isTracked') is not false
-      left join collections c on c.company_id = b.company_id
-      and c.meter_id = b.meter_id
+      u.company_id,
+      u.site_id,
+      u.month
   ),
   silent_months as (
     select
@@ -150,10 +76,16 @@ with
     from
       expectations e
       cross join lateral generate_series(
-        date_trunc('month', (e.billed_until - 1)::timestamp) + interval '1 month',
-        e.expected_until - 1,
+        date_trunc('month', (e.until - 1)::timestamp) + interval '1 month',
+        least(
+          e.until + 3660,
+          current_date - metersync.days_to_next_bill (e.usual_days),
+          e.ends_on
+        ) - 1,
         interval '1 month'
       ) as first
+    where
+      e.site_id is not null
   ),
   counted as (
     select

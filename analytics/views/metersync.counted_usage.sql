@@ -22,16 +22,14 @@ with
         when u.meter_id is null then array[
           u.raw ->> 'datasourceType',
           coalesce(
-            nullif(
-              (
-                select
-                  raw ->> 'accountNumber'
-                from
-                  utility.documents
-                where
-                  id = u.document_id
-              ),
-              ''
+            (
+              select
+                b.account_number
+              from
+                utility.documents d
+                cross join analytics.read_bill (d.raw) b
+              where
+                d.id = u.document_id
             ),
             u.document_id::text,
             u.id::text

@@ -59,11 +59,12 @@ with
         select
           d.id as bill_id,
           d.site_id,
-          nullif(d.raw ->> 'accountNumber', '') as account_number,
-          nullif(d.raw ->> 'utilityCompany', '') as provider,
-          nullif(d.raw ->> 'invoiceId', '') as invoice_id
+          r.account_number,
+          r.provider,
+          r.invoice_id
         from
           utility.documents d
+          cross join analytics.read_bill (d.raw) r
         where
           d.id = case i.entity_type
             when 'document' then i.record_id
@@ -143,5 +144,5 @@ comment on column ops.open_issues.account is 'Account number of the bill, or els
 comment on column ops.open_issues.check_name is 'Check, as in data_issue_checks.';
 comment on column ops.open_issues.since is 'When it was first found.';
 comment on column ops.open_issues.acknowledged_at is 'When somebody acknowledged it. It stays open.';
-comment on column ops.open_issues.may_cost is 'What the bills of a gap may come to, by the usual cost of a day.';
+comment on column ops.open_issues.may_cost is 'What the missing bills of a gap may come to for the meter, by the usual cost of a day. A bill with several meters is divided equally among them, so amounts in one currency can be added.';
 comment on column ops.open_issues.currency is 'Currency of may_cost.';

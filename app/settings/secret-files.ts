@@ -52,7 +52,8 @@ interface Problem {
 
 const empty: Problem = { problem: 'is empty' };
 
-function unreadable(error: unknown): Problem {
+/** Says why a file that a person named was not read, after the file's name. */
+export function unreadable(error: unknown): Problem {
   const { code, message } = error as NodeJS.ErrnoException;
   return { problem: code === 'ENOENT' ? 'is not there' : `cannot be read: ${code ?? message}` };
 }

@@ -68,11 +68,11 @@ const documents = ({ documents: wanted, months }: AnalyticsShape): string => `
     where meter * ${months} + n < ${wanted};
   insert into utility.documents (id, company_id, site_id, created, updated, raw_updated, raw, synced_at, deleted_at, deleted_reason)
     select id, company_id, site_id, last + interval '3 days', last + interval '3 days', last + interval '3 days',
-      jsonb_build_object('id', id, 'accountNumber', 'A-' || company || '-' || meter, 'utilityCompany', 'Provider ' || meter % 3,
-        'invoiceId', 'INV-' || n, 'startDate', first, 'endDate', last, 'billDate', last, 'dueDate', last + 20,
+      jsonb_build_object('id', id, 'utilityCompany', 'Provider ' || meter % 3,
+        'invoiceId', 'INV-' || meter || '-' || n, 'startDate', first, 'billDate', last, 'dueDate', last + 20,
         'chargesUnits', case when company % 7 = 0 then 'CAD' else 'USD' end, 'totalCharges', amount::text,
         'currentCharges', amount::text, 'taxCharges', round(amount / 20, 2)::text, 'sourceType', 'WEB', 'status', 'PROCESSED',
-        'isFlagged', false, 'isEstimated', n % 20 = 0, 'fileName', 'bill-' || id || '.pdf',
+        'isFlagged', false, 'fileName', 'bill-' || id || '.pdf',
         'revisedDocumentId', case when (meter * 7 + n) % 100 = 99 and n < ${months - 1}
           then md5('bill' || company || '/' || meter || '/' || n + 1) end,
         'lineItems', jsonb_build_array(
@@ -83,6 +83,8 @@ const documents = ({ documents: wanted, months }: AnalyticsShape): string => `
           jsonb_build_object('description', 'Customer charge', 'chargeType', 'FIXED',
             'totalCharge', (amount - round(amount * 0.7, 2) - round(amount * 0.2, 2))::text)),
         'usageData', jsonb_build_array(jsonb_build_object('id', md5('usage' || id), 'meter', meter_id, 'site', site_id,
+          'isEstimated', n % 20 = 0, 'identifiers', jsonb_build_array(
+            jsonb_build_object('name', 'ACCOUNT', 'value', 'A-' || company || '-' || meter)),
           'startDate', first, 'endDate', last, 'usage', (amount * 8)::text, 'usageUnits', case when meter % 4 = 3 then 'therm' else 'kWh' end))),
       now(), case when (meter * 7 + n) % 100 = 50 then now() end, case when (meter * 7 + n) % 100 = 50 then 'absent' end
     from world_bills`;

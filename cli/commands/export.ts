@@ -4,6 +4,7 @@ import { counted } from '../../contract/words.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { exportRelation } from '../../operations/export/export.ts';
 import { UnknownRelation } from '../../operations/export/relation.ts';
+import { sheetRowsMax } from '../../operations/export/spreadsheet.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { UsageError } from '../errors.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';
@@ -62,13 +63,15 @@ interface Input {
 async function toStandardOutput(input: Input): Promise<void> {
   try {
     // Lines are escaped for a terminal; a file or a program gets every byte.
-    await exportRelation({
+    const rows = await exportRelation({
       ...input,
       open: (relation) => {
         if (relation !== input.relation) say(`export: ${relation}`);
         return process.stdout.isTTY ? printingStream() : process.stdout;
       },
     });
+    const warning = tooLong(input, rows);
+    if (warning.length > 0) say(...warning);
   } catch (error) {
     // The reader has closed the pipe, as in `metersync export bills | head`.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
@@ -94,10 +97,17 @@ async function toFile(input: Input, path: string): Promise<void> {
         clearInterval(written);
       }
     });
-    progress.show([`${counted(rows, 'row')} of ${name} written to ${path}`]);
+    progress.show([`${counted(rows, 'row')} of ${name} written to ${path}`, ...tooLong(input, rows)]);
   } finally {
     progress.done();
   }
+}
+
+/** Says that a sheet does not show all rows. */
+function tooLong({ spreadsheet }: Input, rows: number): string[] {
+  const max = sheetRowsMax - 1;
+  if (!spreadsheet || rows <= max) return [];
+  return [`A sheet only shows the first ${max.toLocaleString('en')} rows: export one company, or Parquet.`];
 }
 
 const progressEveryMs = 1_000;

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { unreadable } from '../../app/settings/secret-files.ts';
 import { counted } from '../../contract/words.ts';
 import {
   acceptProposedZones,
@@ -57,8 +58,14 @@ export async function sites(options: SitesOptions): Promise<void> {
 }
 
 function valuesIn(file: string) {
+  let csv: string;
   try {
-    return readSiteValues(readFileSync(file, 'utf8'));
+    csv = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${file} ${unreadable(error).problem}`);
+  }
+  try {
+    return readSiteValues(csv);
   } catch (error) {
     throw new UsageError(`${file}: ${(error as Error).message}`);
   }

@@ -1,4 +1,15 @@
-import { type AnyColumn, and, desc, eq, ilike, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import {
+  type AnyColumn,
+  and,
+  desc,
+  eq,
+  ilike,
+  inArray,
+  isNotNull,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { isWhole } from '../backfill/runs.ts';
@@ -11,6 +22,7 @@ import {
   documents,
   meters,
   sites,
+  usageData,
 } from '../schema/utility.ts';
 import { companyOf, namesOfRecords } from './names.ts';
 
@@ -91,8 +103,9 @@ const foundMax = 20;
 
 /**
  * Finds bills by the number of their invoice or account, meters by one of their numbers, and
- * companies, sites and connections by a part of their names. Only bills have an index: other tables
- * are read as a whole, within the statement time-out of a person's search.
+ * companies, sites and connections by a part of their names. Bills have an index, and the bills of an
+ * account are found by its meters: other tables are read as a whole, within the statement time-out of
+ * a person's search.
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = partOf(given);
@@ -104,6 +117,18 @@ export async function findByName(db: Executor, given: string): Promise<Found[]> 
     })
     .from(sql`jsonb_array_elements(metersync.elements(${meters.raw} -> 'identifiers')) number`)
     .as('numbers');
+  const account = JSON.stringify([{ name: 'ACCOUNT', value: given }]);
+  const bills = db
+    .select({ id: documents.id })
+    .from(documents)
+    .where(sql`${documentNumbers} @> array[${given}]`)
+    .union(
+      db
+        .select({ id: sql<string>`${usageData.documentId}` })
+        .from(meters)
+        .innerJoin(usageData, eq(usageData.meterId, meters.id))
+        .where(sql`metersync.elements(${meters.raw} -> 'identifiers') @> ${account}::jsonb`),
+    );
   const bill = sql`concat_ws(', ', ${raw} ->> 'utilityCompany', ${raw} ->> 'invoiceId', ${raw} ->> 'billDate')`;
   const rows = await unionAll(
     db
@@ -135,7 +160,7 @@ export async function findByName(db: Executor, given: string): Promise<Found[]> 
     db
       .select(found('document', documents.id, bill, documents.companyId))
       .from(documents)
-      .where(sql`${documentNumbers} @> array[${given}]`)
+      .where(inArray(documents.id, bills))
       .orderBy(sql`${documents.updated} desc nulls last`)
       .limit(foundMax),
   );

@@ -18,7 +18,7 @@ export interface ExportOptions {
   readonly format: ExportFormat;
   /** Exports only the rows of this company. */
   readonly companyId?: string | undefined;
-  /** CSV only: begins with the mark of UTF-8, and puts an apostrophe before what a spreadsheet would run. */
+  /** CSV only: begins with the mark of UTF-8, and guards texts that a spreadsheet would run or change. */
   readonly spreadsheet?: boolean;
   /** Opens the target for the relation, by its name with schema. The target is left open at the end. */
   readonly open: (relation: string) => Writable;

@@ -1,5 +1,6 @@
 import { html, raw } from 'hono/html';
 import type { Report } from '../../db/read/report.ts';
+import { visibleText } from '../../web/visible-text.ts';
 import { amount, formatCount, monthAt, percent, timeOf, weekdays } from './amounts.ts';
 import { correctionsChart, costCharts, coverageChart, loadChart, usageChart } from './charts.ts';
 import { style } from './style.ts';
@@ -17,11 +18,15 @@ import {
 type Html = ReturnType<typeof html>;
 type Cell = string | number;
 
-/** Writes the report as one page without script or network, with charts as SVG. */
+/**
+ * Writes the report as one page without script or network, with charts as SVG. Invisible characters of names
+ * are written as in the console, wherever they are on the page.
+ */
 export async function reportPage(report: Report): Promise<string> {
   const title = `Energy report: ${scopeOf(report)}`;
-  return String(
-    await html`<!doctype html>
+  return visibleText(
+    String(
+      await html`<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
@@ -40,6 +45,7 @@ export async function reportPage(report: Report): Promise<string> {
   </body>
 </html>
 `,
+    ),
   );
 }
 

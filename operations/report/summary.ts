@@ -34,13 +34,16 @@ export function figuresOf(report: Report): Figures {
 const lastEnded = <T extends { readonly month: string }>(rows: readonly T[], madeAt: string): T | undefined =>
   rows.findLast(({ month }) => hasEnded(month, madeAt)) ?? rows.at(-1);
 
-/** Describes the cost of the last month that has ended, each currency by itself. */
+/** Describes the cost of the last ended month of each currency: `2.00 CAD and 1.00 USD in 2026-02, 5.00 EUR in …`. */
 function costFigure({ cost, madeAt }: Report): string {
-  const month = lastEnded(cost, madeAt)?.month;
-  if (month === undefined) return 'none';
-  const last = cost.filter((row) => row.month === month);
-  const amounts = last.map((row) => `${amount(row.cost)} ${row.currency ?? '(no currency)'}`);
-  return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
+  const ofCurrencies = [...Map.groupBy(cost, ({ currency }) => currency).values()];
+  const last = ofCurrencies.flatMap((rows) => lastEnded(rows, madeAt) ?? []);
+  const months = [...Map.groupBy(last, ({ month }) => month)].sort(([a], [b]) => (a < b ? 1 : -1));
+  const figures = months.map(([month, rows]) => {
+    const amounts = rows.map((row) => `${amount(row.cost)} ${row.currency ?? '(no currency)'}`);
+    return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
+  });
+  return figures.length === 0 ? 'none' : figures.join(', ');
 }
 
 /** Describes the bills that no month has: `2 bills (3.00 EUR) without dates`; empty if there are none. */

@@ -44,6 +44,6 @@ export function documentRecord(version: Version): string {
 /** An interval's id is derived from its meter, start, granularity and units. Reads rows `i` and `m`. */
 export const intervalRecord = `'{"id":"'||overlay(overlay(md5(m.id::text||i.start_at||i.seconds||i.usage_units)
   placing '4' from 13) placing '8' from 17)::uuid||${dates('i')}
-  ||'"meter":"'||m.id||'","account":"'||m.account_id||'","start":"'||${stamp('i.start_at')}
+  ||'"account":"'||m.account_id||'","start":"'||${stamp('i.start_at')}
   ||'","end":"'||${stamp("(i.start_at + i.seconds * interval '1 second')")}||'","usage":"'||i.usage
   ||'","usageUnits":"'||i.usage_units||'","quality":"'||i.quality||'"}'`;

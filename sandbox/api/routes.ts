@@ -81,7 +81,7 @@ function versionRoutes(app: FastifyInstance, version: Version, dependencies: Api
     request.organizationId = organizationOf(request, keys);
   });
   strikeWithFaults(app, `/${version}`, faults);
-  app.get('/ping', async () => ({ version, status: 'ok' }));
+  app.get('/ping', async () => ({ version }));
   app.get('/company', (request) => readCompanies(request.reader, request.organizationId));
   for (const [path, resource] of records) {
     app.get<ById>(path, async (request) => {

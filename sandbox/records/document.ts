@@ -37,14 +37,7 @@ export function documentTexts(
   ];
   return {
     header: toMembers(header(id, company, bill, main, net, tax)),
-    detail: toMembers({
-      startDate: bill.periodStart,
-      endDate: bill.periodEnd,
-      accountNumber: main.accountNumber,
-      isEstimated: bill.readings.some((reading) => reading.isEstimated),
-      netCharges: decimal(net, 2),
-      country: main.country,
-    }),
+    detail: toMembers({ startDate: bill.periodStart }),
     lineItems: JSON.stringify(lineItems),
     demandMeters: JSON.stringify(bill.readings.flatMap(demandMeter)),
   };

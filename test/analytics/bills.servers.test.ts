@@ -468,6 +468,59 @@ describe('usage', () => {
   });
 });
 
+describe('a bill that says nothing about itself', () => {
+  const january = { meterId: 'm', start: '2026-01-01', end: '2026-01-31', usage: '500' };
+
+  test.each([
+    [[true], true],
+    [[false, true], true],
+    [[false, undefined], false],
+    [[undefined], null],
+    [['maybe'], null],
+  ])('is estimated as its usage says: %j means %s', async (said, expected) => {
+    const company = await newCompany();
+    const usage = said.map((isEstimated) => ({ ...january, more: { isEstimated } }));
+    const ids = await company.bill([
+      { billed: 1, usage },
+      { billed: 2, usage: [] },
+    ]);
+    // The usage of the second bill is only listed as usage, and not on its document.
+    const listed = usage.map(({ more }) => ({ ...more, id: randomUUID(), document: { id: ids[1] } }));
+    await writeRecords(warehouse, 'usageData', listed, { companyId: company.id });
+    expect(await company.rows('bills', 'created')).toMatchObject(
+      ids.map((id) => ({ bill_id: id, is_estimated: expected })),
+    );
+  });
+
+  test('is estimated as of a time if its document said so then', async () => {
+    const company = await newCompany();
+    const id = randomUUID();
+    for (const isEstimated of [true, false]) {
+      const usageData = [{ usage: '500', usageUnits: 'kWh', isEstimated }];
+      await company.bill([{ id, billed: isEstimated ? 1 : 2, usage: [], more: { usageData } }]);
+    }
+    expect(await company.rows('bills', 'created')).toMatchObject([{ is_estimated: false }]);
+    expect(await company.rows('bill_corrections', 'changed_at')).toMatchObject([
+      { fields: ['is_estimated'] },
+    ]);
+  });
+
+  test('has the account of its usage, by which bills are neighbours', async () => {
+    const company = await newCompany();
+    const identifiers = ['B', 'A'].map((value) => ({ rawName: 'Account Number', name: 'ACCOUNT', value }));
+    const meterNumber = { rawName: 'Meter No.', name: 'METER', value: '1' };
+    const of = (billed: number, start: string, end: string) => ({
+      billed,
+      usage: [{ ...january, start, end, more: { identifiers: [meterNumber, ...identifiers] } }],
+    });
+    await company.bill([of(1, '2026-01-01', '2026-02-01'), of(2, '2026-02-01', '2026-02-28')]);
+    expect(await company.rows('bills', 'created')).toMatchObject([
+      { account_number: 'A', last_day: '2026-01-31', boundary_rule: 'shared_day_to_next' },
+      { account_number: 'A', last_day: '2026-02-28' },
+    ]);
+  });
+});
+
 test('a line of a bill has the commodity of its charge, or electricity if it is for demand or has a time of use', async () => {
   const company = await newCompany();
   const none = { electricityChargeType: null, gasChargeType: '', electricityIsDemand: false };

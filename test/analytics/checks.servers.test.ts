@@ -110,7 +110,7 @@ test.each<Case>([
     { from: '2025-06-01', until: '2025-07-01', days: 30 },
   ],
   ['bill_overlap', withLast({ start: '2025-12-30' }), 'meter', { days: 2 }],
-  ['duplicate_bill', withMore(12, {}, { billed: 13 }), 'document', { by: 'meters, days and cost' }],
+  ['duplicate_bill', withMore(12, {}, { billed: 13 }), 'document', { by: 'meters, days, usage and cost' }],
   [
     'unusual_period',
     (m) => [...year(m).slice(0, 10), billOf(m, 10, { end: '2026-01-31', usage: '9300' })],
@@ -181,6 +181,185 @@ test.each<Case>([
     expect(kept.map(({ open }) => open)).toEqual([false, true]);
   },
 );
+
+interface SentTwice {
+  readonly account?: string;
+  readonly provider?: string | null;
+  readonly invoice?: string;
+  readonly cost?: string;
+  readonly usage?: Partial<UsageSaid>;
+}
+const byCharges = { by: 'meters, days, usage and cost' };
+const byAccount = { by: 'account, provider and bill date' };
+const byInvoice = { by: 'invoice number and provider' };
+
+/** Each case has the bills that follow a bill of January with account A-1, invoice I-1 and 1,000 kWh for 100 USD. */
+test.each<readonly [string, readonly SentTwice[], readonly object[]]>([
+  ['with more digits', [{ account: 'B', invoice: 'X', usage: { usage: '1000.0' } }], [byCharges]],
+  ['in MWh', [{ account: 'B', invoice: 'X', usage: { usage: '1', units: 'MWh' } }], [byCharges]],
+  ['with the account in lower case', [{ account: 'a 1', invoice: 'X', cost: '7' }], [byAccount]],
+  ['with another account and cost', [{ account: 'B', cost: '100.01' }], [byInvoice]],
+  ['with another account and end', [{ account: 'B', usage: { end: '2026-02-01' } }], [byInvoice]],
+  ['with the provider in capitals', [{ account: 'B', provider: 'CITY  POWER', cost: '7' }], [byInvoice]],
+  ['with another cost, without a credit', [{ account: 'B', cost: '90' }], [byInvoice]],
+  ['twice again', [{}, {}], [byCharges, byCharges]],
+  ['of another provider', [{ account: 'B', provider: 'Other Power', cost: '7' }], []],
+  ['with another invoice', [{ account: 'B', invoice: 'I-2', cost: '7' }], []],
+  ['of no provider', [{ account: 'B', provider: null, cost: '7' }], []],
+  ['for other usage at the same cost', [{ account: 'B', invoice: 'X', usage: { usage: '1001' } }], []],
+  [
+    'for another meter or month, with one invoice number',
+    [
+      { account: 'B', usage: { meterId: 'other' } },
+      { account: 'C', usage: { start: '2025-12-01', end: '2025-12-31' } },
+    ],
+    [
+      { ...byInvoice, severity: 'info' },
+      { ...byInvoice, severity: 'info' },
+    ],
+  ],
+  [
+    'correctly, after a credit for it',
+    [
+      { cost: '-100', usage: { usage: '-1000' } },
+      { cost: '90', usage: { usage: '900' } },
+    ],
+    [],
+  ],
+  ['as it was, after a credit for it', [{ cost: '-100.00', usage: { usage: '-1000' } }, {}], []],
+  ['twice, after one credit', [{ cost: '-100', usage: { usage: '-1000' } }, {}, {}], [byCharges]],
+  ['with a credit for a part', [{ cost: '-20', usage: { usage: '-200' } }], []],
+])('a bill that is sent %s is compared with the earlier bills', async (_, more, expected) => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const [first, ...others] = await company.bill(
+    [{}, ...more].map(
+      ({ account = 'A-1', provider = 'City Power', invoice = 'I-1', cost = '100', usage }, at) =>
+        billOf(
+          meter,
+          12,
+          { usage: '1000', ...usage },
+          {
+            billed: at,
+            cost,
+            more: { accountNumber: account, utilityCompany: provider, invoiceId: invoice },
+          },
+        ),
+    ),
+  );
+  await check(company);
+  const found = (await issues(company)).filter((issue) => issue.check_name === 'duplicate_bill');
+  expect(found.map(({ evidence: { same_as: _same, ...evidence } }) => evidence)).toEqual(expected);
+  for (const { entity_id: id, evidence, severity } of found) {
+    expect(others).toContain(id);
+    expect([first, ...others]).toContain(evidence.same_as);
+    expect(severity).toBe(evidence.severity ?? 'error');
+  }
+});
+
+interface Ended {
+  readonly account?: object;
+  readonly meter?: object;
+  readonly site?: object;
+  readonly connection?: object;
+  /** Months of another meter of the account. */
+  readonly other?: readonly number[];
+  /** A bill for one day that follows. */
+  readonly last?: string;
+}
+const late = ['late_bill', ''];
+const june = ['bill_gap', '2025-06-01'];
+
+/** A meter is billed until the end of October 2025, without June. */
+test.each<readonly [string, Ended, readonly (readonly string[])[]]>([
+  ['while its account goes on', {}, [june, late]],
+  ['if its account is disabled', { account: { trackingStatus: 'DISABLED' } }, []],
+  ['if its account is not tracked', { account: { isTracked: false } }, []],
+  [
+    'if its account is tracked by the newer field',
+    { account: { isTracked: false, trackingStatus: 'ENABLED' } },
+    [june, late],
+  ],
+  ['if the customer does not track its account', { account: { status: 'CUSTOMER_NOT_TRACKED' } }, []],
+  ['if it is not tracked itself', { meter: { isTracked: false } }, []],
+  ['if its account was closed with its last bill', { account: { lastServiceDate: '2025-10-31' } }, [june]],
+  ['if its account was closed a day later', { account: { lastServiceDate: '2025-11-02' } }, [june]],
+  ['if its account was closed a month later', { account: { lastServiceDate: '2025-11-30' } }, [june, late]],
+  ['if its account was closed before the gap', { account: { lastServiceDate: '2025-05-31' } }, []],
+  [
+    'if a correction follows its final bill',
+    { account: { lastServiceDate: '2025-10-31' }, last: '2025-12-20' },
+    [june],
+  ],
+  ['if its site was archived', { site: { dataCollectionStopDate: '2025-10-31' } }, [june]],
+  ['if its connection was deleted', { connection: { deleted_at: '2025-11-01' } }, [june]],
+  ['if another meter of its account follows', { other: [10, 11, 12] }, [june]],
+  ['if another meter shares its last bill', { other: [9, 10, 11, 12] }, [june]],
+  ['if a correction follows the exchange', { other: [10, 11, 12], last: '2025-12-20' }, [june]],
+  ['if another meter of its account was there before', { other: [0, 1, 2, 10, 11, 12] }, [june, late]],
+  [
+    'if another meter begins with the gap and it goes on',
+    { other: [5, 6, 7, 8, 9, 10, 11, 12] },
+    [june, late],
+  ],
+])(
+  'bills of a meter are missing %s',
+  async (_, { account, meter, site, connection, other = [], last }, expected) => {
+    const [id, replacement] = [meterId(), meterId()];
+    const company = new BilledCompany(warehouse);
+    await company.add({ [id]: meter ?? {}, [replacement]: {} });
+    const accounts = [{ id: randomUUID(), accountNumber: '1', meters: [id, replacement], ...account }];
+    const connected = { id: randomUUID(), status: 'CONNECTED', accounts };
+    await writeRecords(warehouse, 'connections', [connected], { companyId: company.id });
+    await warehouse.db.execute(sql`
+    update utility.connections set deleted_at = ${Object.values(connection ?? {})[0] ?? null}::timestamptz
+    where id = ${connected.id}::uuid`);
+    await warehouse.db.execute(sql`
+    update utility.sites set raw = raw || ${JSON.stringify(site ?? {})}::jsonb where id = ${company.siteId}::uuid`);
+    await company.bill([
+      ...[0, 1, 2, 3, 4, 6, 7, 8, 9].map((at) => billOf(id, at)),
+      ...other.map((at) => billOf(replacement, at)),
+      ...(last === undefined ? [] : [billOf(id, 13, { start: last, end: last })]),
+    ]);
+    await check(company);
+    const found = (await issues(company)).filter(
+      (issue) => issue.entity_id === id && /gap|late/.test(issue.check_name),
+    );
+    expect(found.map((issue) => [issue.check_name, issue.subject]).sort()).toEqual(expected);
+  },
+);
+
+test('amounts of missing bills can be added, for several meters of a bill and several accounts', async () => {
+  const [one, two, three, single] = [meterId(), meterId(), meterId(), meterId()];
+  const company = await companyWith(one, two, three, single);
+  // A day costs 31 USD in the account of three meters, and 5 USD in the account of one meter.
+  const bills = months.flatMap(({ start, end }, at) => {
+    const days = Number(end.slice(8));
+    const of = (account: string, cost: number, meters: readonly string[]): BillSaid => ({
+      billed: at,
+      cost: `${cost}`,
+      usage: meters.map((meter) => ({ meterId: meter, start, end, usage: `${100 + at}` })),
+      more: { accountNumber: account, billDate: end },
+    });
+    return [of('A', 31 * days, [one, two, three]), of('B', 5 * days, [single])];
+  });
+  // The bills of June are missing, for 30 days.
+  await company.bill(bills.filter(({ billed }) => billed !== 5));
+  await check(company);
+  const { rows } = await warehouse.db.execute(sql`
+    select count(*)::int as issues, currency, sum(may_cost)::text as may_cost,
+      array_agg(distinct sentence order by sentence) as sentences
+    from ops.open_issues where company_id = ${company.id}::uuid and may_cost is not null group by currency`);
+  const gap = 'No bill covers 2025-06-01 to 2025-06-30 (30 days: about 1 bill, some';
+  expect(rows).toEqual([
+    {
+      issues: 4,
+      currency: 'USD',
+      may_cost: `${30 * (31 + 5)}.00`,
+      sentences: [`${gap} 150 USD).`, `${gap} 310 USD for this meter).`],
+    },
+  ]);
+});
 
 test('checks report a connection as unhealthy after a week, and name an undocumented status', async () => {
   const company = await companyWith();

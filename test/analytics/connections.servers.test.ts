@@ -267,6 +267,28 @@ test('statements are counted by the reason why they count or not, and a month wi
   ]);
 });
 
+test.each([
+  ['is late while one of its accounts goes on', [{ lastServiceDate: '2026-01-31' }, {}], '2026-03-19'],
+  ['is not late after its accounts were closed', [{ lastServiceDate: '2026-01-31' }], null],
+  [
+    'is late if its accounts were closed after the last bill',
+    [{ lastServiceDate: '2026-02-28' }],
+    '2026-03-19',
+  ],
+  ['is not late if its accounts are not tracked', [{ trackingStatus: 'DISABLED' }], null],
+])('a connection %s', async (_, [first, ...others], expected) => {
+  const company = await connected('CONNECTED');
+  await warehouse.db.execute(sql`
+    update utility.connections
+    set raw = jsonb_set(raw, '{accounts}', jsonb_build_array(raw #> '{accounts,0}' || ${JSON.stringify(first)}::jsonb)
+      || ${JSON.stringify(others)}::jsonb)
+    where company_id = ${company.id}::uuid`);
+  const days_late = expected === null ? null : expect.any(Number);
+  expect(await company.rows('freshness', 'connection_id')).toMatchObject([
+    { utility_published_until: '2026-01-31', next_bill_expected_on: expected, days_late },
+  ]);
+});
+
 const spring = ['2024-04-01', '2024-05-01', '2024-06-01'];
 const account = { id: randomUUID(), trackingStatus: 'ENABLED', isTracked: true };
 
@@ -276,19 +298,31 @@ test.each([
   ['until it was deleted', { deleted: ['meters', '2024-06-10'] }, spring],
   ['until its account was closed', { account: { lastServiceDate: '2024-06-01' } }, spring.slice(0, 2)],
   ['no longer if its account is disabled', { account: { trackingStatus: 'DISABLED' } }, []],
+  ['no longer if its account is not tracked', { account: { trackingStatus: null, isTracked: false } }, []],
+  ['until its site was archived', { site: { dataCollectionStopDate: '2024-06-01' } }, spring.slice(0, 2)],
+  ['no longer if another meter of its account is billed', { isReplaced: true }, []],
   ['until its connection was deleted', { deleted: ['connections', '2024-04-02'] }, spring.slice(0, 1)],
   ['until its company was inactive', { connection: { status: 'COMPANY_INACTIVE' } }, spring.slice(0, 2)],
 ] as const)('bills of a meter without new bills are expected %s', async (_, facts, expected) => {
-  const said: { meter?: object; account?: object; connection?: object; deleted?: readonly string[] } = facts;
+  const said: {
+    meter?: object;
+    account?: object;
+    connection?: object;
+    site?: object;
+    deleted?: readonly string[];
+    isReplaced?: boolean;
+  } = facts;
   const silent = new BilledCompany(warehouse);
-  const [meterId, id] = [randomUUID(), randomUUID()];
-  await silent.add({ [meterId]: said.meter ?? {} });
-  const of = (billed: number, start: string, end: string) => ({
+  const [meterId, id, successor] = [randomUUID(), randomUUID(), randomUUID()];
+  // The other meter is at another site, so that its months are counted there.
+  await silent.add({ [meterId]: said.meter ?? {}, [successor]: { site: randomUUID() } });
+  const of = (billed: number, start: string, end: string, meter = meterId) => ({
     billed,
-    usage: [{ meterId, start, end, usage: '1' }],
+    usage: [{ meterId: meter, start, end, usage: '1' }],
     more: { billDate: end },
   });
   await silent.bill([
+    ...(said.isReplaced ? [of(4, '2024-04-01', '2024-04-30', successor)] : []),
     of(1, '2024-01-01', '2024-01-31'),
     of(2, '2024-02-01', '2024-02-29'),
     of(3, '2024-03-01', '2024-03-31'),
@@ -299,12 +333,15 @@ test.each([
     statusFirstSeenTime: '2024-05-20T00:00:00',
     ...said.connection,
   };
-  const accounts = [{ ...account, meters: [meterId], ...said.account }];
+  const accounts = [{ ...account, meters: [meterId, successor], ...said.account }];
   await writeRecords(warehouse, 'connections', [{ ...connection, accounts }], { companyId: silent.id });
   const [table = 'meters', at = null] = said.deleted ?? [];
   await warehouse.db.execute(
     sql`update utility.${sql.raw(table)} set deleted_at = ${at}::timestamptz where company_id = ${silent.id}::uuid`,
   );
+  await warehouse.db.execute(sql`
+    update utility.sites set raw = raw || ${JSON.stringify(said.site ?? {})}::jsonb
+    where id = ${silent.siteId}::uuid`);
   await keepMonths(warehouse.db, { budgetSeconds: 60 });
   // There are usually 29 days between bills. A month is due if it began one and a half times as long ago.
   const { rows } = await warehouse.db.execute(sql`
@@ -316,6 +353,26 @@ test.each([
   expect(rows).toEqual([
     { billed: ['2024-01-01', '2024-02-01', '2024-03-01'], silent: expected ?? due, due },
   ]);
+});
+
+test.each([
+  ['of an account that goes on is expected to be billed', {}, '0.0000'],
+  ['of an account that is not tracked is not expected to be billed', { trackingStatus: 'DISABLED' }, null],
+])('a month between two bills %s', async (_, more, availability) => {
+  const gappy = new BilledCompany(warehouse);
+  const meterId = randomUUID();
+  await gappy.add({ [meterId]: {} });
+  await gappy.bill(
+    ['2024-01', '2024-03'].map((month, billed) => ({
+      billed,
+      usage: [{ meterId, start: `${month}-01`, end: `${month}-31`, usage: '1' }],
+    })),
+  );
+  const accounts = [{ ...account, meters: [meterId], ...more }];
+  await writeRecords(warehouse, 'connections', [{ id: randomUUID(), accounts }], { companyId: gappy.id });
+  const months = await gappy.rows('statement_availability', 'month');
+  const february = months.find(({ month }) => month === '2024-02-01');
+  expect(february?.availability ?? null).toBe(availability);
 });
 
 test('there are no emissions without a factor, and the factor of the region is preferred', async () => {

@@ -65,7 +65,7 @@ test('a backfill after a change of version fills the new columns, and rows name 
   expect(await versions()).toEqual([{ api_version: 'v2', documents: 16 }]);
   const before = await columns();
   expect(before).toContain('total_charges');
-  expect(before).not.toContain('account_number');
+  expect(before).not.toContain('start_date');
 
   const [{ id } = {}] = await rows(`select id from utility.companies order by id limit 1`);
   await backfill('v2.2', [String(id)]);
@@ -75,9 +75,7 @@ test('a backfill after a change of version fills the new columns, and rows name 
   ]);
   expect((await columns()).slice(0, before.length)).toEqual(before);
   expect(
-    await rows(
-      `select distinct api_version, account_number is null as empty from fields.documents order by 1`,
-    ),
+    await rows(`select distinct api_version, start_date is null as empty from fields.documents order by 1`),
   ).toEqual([
     { api_version: 'v2', empty: true },
     { api_version: 'v2.2', empty: false },
@@ -85,13 +83,13 @@ test('a backfill after a change of version fills the new columns, and rows name 
 
   await backfill('v2.2');
   expect(await versions()).toEqual([{ api_version: 'v2.2', documents: 16 }]);
-  expect(
-    await rows(`select count(*)::int as empty from fields.documents where account_number is null`),
-  ).toEqual([{ empty: 0 }]);
+  expect(await rows(`select count(*)::int as empty from fields.documents where start_date is null`)).toEqual([
+    { empty: 0 },
+  ]);
   expect(await rows(`select distinct api_version from history.documents`)).toEqual([{ api_version: 'v2' }]);
   expect(
     await rows(`select api_version from ops.field_catalogue
-      where resource = 'documents' and path = '/accountNumber'`),
+      where resource = 'documents' and path = '/startDate'`),
   ).toEqual([{ api_version: 'v2.2' }]);
   expect(await missingValues(warehouse, 'documents')).toEqual([]);
 });

@@ -235,10 +235,10 @@ describe('trace', () => {
       account: string;
       bills: number;
     }>(sql`
-      select d.id, raw ->> 'invoiceId' as invoice, raw ->> 'accountNumber' as account,
-        count(*) over (partition by raw ->> 'accountNumber')::int as bills
-      from utility.documents d
-      where raw ->> 'invoiceId' is not null
+      select bill_id as id, invoice_id as invoice, account_number as account,
+        count(*) over (partition by account_number)::int as bills
+      from analytics.bills
+      where invoice_id is not null and account_number is not null
       order by bills desc limit 1`);
     const { status, stdout, stderr } = await metersync('trace', 'document', invoice);
     expect(status, stderr).toBe(0);

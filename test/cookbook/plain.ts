@@ -2,7 +2,10 @@
 const common = `
   with recursive counts as (
     select d.*, d.raw ->> 'chargesUnits' as currency, (d.raw ->> 'currentCharges')::numeric as cost,
-      d.raw ->> 'invoiceId' as invoice_id
+      d.raw ->> 'invoiceId' as invoice_id, (
+        select min(i ->> 'value')
+        from jsonb_array_elements(d.raw -> 'usageData') u, jsonb_array_elements(u -> 'identifiers') i
+        where i ->> 'name' = 'ACCOUNT') as account
     from utility.documents d
     where d.deleted_at is null and d.raw is not null and not exists (
       select from utility.documents n where n.id = d.revised_document_id and n.deleted_at is null)
@@ -260,7 +263,7 @@ export const plain: Readonly<Record<string, string>> = {
     ), firsts as (
       select *, first_value(id) over (partition by company_id, currency, cost, said order by created, id) as by_amounts,
         first_value(id) over (
-          partition by company_id, raw ->> 'accountNumber', raw ->> 'utilityCompany', raw ->> 'billDate' order by created, id
+          partition by company_id, account, raw ->> 'utilityCompany', raw ->> 'billDate' order by created, id
         ) as by_account
       from described
     )
@@ -269,7 +272,7 @@ export const plain: Readonly<Record<string, string>> = {
     where o.id <> f.id order by 1 limit 5`,
 
   'Which accounts were billed in more than one currency?': `${common}
-    select raw ->> 'accountNumber' as account_number, string_agg(distinct currency, ', ' order by currency) as currencies,
+    select account as account_number, string_agg(distinct currency, ', ' order by currency) as currencies,
       count(*) as bills
     from counts group by 1 having count(distinct currency) > 1 order by 1 limit 5`,
 

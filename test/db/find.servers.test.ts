@@ -30,3 +30,17 @@ test('finds a bill by the number of its invoice or account through an index', as
   );
   expect(rows).toEqual([{ scans: 2 }]);
 });
+
+test('finds the bills of an account by the number that its meters carry', async () => {
+  const company = new BilledCompany(warehouse);
+  const identifiers = ['ACCOUNT', 'METER'].map((name) => ({ name, value: `${name[0]}-9` }));
+  await company.add({ m: { identifiers }, other: {} });
+  const usage = (meterId: string) => ({ meterId, start: '2026-01-01', end: '2026-01-31', usage: '1' });
+  const [id] = await company.bill([
+    { billed: 1, usage: [usage('m'), usage('m')], more: { invoiceId: 'INV-9' } },
+    { billed: 2, usage: [usage('other')] },
+  ]);
+  const meter = { kind: 'meter', id: 'm', name: 'A-9 M-9, Acme' };
+  expect(await findByName(warehouse.db, 'A-9')).toEqual([meter, { kind: 'document', id, name: 'INV-9' }]);
+  expect(await findByName(warehouse.db, 'M-9')).toEqual([meter]);
+});

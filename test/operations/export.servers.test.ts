@@ -73,6 +73,15 @@ async function readBack(file: Buffer): Promise<Record<string, string | null>[]> 
   }
 }
 
+/** Exports texts for a spreadsheet, and reads them back. */
+async function cellsOf(...texts: string[]): Promise<(string | null)[]> {
+  await warehouse.db.execute(sql`drop table if exists ops.cells`);
+  await warehouse.db.execute(sql`create table ops.cells (said text)`);
+  for (const text of texts) await warehouse.db.execute(sql`insert into ops.cells values (${text})`);
+  const { bytes } = await exported({ relation: 'ops.cells', format: 'csv', spreadsheet: true });
+  return (await readBack(bytes)).map(({ said = null }) => said);
+}
+
 const types = (table: Table) => Object.fromEntries(table.schema.fields.map((f) => [f.name, String(f.type)]));
 
 const microsOf = (timestamp: string): bigint => {
@@ -272,7 +281,7 @@ describe('csv', () => {
     const begun = [...'=+-@＝＋－＠−', ' =', '\t', '\r', '\n', '\u200b+', "\u00a0@SUM(1)'"];
     const text = fc
       .tuple(fc.constantFrom('', ...begun), fc.string({ unit: 'grapheme' }))
-      .map(([first, rest]) => `${first}${rest}`.replaceAll('\0', ''));
+      .map(([first, rest]) => `${first}${rest}`.replaceAll(/[\0\d]/g, ''));
     const parts = fc.array(fc.constantFrom(...';,|\t\r\n\u200b "=-＝a'), { maxLength: 12 });
     const texts = [
       `=cmd|'/C calc'!A0`,
@@ -299,6 +308,81 @@ describe('csv', () => {
       expect(said).toBe(was === null ? null : safe(was));
     }
     expect(guarded[0]).toMatchObject({ n: full[0], small: '-32768', said: `'=cmd|'/C calc'!A0` });
+  });
+
+  test.each([
+    ...[
+      '00012345',
+      '1E5',
+      '1e5',
+      ' 0012',
+      '1234567890123456',
+      '12.50',
+      '1,000',
+      '1/2',
+      '1-2',
+      '2026-01-31',
+      '10:30',
+    ],
+    ...[
+      '2026-01-31 00:00:00Z',
+      '$5.00',
+      '(5)',
+      '5%',
+      '.5',
+      'MAR1',
+      'Sept 2',
+      '1-Mar',
+      '3 March 2026',
+      'true',
+      'FALSE',
+    ],
+  ])('keeps the text %s for a spreadsheet by an apostrophe', async (text) => {
+    expect(await cellsOf(text)).toEqual([`'${text}`]);
+  });
+
+  test('leaves texts that a spreadsheet shows as they are', async () => {
+    const texts = [
+      '12345',
+      '0',
+      '123456789012345',
+      'E-77',
+      'A1',
+      'Mark 5',
+      'March',
+      '12 Main Street',
+      'a 1',
+      '1234-x',
+      '',
+    ];
+    expect(await cellsOf(...texts)).toEqual(texts);
+  });
+
+  test('shows control characters as symbols for a spreadsheet, in texts and names, as no cell can hold them', async () => {
+    expect(await cellsOf('a\u001bb\u0007\u0001\u001f\ufffe\uffff', 'tab\tline\nend\r', '\u0001=1')).toEqual([
+      'a␛b␇␁␟��',
+      'tab\tline\nend\r',
+      "'␁=1",
+    ]);
+    await warehouse.db.execute(sql.raw(`create view ops.odd as select 1 as "a\u001b", 2 as "0012"`));
+    const { bytes } = await exported({ relation: 'ops.odd', format: 'csv', spreadsheet: true });
+    expect(bytes.toString('utf8')).toBe("\ufeffa␛,'0012\n1,2\n");
+  });
+
+  test('shortens texts that are too long for a cell of a spreadsheet, and says so in the cell', async () => {
+    const fits = ['x'.repeat(32_767), '💡'.repeat(16_383)];
+    const long = ['y'.repeat(32_768), 'z'.repeat(1_000_000), '💡'.repeat(16_384), `;=${'1'.repeat(32_765)}`];
+    const cells = await cellsOf(...fits, ...long);
+    expect(cells.slice(0, 2)).toEqual(fits);
+    expect(cells.slice(2)).toEqual([
+      `${'y'.repeat(32_700)} … [shortened from 32768 characters]`,
+      `${'z'.repeat(32_700)} … [shortened from 1000000 characters]`,
+      `${'💡'.repeat(16_300)} … [shortened from 16384 characters]`,
+      `;'=${'1'.repeat(32_697)} … [shortened from 32767 characters]`,
+    ]);
+    for (const cell of cells) expect(cell?.length).toBeLessThanOrEqual(32_767);
+    const plain = await exported({ relation: 'ops.cells', format: 'csv' });
+    expect(plain.bytes.includes('z'.repeat(1_000_000))).toBe(true);
   });
 
   test('is marked as UTF-8 once for a spreadsheet, and starts no formula after a separator inside a text or a name', async () => {

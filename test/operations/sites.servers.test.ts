@@ -136,7 +136,14 @@ test('a file with an error changes nothing, and the message names the error', as
   ] as const)
     expect(await refused(text)).toEqual([status, expect.stringContaining(why)]);
   expect(await countZones(warehouse.db)).toEqual(before);
-  expect(await metersync('sites', '--file', join(folder.path, 'none.csv'))).toMatchObject({ status: 2 });
+  for (const [wrong, problem] of [
+    [join(folder.path, 'none.csv'), 'is not there'],
+    [folder.path, 'cannot be read: EISDIR'],
+  ] as const)
+    expect(await metersync('sites', '--file', wrong)).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(new RegExp(`^metersync: ${wrong} ${problem}$`, 'm')),
+    });
   expect(await metersync('sites', '--file', file, '--accept-proposals')).toMatchObject({ status: 2 });
 });
 

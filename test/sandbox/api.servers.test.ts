@@ -167,6 +167,68 @@ describe('webhook configuration', () => {
   });
 });
 
+/** Every field that is known of a record, by docs/service.md and by the service's public documentation. */
+const siteObject = 'id name';
+const companyObject = 'externalId id name publicId';
+const identifiers = 'rawName value name';
+const typing =
+  'timeOfUse netMeteringType waterType meterHighLow gasType fuelType districtType districtMediumType ' +
+  'wasteDescription wasteType wasteStream refrigerantType';
+const header =
+  'id created updated company site auditTrailUrl url startDate billDate chargesUnits utilityCompany status flaggedStatus ' +
+  'revisedDocumentId fileName email jobId notes dueDate totalCharges sourceType isFlagged invoiceId ' +
+  'previousCloseBalance afterPreviousTotalPayment afterPreviousCharges afterPreviousCredits currentOpenBalance ' +
+  'currentCharges credits taxCharges interestCharges';
+const knownFields: Readonly<Record<string, string>> = {
+  company: `${companyObject} sites users dataCollectionStartDate isDemandEnabled isImpliedMeteringEnabled impliedMeteringFraction isBasicIdentifierMappingEnabled isLowAccuracyModeEnabled`,
+  'company.sites': 'id name dataCollectionStopDate externalId address path occupancyPercent',
+  connection:
+    'id created updated company datasource url status statusLastUpdateTime statusFirstSeenTime statusErrorDetail accounts ' +
+    'country initialSites initialDatasourceTypes username workflowOwnerEmail dataCollectionStartDate multiplyByOccupancy ' +
+    'externalId isActive sitesRelations',
+  'connection.company': companyObject,
+  'connection.datasource': 'name url',
+  'connection.sitesRelations': 'accountIds datasourceTypes site',
+  'connection.sitesRelations.site': siteObject,
+  'connection.accounts':
+    'id meters accountNumber isTracked trackingStatus isDuplicated dataCollectionStartDate isCollectingInvoiceData ' +
+    'isCollectingSmartMeterData datasourceTypes lastServiceDate status statusLastUpdateTime statusFirstSeenTime statusErrorDetail',
+  meter: `id site account address identifiers datasourceType isTracked ${typing}`,
+  'meter.identifiers': identifiers,
+  document: `${header} usageData lineItems demandMeters`,
+  'document.company': companyObject,
+  'document.site': siteObject,
+  'document.lineItems':
+    'rate totalCharge description quantity quantityUnits multipliers accountIds chargeType electricityChargeType ' +
+    'electricityIsDemand electricityTimeOfUse gasChargeType billingPeriod',
+  'document.demandMeters':
+    'startDate endDate isEstimated demandUsage demandUsageUnits description demandType usageDataIds',
+  usage:
+    `id created updated startDate endDate usage usageUnits meter meterAddress meterIsTracked site identifiers datasourceType ${typing} ` +
+    'additionalFields document isEstimated isImplied currentReading previousReading multiplier multiplierDescription multiplier2 ' +
+    'multiplier2Description fractionRenewable netMeteringGeneratedKwh netMeteringGridImportKwh netMeteringGridExportKwh exclusion ' +
+    'tariff billedDemand supplierName utilityName country timeOfUseBreakdown electricityType serviceAddress',
+  'usage.site': siteObject,
+  'usage.identifiers': identifiers,
+  'usage.timeOfUseBreakdown': 'timeOfUse usage usageUnits description startDate endDate',
+  'usage.document': header,
+  'usage.document.company': companyObject,
+  'usage.document.site': siteObject,
+  interval: 'id created updated identifiers account start end usage usageUnits quality',
+};
+
+/** Returns the fields of a value, at any depth, that are not known. */
+function unknownFields(value: unknown, path: string): string[] {
+  if (Array.isArray(value)) return value.flatMap((one) => unknownFields(one, path));
+  if (typeof value !== 'object' || value === null) return [];
+  const known = (knownFields[path] ?? '').split(' ');
+  return Object.entries(value).flatMap(([name, inside]) => {
+    if (!known.includes(name)) return [`${path}.${name}`];
+    const usage = path === 'document' && name === 'usageData';
+    return unknownFields(inside, usage ? 'usage' : `${path}.${name}`);
+  });
+}
+
 describe('records', () => {
   test('service.md 2.2: a company has id, name, externalId and publicId, and its sites', async () => {
     expect(company).toMatchObject({
@@ -240,7 +302,26 @@ describe('records', () => {
     expect(ofMeter.items).toContainEqual(row);
   });
 
-  test('an interval record has meter, account, bounds, usage, units and quality', async () => {
+  test.each(versions)('records of %s have only fields that the service is known to send', async (version) => {
+    const list = async (resource: string, items: string, scope = `company/${company.id}`) =>
+      envelope<AnyRecord>(await service.api(`/${resource}/${scope}`, { version }), items).items;
+    const meters = await list('meter', 'meters');
+    const records = {
+      company: (await service.api('/company', { version })).body,
+      connection: await list('connection', 'connections'),
+      meter: meters,
+      document: await list('document', 'documents'),
+      usage: await list('usage', 'usageData'),
+      interval: await list('interval', 'intervals', `meter/${meters[0]?.id}`),
+    };
+    for (const [name, list] of Object.entries(records)) {
+      expect(list, name).not.toHaveLength(0);
+      expect([...new Set(unknownFields(list, name))]).toEqual([]);
+    }
+    expect((await service.api('/ping', { version })).body).toEqual({ version });
+  });
+
+  test('an interval record has account, bounds, usage, units and quality', async () => {
     const [meter] = await recordsOf(service, 'meter', company.id, 'meters');
     const { items, total } = envelope<AnyRecord>(
       await service.api(`/interval/meter/${meter.id}`),
@@ -251,7 +332,6 @@ describe('records', () => {
       id: expect.stringMatching(uuid),
       created: expect.stringMatching(timestamp),
       updated: expect.stringMatching(timestamp),
-      meter: meter.id,
       account: meter.account,
       start: expect.stringMatching(timestamp),
       end: expect.stringMatching(timestamp),

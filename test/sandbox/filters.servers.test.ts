@@ -30,9 +30,11 @@ describe('dates', () => {
   });
 
   test('USAGE_PERIOD matches if any day is shared', async () => {
-    const { startDate, endDate } = middle();
+    const endOf = ({ usageData: [row] }: AnyRecord): string => row.endDate;
+    const { startDate } = middle();
+    const endDate = endOf(middle());
     const query = `dateType=USAGE_PERIOD&startDate=${endDate}&endDate=${endDate}`;
-    const expected = documents.filter((one) => one.startDate <= endDate && one.endDate >= endDate);
+    const expected = documents.filter((one) => one.startDate <= endDate && endOf(one) >= endDate);
     expect(ids(await found('document', 'documents', query))).toEqual(ids(expected));
     const early = await found('usage', 'usageData', `dateType=USAGE_PERIOD&endDate=${startDate}`);
     expect(ids(early)).toEqual(ids(usage.filter((row) => row.startDate <= startDate)));

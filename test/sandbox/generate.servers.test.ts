@@ -119,7 +119,7 @@ describe('irregular bills', () => {
       estimated: documents.filter(({ usageData }) => usageData.every((row: AnyRecord) => row.isEstimated))
         .length,
       canadian: documents.filter(
-        ({ chargesUnits, country }) => (chargesUnits === 'CAD') !== (country === 'CA'),
+        ({ chargesUnits, usageData: [row] }) => (chargesUnits === 'CAD') !== (row.country === 'CA'),
       ).length,
       credited: documents.filter(({ lineItems }) =>
         lineItems.some((item: AnyRecord) => item.totalCharge.startsWith('-')),
