@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { makePrivateFolder, writePrivateFile } from '../app/process/private-file.ts';
 import { childEnvironment } from '../embedded/environment.ts';
 import { readOwnFile } from '../embedded/folder.ts';
+import { ask } from '../http/ask.ts';
 
 /** A sandbox service in a process of its own, which shares only HTTP with the pipeline. */
 export interface SandboxProcess {
@@ -94,11 +95,11 @@ export async function runningSandbox(dataDir: string): Promise<SandboxProcess | 
   try {
     const sandbox = JSON.parse(text) as SandboxProcess;
     // The sandbox answers this request without Postgres, which may hang.
-    const answer = await fetch(`${sandbox.url}/sandbox/organizations`, {
+    const { status } = await ask(`${sandbox.url}/sandbox/organizations`, {
       headers: { authorization: `Bearer ${sandbox.controlToken}` },
-      signal: AbortSignal.timeout(2_000),
+      withinMs: 2_000,
     });
-    return answer.ok ? { ...sandbox, stop: async () => {} } : undefined;
+    return status === 200 ? { ...sandbox, stop: async () => {} } : undefined;
   } catch {
     return undefined;
   }
