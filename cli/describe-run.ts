@@ -1,6 +1,6 @@
 import { companyResources } from '../contract/endpoints.ts';
 import { formatSeconds } from '../contract/times.ts';
-import { counted, nameInWords } from '../contract/words.ts';
+import { counted, nameInWords, wordOfRun } from '../contract/words.ts';
 import type { CompanyProgress, FailedPart, RunProgress } from '../db/read/run-progress.ts';
 
 /** Maximum number of companies in progress that are listed; only several workers read more at once. */
@@ -10,11 +10,12 @@ const nameWidth = 28;
 
 /** Describes the progress and speed of a run, and then what is being read of each company. */
 export function describeRun(run: RunProgress): string[] {
-  if (run.state === null) return ['backfill: no worker has started it yet'];
+  if (run.state === null) return ['no worker has started the run yet'];
+  const word = wordOfRun[run.kind ?? 'full'];
   const head = [
     run.companiesDone === null
-      ? `backfill: ${run.state}, its parts are no longer kept (RETENTION_DAYS)`
-      : `backfill: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
+      ? `${word}: ${run.state}, its parts are no longer kept (RETENTION_DAYS)`
+      : `${word}: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
     `${count(run.rows)} rows`,
     `${count(run.rows / Math.max(run.seconds, 0.1))} rows/s`,
     ...(run.state === 'running' ? left(run) : [`${formatSeconds(Math.ceil(run.seconds))} in all`]),

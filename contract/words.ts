@@ -1,4 +1,5 @@
 import { limits } from './limits.ts';
+import type { RunKind } from './names.ts';
 
 /** Formats a count: `1 bill`, `2 bills`, `0 companies`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
@@ -46,3 +47,6 @@ export const onlyUntilDecided = `^([^;]*(${[untilDecided, formerly].map((words) 
 
 /** Makes the label of a value: `record` for `recordId`, `received` for `receivedAt`. */
 export const label = (name: string): string => nameInWords(name).replace(/ (id|at)$/, '');
+
+/** What people call a run. */
+export const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };

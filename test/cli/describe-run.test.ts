@@ -3,6 +3,7 @@ import { describeRun } from '../../cli/describe-run.ts';
 import type { CompanyProgress, RunProgress } from '../../db/read/run-progress.ts';
 
 const run = (more: Partial<RunProgress> = {}): RunProgress => ({
+  kind: 'full',
   state: 'running',
   error: null,
   workflowId: null,
@@ -31,7 +32,8 @@ describe('the lines of a run', () => {
       'backfill: 4 of 10 companies, 12,345 rows, 206 rows/s, about 90 s left',
     ]);
     expect(lines(run())[0]).toBe('backfill: 0 of 10 companies, 12,345 rows, 206 rows/s');
-    expect(lines(run({ state: null }))).toEqual(['backfill: no worker has started it yet']);
+    expect(lines(run({ kind: 'reconcile', companiesDone: 4 }))[0]).toMatch(/^reconcile: 4 of 10 companies, /);
+    expect(lines(run({ state: null }))).toEqual(['no worker has started the run yet']);
     expect(lines(run({ state: 'complete', companiesDone: null }))[0]).toMatch(
       /^backfill: complete, its parts are no longer kept/,
     );
