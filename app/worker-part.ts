@@ -96,7 +96,7 @@ export async function startWorker(
   });
   const catalogue = createFieldCatalogue({
     db,
-    onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
+    onError: ({ message }) => log.warn({ error: message }, 'fields could not be catalogued'),
   });
   const activities = createActivities({
     ...activitySettings(settings),
