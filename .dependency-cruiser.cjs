@@ -6,14 +6,26 @@ const rooms = {
   workflows: ['contract'],
   service: ['contract'],
   db: ['contract', 'health'],
-  activities: ['contract', 'health', 'service', 'db'],
-  embedded: [],
+  http: [],
+  activities: ['contract', 'health', 'service', 'db', 'http'],
+  embedded: ['http'],
   web: [],
-  sandbox: ['web'],
-  app: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded'],
-  operations: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'app', 'web'],
+  sandbox: ['web', 'http'],
+  app: ['contract', 'health', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded', 'http'],
+  operations: [
+    'contract',
+    'health',
+    'receiver',
+    'workflows',
+    'activities',
+    'service',
+    'db',
+    'app',
+    'web',
+    'http',
+  ],
   console: ['contract', 'health', 'web', 'db', 'app', 'operations'],
-  cli: ['operations', 'app', 'contract', 'health', 'db', 'embedded', 'sandbox', 'console'],
+  cli: ['operations', 'app', 'contract', 'health', 'db', 'embedded', 'sandbox', 'console', 'http'],
 };
 
 const all = Object.keys(rooms);
@@ -49,6 +61,17 @@ module.exports = {
         pathNot: '^operations/export/',
       },
       to: { path: '(^|node_modules/)(drizzle-orm|pg|pg-copy-streams)(/|$)' },
+    },
+    {
+      name: 'requests-go-through-http-or-service',
+      comment:
+        'http/ask.ts bounds what it reads of an answer, and service/ is the client of the service. Others only set up proxies and pools. See ARCHITECTURE.md',
+      severity: 'error',
+      from: {
+        path: `^(${all.join('|')})/`,
+        pathNot: '^(http|service)/|^sandbox/delivery/|^embedded/temporal-binary.ts$',
+      },
+      to: { path: '(^|node_modules/)undici(/|$)', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'no-cycles',

@@ -1,8 +1,9 @@
 import { unescape as decoded } from 'node:querystring';
 import { Webhook } from 'standardwebhooks';
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import { notifyPolicy } from '../contract/retry-policy.ts';
 import type { AlarmNotice } from '../health/alarms.ts';
+import { ask } from '../http/ask.ts';
 
 /** Where alarms are sent: an incoming webhook of Slack, or an address that accepts signed JSON. */
 export interface NotifyTarget {
@@ -92,19 +93,18 @@ async function call(
   const hide = (text: string): string => secrets.reduce((left, secret) => left.replaceAll(secret, '…'), text);
   let answer: { readonly status: number; readonly text: string };
   try {
-    const { statusCode, body: answered } = await request(url, {
-      ...(dispatcher && { dispatcher }),
+    answer = await ask(url, {
+      dispatcher,
       method: message === undefined ? 'GET' : 'POST',
-      ...(message === undefined ? {} : { body: message.body }),
+      body: message?.body,
       headers: {
         'user-agent': 'metersync',
         ...(message === undefined ? {} : { 'content-type': 'application/json' }),
         ...(login === ':' ? {} : { authorization: `Basic ${Buffer.from(login).toString('base64')}` }),
         ...message?.headers,
       },
-      signal: AbortSignal.timeout(notifyPolicy.requestMs),
+      withinMs: notifyPolicy.requestMs,
     });
-    answer = { status: statusCode, text: await answered.text() };
   } catch (error) {
     const { message, name, code } = error as Error & { code?: unknown };
     const why = name === 'TimeoutError' ? 'no answer in time' : message || String(code);

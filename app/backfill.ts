@@ -39,6 +39,17 @@ export function firstBackfillOf(client: Client, db: Database): (companyId: strin
   };
 }
 
+/** Starts a reconcile of all companies, next to the scheduled ones; returns its run id. */
+export async function startReconcile(client: Client): Promise<string> {
+  const runId = randomUUID();
+  await client.workflow.start(workflowNames.reconcile, {
+    workflowId: workflowIds.reconcile(runId),
+    taskQueue: taskQueues.backfill,
+    args: [{ runId }],
+  });
+  return runId;
+}
+
 async function startRun(client: Client, runId: string, priority: Priority = {}): Promise<void> {
   await client.workflow.start(workflowNames.backfillAll, {
     workflowId: workflowIds.backfillAll(runId),
@@ -48,15 +59,17 @@ async function startRun(client: Client, runId: string, priority: Priority = {}):
   });
 }
 
-/** Whether Temporal knows the run. The run has no row in the warehouse before a worker begins it. */
-export async function runIsStarted(client: Client, runId: string): Promise<boolean> {
-  try {
-    await client.workflow.getHandle(workflowIds.backfillAll(runId)).describe();
-    return true;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
+/** Returns the workflow of a run that was started by hand. The run has no row before a worker begins it. */
+export async function workflowOfRun(client: Client, runId: string): Promise<string | undefined> {
+  for (const workflowId of [workflowIds.backfillAll(runId), workflowIds.reconcile(runId)]) {
+    try {
+      await client.workflow.getHandle(workflowId).describe();
+      return workflowId;
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
   }
+  return undefined;
 }
 
 /** Waits for a run to end and returns its state; undefined if Temporal cannot say. Never rejects. */

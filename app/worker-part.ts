@@ -23,7 +23,7 @@ import { workflowBundle as bundleOf } from './temporal/workflow-bundle.ts';
 import { openToWork } from './warehouse/warehouse.ts';
 import { runWorkers } from './worker.ts';
 
-const noCore: Pick<CoreMetrics, 'text'> = { text: async () => undefined };
+const noCore: Pick<CoreMetrics, 'read'> = { read: async () => undefined };
 
 export interface RunningWorker extends Running {
   /**
@@ -96,7 +96,7 @@ export async function startWorker(
   });
   const catalogue = createFieldCatalogue({
     db,
-    onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
+    onError: ({ message }) => log.warn({ error: message }, 'fields could not be catalogued'),
   });
   const activities = createActivities({
     ...activitySettings(settings),

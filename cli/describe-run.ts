@@ -1,6 +1,6 @@
 import { companyResources } from '../contract/endpoints.ts';
 import { formatSeconds } from '../contract/times.ts';
-import { counted, nameInWords } from '../contract/words.ts';
+import { counted, nameInWords, wordOfRun } from '../contract/words.ts';
 import type { CompanyProgress, FailedPart, RunProgress } from '../db/read/run-progress.ts';
 
 /** Maximum number of companies in progress that are listed; only several workers read more at once. */
@@ -8,13 +8,14 @@ const runningMax = 10;
 const failedMax = 5;
 const nameWidth = 28;
 
-/** Describes the progress, speed and remaining time of a run, and then what is being read of each company. */
+/** Describes the progress and speed of a run, and then what is being read of each company. */
 export function describeRun(run: RunProgress): string[] {
-  if (run.state === null) return ['backfill: no worker has started it yet'];
+  if (run.state === null) return ['no worker has started the run yet'];
+  const word = wordOfRun[run.kind ?? 'full'];
   const head = [
     run.companiesDone === null
-      ? `backfill: ${run.state}, its parts are no longer kept (RETENTION_DAYS)`
-      : `backfill: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
+      ? `${word}: ${run.state}, its parts are no longer kept (RETENTION_DAYS)`
+      : `${word}: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
     `${count(run.rows)} rows`,
     `${count(run.rows / Math.max(run.seconds, 0.1))} rows/s`,
     ...(run.state === 'running' ? left(run) : [`${formatSeconds(Math.ceil(run.seconds))} in all`]),
@@ -31,28 +32,26 @@ export function describeRun(run: RunProgress): string[] {
 export const describePart = ({ name, resource, state, error }: FailedPart): string =>
   `  ${state}: ${cut(name ?? 'service')} ${nameInWords(resource)}: ${error ?? ''}`;
 
-function describeCompany({ name, resource, step, done, of, unit }: CompanyProgress): string {
-  const read = of === null ? '' : ` of ${count(of)}`;
-  return `  ${cut(name).padEnd(nameWidth)}  ${nameInWords(resource).padEnd(11)} (${step} of ${companyResources.length}), ${count(Math.floor(done))}${read} ${unit}`;
+function describeCompany(company: CompanyProgress): string {
+  const { name, resource, step } = company;
+  const place = `(${step} of ${companyResources.length})`;
+  return `  ${cut(name).padEnd(nameWidth)}  ${nameInWords(resource).padEnd(11)} ${place}, ${amountRead(company)}`;
 }
 
-/** Share of a run that is done. A company in progress counts by its resources, the current one in part. */
-function shareDone(run: RunProgress): number {
-  if (run.companies === 0 || run.companiesDone === null) return 0;
-  const begun = run.running.reduce((sum, { step, done, of }) => {
-    const part = of === null || of === 0 ? 0 : Math.min(1, done / of);
-    return sum + (step - 1 + part) / companyResources.length;
-  }, 0);
-  return Math.min(1, (run.companiesDone + begun) / run.companies);
+function amountRead({ done, of, unit }: CompanyProgress): string {
+  if (unit === 'meters' && of !== null && of > 0)
+    return `reading meter ${count(Math.min(Math.floor(done) + 1, of))} of ${count(of)}`;
+  return `${count(Math.floor(done))}${of === null ? '' : ` of ${count(of)}`} ${unit}`;
 }
 
-/** Below this share an estimate of the remaining time would jump about. */
-const shareMin = 0.01;
-
-function left(run: RunProgress): string[] {
-  const share = shareDone(run);
-  if (share < shareMin || share >= 1) return [];
-  return [`about ${formatSeconds(Math.ceil((run.seconds * (1 - share)) / share))} left`];
+/**
+ * Estimates the remaining time by the companies that are done, while further companies wait. How long the
+ * companies in progress take is unknown: a single meter may have more readings than all others.
+ */
+function left({ companies, companiesDone, running, seconds }: RunProgress): string[] {
+  const done = companiesDone ?? 0;
+  if (done === 0 || companies <= done + running.length) return [];
+  return [`about ${formatSeconds(Math.ceil((seconds * (companies - done)) / done))} left`];
 }
 
 const count = (n: number): string => Math.round(n).toLocaleString('en');

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { runEnd } from '../app/backfill.ts';
-import { type RunState, workflowIds } from '../contract/names.ts';
+import { runEnd, workflowOfRun } from '../app/backfill.ts';
+import type { RunState } from '../contract/names.ts';
 import type { Database } from '../db/connection/connect.ts';
 import { type RunProgress, readRunProgress } from '../db/read/run-progress.ts';
 import { describeRun } from './describe-run.ts';
@@ -18,10 +18,12 @@ export async function followBackfill(options: {
 }): Promise<{ state: RunState; run: RunProgress }> {
   const { client, db, runId, progress } = options;
   const { workflowId } = await readRunProgress(db, runId);
+  const workflow = workflowId ?? (await workflowOfRun(client, runId));
   let ended: RunState | undefined;
-  void runEnd(client, workflowId ?? workflowIds.backfillAll(runId)).then((state) => {
-    ended = state;
-  });
+  if (workflow !== undefined)
+    void runEnd(client, workflow).then((state) => {
+      ended = state;
+    });
   const show = async (): Promise<RunProgress> => {
     const run = await readRunProgress(db, runId);
     progress.show(describeRun(run));

@@ -142,6 +142,14 @@ function addLoad(program: Command): void {
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
   add(
     program,
+    'reconcile',
+    'Read what the service updated recently, now instead of at the next scheduled time',
+    'metersync reconcile --follow',
+  )
+    .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
+    .action(async (options) => (await import('./commands/reconcile.ts')).reconcile(options));
+  add(
+    program,
     'audit',
     'Compare the warehouse with the service and print each difference; change nothing without --repair',
     'metersync audit --since 24h',

@@ -5,6 +5,7 @@ import { makePrivateFolder, writePrivateFile } from '../app/process/private-file
 import { sandboxFile } from '../app/stack.ts';
 import { childEnvironment } from '../embedded/environment.ts';
 import { readOwnFile } from '../embedded/folder.ts';
+import { ask } from '../http/ask.ts';
 import { CommandError } from './errors.ts';
 
 /** A sandbox service in a process of its own, which shares only HTTP with the pipeline. */
@@ -112,11 +113,11 @@ export async function runningSandbox(dataDir: string): Promise<SandboxProcess | 
   try {
     const sandbox = JSON.parse(text) as SandboxProcess;
     // The sandbox answers this request without Postgres, which may hang.
-    const answer = await fetch(`${sandbox.url}/sandbox/organizations`, {
+    const { status } = await ask(`${sandbox.url}/sandbox/organizations`, {
       headers: { authorization: `Bearer ${sandbox.controlToken}` },
-      signal: AbortSignal.timeout(2_000),
+      withinMs: 2_000,
     });
-    return answer.ok ? { ...sandbox, finished: never, stop: async () => {} } : undefined;
+    return status === 200 ? { ...sandbox, finished: never, stop: async () => {} } : undefined;
   } catch {
     return undefined;
   }

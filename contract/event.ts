@@ -103,7 +103,7 @@ export const ignoredEvent = (type: string): DecodedEvent => ({
  * `eventType` (service.md 2.4, 2.6) and are recognized by their shape. Returns undefined for any other shape.
  */
 export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string | undefined {
-  if (typeof payload.eventType === 'string') return payload.eventType;
+  if (typeof payload.eventType === 'string' && payload.eventType !== '') return payload.eventType;
   if ('meterId' in payload && 'intervalCount' in payload) return 'intervals.synced';
   const connectionOnly = 'datasource' in payload || 'sitesRelations' in payload || 'status' in payload;
   if (connectionOnly && 'url' in payload && !('old' in payload)) return 'connection.created.v2';
@@ -112,14 +112,16 @@ export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string 
 
 /**
  * Decodes a parsed payload for the journal. An unknown type is `ignored`.
- * @throws Failure EVENT_UNREADABLE when a known type lacks a field that it must carry
+ * @throws Failure EVENT_UNREADABLE when an event has no type, or a known type lacks a field that it must carry
  */
 export function decodeEvent(payload: unknown): DecodedEvent {
   if (!isObject(payload)) {
     throw new Failure('EVENT_UNREADABLE', 'the payload is not a JSON object');
   }
   const type = typeOfEvent(payload);
-  if (type === undefined) return ignoredEvent('unknown');
+  if (type === undefined) {
+    throw new Failure('EVENT_UNREADABLE', 'it has no eventType, and not the fields of a type that has none');
+  }
   if (!isEventType(type)) return ignoredEvent(type);
   const { kind, deletes } = typesOfEvents[type];
   if (kind === 'interval') {

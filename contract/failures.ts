@@ -123,7 +123,8 @@ export const failureTypes = {
   },
   EVENT_UNREADABLE: {
     action: 'dead',
-    means: 'A verified event is not JSON, or lacks an id or a timestamp.',
+    means:
+      'A verified event is not JSON, lacks a type, an id or a timestamp, or names a range that starts after its end.',
     operator: 'Look at the event in metersync.events. Its bytes are kept.',
   },
 } as const satisfies Record<string, FailureType>;

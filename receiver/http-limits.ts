@@ -14,6 +14,8 @@ export const httpLimits = {
   largeBodiesBytesMax: 96 * 1024 * 1024,
   /** Maximum number of header fields. A request with more is answered with 431. */
   headersMax: 200,
+  /** Bytes before the headers of a request are complete. Node allows 16 kB of headers, and any blank lines. */
+  beforeHeadersBytesMax: 64 * 1024,
   /** Time until a request's headers are complete, so also how long a new socket may stay silent. */
   headersTimeoutMs: 5_000,
   /** Time until a request is complete. With `connectionsCheckMs`, it ends before the answer is due. */

@@ -13,7 +13,13 @@ import {
 import { boundBodies } from './bodies.ts';
 import { answerClientErrors, endWithAnswer } from './client-errors.ts';
 import type { MonotonicClock } from './clock.ts';
-import { boundConnections, boundUnanswered, type Connections, endConnectionsAtClose } from './connections.ts';
+import {
+  boundBeforeHeaders,
+  boundConnections,
+  boundUnanswered,
+  type Connections,
+  endConnectionsAtClose,
+} from './connections.ts';
 import type { Answer } from './group-commit.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
 import { type JudgeHeaders, judgedRequests, onRefused } from './judged-requests.ts';
@@ -69,8 +75,10 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const { clock, log, drain, limits = httpLimits, onAnswer } = dependencies;
   const { counters, count } = createAnswerCounters({ now: () => clock.now(), log });
   const unanswered = boundUnanswered(limits);
+  const beforeHeaders = boundBeforeHeaders(limits);
   const app = fastify({
     ...serverOptions(limits, (request) => {
+      beforeHeaders.complete(request);
       if (unanswered.isFull(request.socket)) return 'busy';
       return 'transfer-encoding' in request.headers ? 'length-required' : undefined;
     }),
@@ -91,6 +99,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const endCrowded = (socket: Socket) => refuse(socket, 'busy');
   onRefused(app.server, refuse);
   unanswered.watch(app.server, endCrowded);
+  beforeHeaders.watch(app.server, (socket) => refuse(socket, 'headers-too-large'));
   const connections = boundConnections(app.server, limits, endCrowded);
   const state = endConnectionsAtClose(app, limits, clock, drain);
   const send: Send = (reply, reason) => {

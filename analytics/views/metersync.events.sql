@@ -17,7 +17,15 @@ select
   case
     when e.outcome in ('applied', 'superseded') then coalesce(e.settled_at, e.recorded_at)
   end as applied_at,
-  coalesce(e.error, waits.error) as error,
+  coalesce(
+    e.error,
+    waits.error,
+    case
+      when e.outcome <> 'ignored' then null
+      when e.type = 'metersync.probe' then 'metersync doctor sent it, to see whether events arrive'
+      else 'metersync does not use events of this type'
+    end
+  ) as error,
   coalesce(e.error_code, waits.error_code) as error_code,
   coalesce(waits.attempts, e.attempts) as attempts,
   case
@@ -54,7 +62,7 @@ comment on column metersync.events.payload is 'The payload; NULL where Postgres 
 comment on column metersync.events.body is 'The exact bytes of a payload that jsonb cannot hold.';
 comment on column metersync.events.outcome is 'pending: its record waits to be read again; applied; superseded: a newer state was already known; ignored: unknown type; dead: it cannot be applied, see error; missing: the service never showed the state that it named.';
 comment on column metersync.events.applied_at is 'When its effect was in the warehouse.';
-comment on column metersync.events.error is 'Why it is dead or missing, or why it still waits.';
+comment on column metersync.events.error is 'Why it is dead, missing or ignored, or why it still waits.';
 comment on column metersync.events.attempts is 'Unsuccessful attempts to read its record, for the reason in error_code.';
 comment on column metersync.events.next_attempt_at is 'Not read again before this time.';
 select

@@ -1,5 +1,6 @@
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Metrics } from '../../health/registry.ts';
+import { ask } from '../../http/ask.ts';
 import { freePort } from '../process/free-port.ts';
 
 /** Temporal's own metrics, which its native library serves only on the loopback address. */
@@ -7,20 +8,24 @@ export interface CoreMetrics {
   /** `127.0.0.1:<port>`, for `Runtime.install`. */
   readonly address: string;
   /** Reads the metrics in Prometheus' text format; undefined if that fails. */
-  text(): Promise<string | undefined>;
+  read(): Promise<string | undefined>;
 }
+
+/** A worker of a large deployment has some hundred kB of metrics. */
+const metricsBytesMax = 16 * 1024 * 1024;
 
 /** Finds a free port for the exporter. The exporter takes it when the runtime is installed. */
 export async function placeCoreMetrics(): Promise<CoreMetrics> {
   const address = `127.0.0.1:${await freePort('127.0.0.1')}`;
   return {
     address,
-    text: async () => {
+    read: async () => {
       try {
-        const answer = await fetch(`http://${address}/metrics`, {
-          signal: AbortSignal.timeout(monitorPolicy.temporalMetricsWithinMs),
+        const { status, text, isWhole } = await ask(`http://${address}/metrics`, {
+          withinMs: monitorPolicy.temporalMetricsWithinMs,
+          bytesMax: metricsBytesMax,
         });
-        return answer.ok ? await answer.text() : undefined;
+        return status === 200 && isWhole ? text : undefined;
       } catch {
         return undefined;
       }
@@ -30,6 +35,6 @@ export async function placeCoreMetrics(): Promise<CoreMetrics> {
 
 /** Writes all metrics of a process that runs workers: metersync's own, then Temporal's. */
 export const withCoreMetrics =
-  (metrics: Metrics, core: Pick<CoreMetrics, 'text'>): (() => Promise<string>) =>
+  (metrics: Metrics, core: Pick<CoreMetrics, 'read'>): (() => Promise<string>) =>
   async () =>
-    `${await metrics.text()}${(await core.text()) ?? ''}`;
+    `${await metrics.asText()}${(await core.read()) ?? ''}`;

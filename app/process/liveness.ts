@@ -21,7 +21,7 @@ export interface Liveness {
  */
 export function watchPolls(options: {
   readonly workers: readonly { readonly queue: string; runs(): boolean }[];
-  readonly core: Pick<CoreMetrics, 'text'>;
+  readonly core: Pick<CoreMetrics, 'read'>;
   readonly now: () => number;
   readonly withinMs?: number | undefined;
 }): Liveness {
@@ -30,7 +30,7 @@ export function watchPolls(options: {
   const grew = new Map<string, { readonly count: number; readonly at: number }>();
   const look = remember(
     async () => {
-      const text = await core.text();
+      const text = await core.read();
       // Without figures nothing is known, so every running worker counts as alive.
       if (text === undefined) {
         grew.clear();

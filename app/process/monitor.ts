@@ -83,7 +83,7 @@ export async function createMonitor(options: {
       : undefined,
     core,
     async serve() {
-      const text = core === undefined ? metrics.text : withCoreMetrics(metrics, core);
+      const text = core === undefined ? metrics.asText : withCoreMetrics(metrics, core);
       try {
         return await servePrivately({ at: settings, parts: watched, metrics: text, log });
       } catch (error) {

@@ -1,3 +1,4 @@
+import v8 from 'node:v8';
 import type { Client } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import { Worker, type WorkflowBundleOption } from '@temporalio/worker';
@@ -43,11 +44,29 @@ export async function replayHistories(
     }
   }
   const failures: NotReplayed[] = [];
-  for await (const { workflowId, error } of Worker.runReplayHistories(
-    { workflowBundle, dataConverter },
-    histories(),
-  ))
-    if (error !== undefined)
-      failures.push({ workflowId, type: types.get(workflowId) ?? '', why: error.message });
+  const hooksAgain = stopPromiseHooks();
+  try {
+    for await (const { workflowId, error } of Worker.runReplayHistories(
+      { workflowBundle, dataConverter },
+      histories(),
+    ))
+      if (error !== undefined)
+        failures.push({ workflowId, type: types.get(workflowId) ?? '', why: error.message });
+  } finally {
+    hooksAgain();
+  }
   return { histories: types.size, failures };
+}
+
+/**
+ * Keeps Temporal from noting a stack trace for each promise of the process. They answer a query that nobody
+ * sends to a replay, and take half of its time.
+ * @returns a function that ends this
+ */
+function stopPromiseHooks(): () => void {
+  const { createHook } = v8.promiseHooks;
+  v8.promiseHooks.createHook = () => () => {};
+  return () => {
+    v8.promiseHooks.createHook = createHook;
+  };
 }

@@ -41,7 +41,7 @@ function open(settings: Settings, url: string, log: Logger, { max = 4, ...more }
     timeZone: settings.service.timeZone,
     max,
     ...more,
-    onError: (error) => log.warn({ err: error }, 'a connection to the warehouse was lost'),
+    onError: ({ message }) => log.warn({ error: message }, 'a connection to the warehouse was lost'),
   });
 }
 

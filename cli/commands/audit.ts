@@ -109,21 +109,22 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   return `${counted(found.differences, 'difference')} ${were} found and corrected${left}. Rows that the service no longer has are tombstoned; metersync deletes undo ${found.runId} restores them.`;
 }
 
-/** Describes a report in lines for people. Omits resources not compared, unless their listing is suspect. */
+/** Describes a report in lines for people. Omits resources not compared, unless their listing is in doubt. */
 export function describeAudit(
   report: AuditReport,
   { resource: only, since }: Pick<AuditCommandOptions, 'resource' | 'since'> = {},
 ): string[] {
   const asked = Object.entries(report.resources).filter(
-    ([name, r]) => only === undefined || only.includes(name as AuditResource) || r.suspect > 0,
+    ([name, r]) => only === undefined || only.includes(name as AuditResource) || r.suspect + r.unread > 0,
   );
   const left =
     since === undefined
       ? []
-      : asked.filter(([, r]) => r.compared + r.missing + r.extra + r.suspect + r.kept === 0);
+      : asked.filter(([, r]) => r.compared + r.missing + r.extra + r.suspect + r.unread + r.kept === 0);
   const compared = asked.filter((of) => !left.includes(of));
   const counts = ['compared', 'missing', 'extra', 'different', 'suspect'] as const;
-  const shown = report.kept.rows === 0 ? counts : ([...counts, 'kept'] as const);
+  const rare = (['unread', 'kept'] as const).filter((count) => compared.some(([, r]) => r[count] > 0));
+  const shown = [...counts, ...rare];
   const rows = compared.map(([name, r]) => [nameInWords(name), ...shown.map((count) => r[count])]);
   const lines = table(['audit', ...shown], rows);
   if (left.length > 0)
@@ -161,11 +162,13 @@ function describeKept({ rows, decisions }: AuditReport['kept']): string[] {
 const shorten = (text: string | null) =>
   text === null ? 'nothing' : text.length > 60 ? `${text.slice(0, 60)}…` : text;
 
-/** Describes a difference: both sides, and the events behind it; or a suspect listing. */
+/** Describes a difference: both sides, and the events behind it; or a listing that is suspect or unread. */
 function describeExample({ state, resource, id, fields = [], events, refused, reason }: Example): string[] {
   return [
     `${state}: ${nameInWords(resource)} ${id}`,
-    ...(reason === undefined ? [] : [`    the listing contradicts itself: ${reason}`]),
+    ...(reason === undefined
+      ? []
+      : [`    the listing ${state === 'unread' ? 'was refused' : 'contradicts itself'}: ${reason}`]),
     ...(refused === undefined
       ? []
       : [`    Postgres refused it, and it is kept in metersync.rejected_records: ${refused}`]),

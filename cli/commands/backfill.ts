@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
-import { runIsStarted, startBackfill } from '../../app/backfill.ts';
+import { startBackfill, workflowOfRun } from '../../app/backfill.ts';
 import { withClient } from '../../app/temporal/temporal.ts';
+import { wordOfRun } from '../../contract/words.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { whyRefused } from '../../operations/named-company.ts';
@@ -83,18 +84,18 @@ async function refuseIfUnknown(context: Context, db: Database, companyId: string
 }
 
 /** Shows a run's progress until it is over, or until Ctrl-C, which leaves it running. */
-async function follow(client: Client, db: Database, runId: string): Promise<void> {
+export async function follow(client: Client, db: Database, runId: string): Promise<void> {
   const progress = await createProgress();
   const interrupted = () => {
     progress.done();
-    print(`The backfill continues. To follow it again: metersync backfill --run ${runId}`);
+    print(`The run continues. To follow it again: metersync backfill --run ${runId}`);
     process.exit(interruptedStatus);
   };
   process.on('SIGINT', interrupted);
   try {
     const { state, run } = await followBackfill({ client, db, runId, progress });
     print(
-      `backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`,
+      `${wordOfRun[run.kind ?? 'full']} ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`,
       ...run.failed.map(describePart),
     );
     if (state !== 'complete') process.exitCode = 1;
@@ -105,6 +106,6 @@ async function follow(client: Client, db: Database, runId: string): Promise<void
 
 async function knownRun(client: Client, db: Database, runId: string): Promise<string> {
   const { state } = await readRunProgress(db, runId);
-  if (state !== null || (await runIsStarted(client, runId))) return runId;
+  if (state !== null || (await workflowOfRun(client, runId)) !== undefined) return runId;
   throw new CommandError(`there is no run ${runId}: metersync status names the last run`);
 }

@@ -18,6 +18,13 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
+/** Returns the constraint that refused a row, if one did. */
+export function constraintOf(error: unknown): string | undefined {
+  for (const { constraint } of withCauses(error))
+    if (typeof constraint === 'string') return constraint;
+  return undefined;
+}
+
 /** Whether a row had no partition: such a check violation does not name a constraint. */
 export function hasNoPartition(error: unknown): boolean {
   for (const { code, constraint } of withCauses(error))

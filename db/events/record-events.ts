@@ -6,7 +6,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { refreshEach } from '../catch-up/refresh-each.ts';
 import type { StaleRecord } from '../catch-up/stale.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
-import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
+import { constraintOf, sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { applyConnectionSites } from '../hot/apply-connection-sites.ts';
 import { applyDocumentSites } from '../hot/apply-document-sites.ts';
@@ -53,7 +53,7 @@ export async function recordEvents(
       recordInOne,
       (only, error) => {
         if (only.error !== null) throw error;
-        refused.push(asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error)));
+        refused.push(asRefused(only, error));
         return undefined;
       },
     );
@@ -164,6 +164,13 @@ function readDelivery(delivery: DeliveredEvent): JournalEntry {
  */
 const unholdable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 const unholdableReason = 'Postgres holds neither NUL nor half of a surrogate pair';
+
+/** Turns an event that Postgres refused into a dead event. Only Postgres knows the order of two times. */
+function asRefused(entry: JournalEntry, error: unknown): JournalEntry {
+  if (constraintOf(error) === 'journal_ranges_have_a_length')
+    return asDead(entry, 'EVENT_UNREADABLE', `${entry.event.type}: start is after end`);
+  return asDead(entry, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error));
+}
 
 /** Turns an event into a dead event with its bytes and only values that Postgres surely accepts. */
 function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {

@@ -12,7 +12,7 @@ export interface FieldCatalogue {
   /**
    * Notes the fields of parsed records. New fields and kinds of values are in the warehouse when it
    * returns; counts and values follow. Call it before the cursor moves on. Errors go to `onError`,
-   * and fields that could not be written are written with the next note.
+   * once while they repeat, and fields that could not be written are written with the next note.
    */
   note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
   /** Writes everything that is not written yet. The catalogue stays in use. */
@@ -34,9 +34,15 @@ interface Kept {
 /** Creates a process's catalogue: it counts in memory and adds to `metersync.field_catalogue`. */
 export function createFieldCatalogue(options: {
   readonly db: Executor;
-  readonly onError: (error: unknown) => void;
+  readonly onError: (error: Error) => void;
 }): FieldCatalogue {
-  const { db, onError } = options;
+  const { db } = options;
+  /** Whether an error was reported since the last write. */
+  let isFailing = false;
+  const onError = (error: unknown): void => {
+    if (!isFailing) options.onError(inTrouble(error));
+    isFailing = true;
+  };
   const trees = new Map<string, Kept>();
   let writing: Promise<void> = Promise.resolve();
 
@@ -97,10 +103,11 @@ export function createFieldCatalogue(options: {
     try {
       await writeSeen(db, kept, seen);
       await takeOver(kept, isMap);
+      isFailing = false;
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // A value that Postgres refuses is not tried again.
-      onError(inTrouble(error));
+      options.onError(inTrouble(error));
     }
   };
 
@@ -121,7 +128,7 @@ export function createFieldCatalogue(options: {
         // Loading a map of another process changes the tree: then there is more to write.
         while (kept.tree.news > kept.written) await write(kept, false);
       } catch (error) {
-        onError(inTrouble(error));
+        onError(error);
       }
     },
     flush,

@@ -1,6 +1,6 @@
 import { and, desc, eq, isNotNull, isNull, notInArray, sql } from 'drizzle-orm';
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
-import type { RunState } from '../../contract/names.ts';
+import type { RunKind, RunState } from '../../contract/names.ts';
 import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { intervalFetches, pages, runCompanies, runs } from '../schema/metersync.ts';
@@ -33,9 +33,11 @@ export async function readRunProgress(db: Executor, runId: string) {
 const rowsOfPart = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsUnchanged}`;
 
 async function readSummary(db: Executor, runId: string) {
-  const { state, error, workflowId, startedAt, finishedAt, resource, requests } = runs;
+  const { kind, companyId, state, error, workflowId, startedAt, finishedAt } = runs;
+  const { resource, requests } = runs;
   const run = db
     .select({
+      kind,
       state,
       error,
       workflowId,
@@ -52,7 +54,10 @@ async function readSummary(db: Executor, runId: string) {
     .as('run');
   const parts = db
     .select({
-      done: sql`count(*) filter (where ${resource} = 'intervals' and ${state} <> 'running')`.as(
+      // A backfill ends with the readings of a company. The parts of a reconcile have no last one.
+      done: sql`count(*) filter (where ${resource} = 'intervals' and ${state} <> 'running')
+        + count(distinct ${companyId}) filter (where ${kind} = 'reconcile')
+        - count(distinct ${companyId}) filter (where ${kind} = 'reconcile' and ${state} = 'running')`.as(
         'done',
       ),
       rows: sql`coalesce(sum(${rowsOfPart}), 0)`.as('part_rows'),
@@ -77,7 +82,8 @@ async function readSummary(db: Executor, runId: string) {
   const live = db.$count(companies, isNull(companies.deletedAt));
   const [summary] = await db
     .select({
-      /** Null before the run has begun, like the workflow. */
+      /** Null before the run has begun, like the state and the workflow. */
+      kind: sql<RunKind | null>`${run.kind}`,
       state: sql<RunState | null>`${run.state}`,
       error: sql<string | null>`${run.error}`,
       workflowId: sql<string | null>`${run.workflowId}`,

@@ -25,7 +25,7 @@ import { dated, doubtOf, onlyCompany, present, type ReadPage, siteIds } from './
 import { MeterAudit } from './meters.ts';
 import { Repairer } from './repairer.ts';
 import { type AuditReport, addTo } from './report.ts';
-import { Tally } from './tally.ts';
+import { type AuditedListing, Tally } from './tally.ts';
 
 export type { AuditReport, Example } from './report.ts';
 
@@ -49,7 +49,7 @@ export interface AuditOptions {
 
 /**
  * Compares the service with the warehouse, changing nothing. A change that takes longer than `settleMs` to
- * arrive is a difference. Memory holds ids (8 bytes a reading) and a page of each listing that is being read.
+ * arrive is a difference. A listing that the service refuses to show counts as a difference, too. Memory holds ids (8 bytes a reading) and a page of each listing that is being read.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
@@ -185,14 +185,15 @@ class Auditor {
   /** Compares listings in turn, because a repair may write rows of another one, and then meters at once. */
   async company(companyId: string): Promise<void> {
     for (const resource of this.#compared()) {
-      if (resource !== 'intervals') await this.#inTurn(() => this.#listing(resource, companyId));
+      if (resource === 'intervals') continue;
+      await this.#inTurn({ resource, id: companyId }, () => this.#listing(resource, companyId));
     }
     if (this.#compared().includes('intervals')) {
-      const meters = await this.#inTurn(() => this.#meters.metersOf(companyId));
-      const concurrency = this.#concurrency;
-      await pMap(meters, (meterId) => this.#inTurn(() => this.#meters.compare(meterId)), {
-        concurrency,
-      });
+      const listing = { resource: 'meters', id: companyId } as const;
+      const meters = (await this.#inTurn(listing, () => this.#meters.metersOf(companyId))) ?? [];
+      const compare = (id: string) =>
+        this.#inTurn({ resource: 'intervals', id }, () => this.#meters.compare(id));
+      await pMap(meters, compare, { concurrency: this.#concurrency });
     }
     this.#companiesDone += 1;
     this.#progress();
@@ -242,10 +243,11 @@ class Auditor {
     }
   }
 
-  async #inTurn<T>(walk: () => Promise<T>): Promise<T> {
+  /** Walks over a listing when it is its turn; undefined if the service refuses to show it. */
+  async #inTurn<T>(listing: AuditedListing, walk: () => Promise<T>): Promise<T | undefined> {
     return await this.#walks.add(async () => {
       this.#signal.throwIfAborted();
-      const result = await walk();
+      const result = await this.tally.unlessRefused(listing, walk);
       this.#progress();
       return result;
     });

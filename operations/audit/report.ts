@@ -10,16 +10,18 @@ export interface ResourceAudit {
   different: number;
   /** Listings that contradict themselves, so that nothing shows what the service has. */
   suspect: number;
+  /** Listings that the service refused to show. Nothing is known about their records. */
+  unread: number;
   /** Rows that the service no longer has, and that somebody decided to keep. They are not differences. */
   kept: number;
   /** Values that no column can hold. They are not differences, because `raw` has them. */
   unreadable: number;
 }
 
-/** A difference, or a listing of a company or meter that contradicts itself. */
+/** A difference, or a listing of a company or meter that contradicts itself or was refused. */
 export interface Found extends Omit<Difference, 'state'> {
-  readonly state: Difference['state'] | 'suspect';
-  /** Why a listing is suspect. */
+  readonly state: Difference['state'] | 'suspect' | 'unread';
+  /** Why a listing is suspect or unread. */
   readonly reason?: string;
 }
 
@@ -37,7 +39,7 @@ export interface AuditReport {
   resources: Record<AuditResource, ResourceAudit>;
   /** How many rows are kept although the service no longer has them, and by whose decisions. */
   kept: { rows: number; decisions: readonly KeptBy[] };
-  /** Examples of the differences, for people: the first by resource and id. */
+  /** Examples of the differences, for people: unread listings, then the first by resource and id. */
   examples: Example[];
 }
 
@@ -50,6 +52,7 @@ export function emptyReport(): AuditReport {
     extra: 0,
     different: 0,
     suspect: 0,
+    unread: 0,
     kept: 0,
     unreadable: 0,
   });
@@ -94,6 +97,7 @@ export function addReport(report: AuditReport, part: AuditReport): void {
     counts.extra += more.extra;
     counts.different += more.different;
     counts.suspect += more.suspect;
+    counts.unread += more.unread;
     counts.kept += more.kept;
     counts.unreadable += more.unreadable;
   }
@@ -112,8 +116,10 @@ function addExample(examples: Example[], example: Example): void {
 
 const rank = new Map(auditResources.map((resource, place) => [resource, place]));
 
+/** Listings that were not read come first, because any number of differences may be behind them. */
 function inOrder(a: Example, b: Example): number {
   return (
+    Number(b.state === 'unread') - Number(a.state === 'unread') ||
     (rank.get(a.resource) ?? 0) - (rank.get(b.resource) ?? 0) ||
     byText(a.id, b.id) ||
     byText(a.state, b.state)

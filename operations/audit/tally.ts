@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { AuditResource } from '../../contract/endpoints.ts';
+import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import type { UnlistedRow } from '../../db/read/extra-rows.ts';
 import { type AuditReport, addReport, addTo, emptyReport, type Found } from './report.ts';
@@ -18,6 +19,13 @@ export interface AuditedListing {
   readonly id: string;
 }
 
+/** Answers about one listing. All other failures concern every listing. */
+const refusals: ReadonlySet<FailureCode> = new Set([
+  'SERVICE_NOT_FOUND',
+  'SERVICE_ACCESS_DENIED',
+  'SERVICE_REQUEST_REFUSED',
+]);
+
 /** What an audit found so far. */
 export class Tally {
   readonly report = emptyReport();
@@ -27,7 +35,8 @@ export class Tally {
   readonly ownerless = new Map<AuditResource, Set<string>>();
   /** For rows that several listings should contain: how many listings did not, by resource and id. */
   readonly #unlisted = new Map<string, number>();
-  readonly #suspects = new Set<string>();
+  /** Listings that are suspect or unread, and so reported once. */
+  readonly #doubted = new Set<string>();
   readonly #repairs: boolean;
   /** Waits for changes under way. */
   readonly #settle: () => Promise<void>;
@@ -61,8 +70,19 @@ export class Tally {
         waited ||= settles;
         continue;
       }
-      if (read.doubt !== undefined) this.#suspect(listing, read.doubt);
+      if (read.doubt !== undefined) this.#doubt(listing, 'suspect', read.doubt);
       return read;
+    }
+  }
+
+  /** Does a part of an audit. A listing that the service refuses to show is reported, and does not end the audit. */
+  async unlessRefused<T>(listing: AuditedListing, part: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await part();
+    } catch (error) {
+      if (!(error instanceof Failure) || !refusals.has(error.code)) throw error;
+      this.#doubt(listing, 'unread', error.message);
+      return undefined;
     }
   }
 
@@ -88,11 +108,11 @@ export class Tally {
   }
 
   /** Reports a listing once, because the listing of a company's meters is read twice. */
-  #suspect({ resource, id }: AuditedListing, reason: string): void {
+  #doubt({ resource, id }: AuditedListing, state: 'suspect' | 'unread', reason: string): void {
     const key = `${resource} ${id}`;
     this.ownerless.delete(resource);
     if (resource === 'meters') this.ownerless.delete('intervals');
-    if (!this.#suspects.has(key)) this.count(resource, [{ id, state: 'suspect', reason }]);
-    this.#suspects.add(key);
+    if (!this.#doubted.has(key)) this.count(resource, [{ id, state, reason }]);
+    this.#doubted.add(key);
   }
 }

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import { probeEventType } from '../../contract/event.ts';
 import { doctorPolicy } from '../../contract/retry-policy.ts';
 import type { Executor } from '../../db/connection/connect.ts';
 import { outcomesOf } from '../../db/read/events.ts';
+import { ask } from '../../http/ask.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
@@ -40,8 +41,8 @@ export async function checkReceiver(options: ProbeOptions): Promise<Check> {
     const timestamp = Math.floor(at.getTime() / 1000);
     const began = performance.now();
     const { dispatcher } = options;
-    const answer = await request(url, {
-      ...(dispatcher && { dispatcher }),
+    const answer = await ask(url, {
+      dispatcher,
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -50,12 +51,10 @@ export async function checkReceiver(options: ProbeOptions): Promise<Check> {
         'webhook-signature': secret.sign(options.id, timestamp, body),
       },
       body,
-      headersTimeout: doctorPolicy.probeAnswerMs,
-      bodyTimeout: doctorPolicy.probeAnswerMs,
+      withinMs: doctorPolicy.probeAnswerMs,
     });
-    await answer.body.dump();
-    const answered = `a signed probe was answered ${answer.statusCode} in ${Math.round(performance.now() - began)} ms`;
-    return refusalOf(answer.statusCode, answered) ?? (await arrival(options, answered));
+    const answered = `a signed probe was answered ${answer.status} in ${Math.round(performance.now() - began)} ms`;
+    return refusalOf(answer.status, answered) ?? (await arrival(options, answered));
   });
 }
 

@@ -1,3 +1,4 @@
+import { ask } from '../../http/ask.ts';
 import { newSigningSecret } from '../delivery/signing-secret.ts';
 
 /** The control routes that the commands use (docs/guides/sandbox.md). */
@@ -26,21 +27,29 @@ interface ListedEndpoint {
 /** The id of the endpoint that leads to metersync's own receiver. People add other endpoints in the portal. */
 const receiverId = 'ep_metersync';
 
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** Many random changes take minutes. */
+const answerMs = 600_000;
+const answerBytesMax = 1024 * 1024;
+
 export function sandboxControl(sandbox: { url: string; controlToken: string }): SandboxControl {
-  const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
-    const response = await fetch(url, {
+  const call = async <T>(method: Method, url: string, body?: unknown): Promise<T> => {
+    const { status, text, isWhole } = await ask(url, {
       method,
       headers: {
         authorization: `Bearer ${sandbox.controlToken}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      body: body === undefined ? undefined : JSON.stringify(body),
+      withinMs: answerMs,
+      bytesMax: answerBytesMax,
     });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${url}: ${response.status} ${text.slice(0, 300)}`);
+    if (status < 200 || status > 299) throw new Error(`${method} ${url}: ${status} ${text.slice(0, 300)}`);
+    if (!isWhole) throw new Error(`${method} ${url}: the answer is not complete`);
     return (text === '' ? undefined : JSON.parse(text)) as T;
   };
-  const control = <T>(method: string, path: string, body?: unknown) =>
+  const control = <T>(method: Method, path: string, body?: unknown) =>
     call<T>(method, `${sandbox.url}/sandbox/${path}`, body);
   return {
     endpoint: async () => {

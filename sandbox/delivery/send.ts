@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import { type buildConnector, Pool } from 'undici';
+import { ask } from '../../http/ask.ts';
 
 /** service.md 4.1.2: an attempt fails if there is no answer within 15 seconds. */
 const answerTimeoutMs = 15_000;
@@ -40,14 +41,13 @@ export interface SenderOptions {
 
 /** Posts signed messages to one endpoint over kept-alive connections. Redirects are not followed. */
 export function createSender({ url, secrets, connections, headerPrefix, connect }: SenderOptions): Sender {
-  const { origin, pathname, search } = new URL(url);
   const signers = new Map<string, Webhook>();
   const signerOf = (secret: string): Webhook => {
     const signer = signers.get(secret) ?? new Webhook(secret);
     signers.set(secret, signer);
     return signer;
   };
-  const pool = new Pool(origin, { connect, connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  const pool = new Pool(new URL(url).origin, { connect, connections, pipelining: 1 });
   return {
     async send({ id, payload, signedAt }) {
       const headers = {
@@ -63,17 +63,16 @@ export function createSender({ url, secrets, connections, headerPrefix, connect 
       const attempt = { requestHeaders: JSON.stringify(headers) };
       const elapsed = () => Math.round(performance.now() - begun);
       try {
-        const signal = AbortSignal.timeout(answerTimeoutMs);
-        const path = pathname + search;
-        const response = await pool.request({ method: 'POST', path, headers, body: payload, signal });
-        const responseBody = await readBounded(response.body);
-        const responseHeaders = JSON.stringify(response.headers);
+        const request = { method: 'POST', headers, body: payload, dispatcher: pool } as const;
+        // A body that breaks off does not change the status (service.md 4.1.2).
+        const answer = await ask(url, { ...request, withinMs: answerTimeoutMs, bytesMax: answerBytesMax });
         return {
           ...attempt,
-          status: response.statusCode,
+          status: answer.status,
           durationMs: elapsed(),
-          responseHeaders,
-          responseBody,
+          responseHeaders: JSON.stringify(answer.headers),
+          // Postgres cannot store NUL.
+          responseBody: answer.text.replaceAll('\u0000', '\ufffd'),
           error: null,
         };
       } catch (error) {
@@ -89,24 +88,4 @@ function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `no answer within ${answerTimeoutMs / 1000} s`;
   return error.message || error.name;
-}
-
-/**
- * Reads the first bytes of an answer as text that Postgres can store, and drops the connection if there are
- * more. A body that breaks off does not change the status (service.md 4.1.2).
- */
-async function readBounded(body: AsyncIterable<Uint8Array> & { destroy(): unknown }): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size >= answerBytesMax) break;
-    }
-  } catch {
-    // The bytes before the error are kept.
-  }
-  if (size >= answerBytesMax) body.destroy();
-  return Buffer.concat(chunks).subarray(0, answerBytesMax).toString('utf8').replaceAll('\u0000', '\ufffd');
 }

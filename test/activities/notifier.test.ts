@@ -1,9 +1,13 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createNotifier } from '../../activities/notifier.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { noticeOf } from '../../health/alarms.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { startCollector } from '../support/collector.ts';
+import { endless } from '../support/endless.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
 
 const alarm = { id: 'a-1', name: 'Silent' as const, key: '', detail: 'for 73 h' };
@@ -47,4 +51,17 @@ test('does not quote the password of the proxy or the address in an error', asyn
   const error = await send().catch((failed: Error) => failed);
   expect(String(error)).toContain(`it does not answer: connect ECONNREFUSED ${proxy.host}`);
   expect(String(error)).not.toMatch(/geheim|xyz/);
+});
+
+test('reads little of an endless answer, whatever its status', async () => {
+  const server = createServer((request, response) =>
+    endless(response, request.method === 'POST' ? 500 : 200),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const notifier = createNotifier({ target: { kind: 'json', url }, heartbeatUrl: url, now: Date.now });
+  await expect(notifier.send(notice)).rejects.toThrow(`it answered 500: ${'x'.repeat(200)}`);
+  await notifier.beat();
 });

@@ -17,7 +17,7 @@ function watched() {
   const world = { now: 0, text: polls({ PollActivityTaskQueue: 5 }) as string | undefined, runs: true };
   const liveness = watchPolls({
     workers: [{ queue, runs: () => world.runs }],
-    core: { text: async () => world.text },
+    core: { read: async () => world.text },
     now: () => world.now,
   });
   const livesAt = async (ms: number): Promise<boolean | undefined> => {

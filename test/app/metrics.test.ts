@@ -11,20 +11,20 @@ describe('metrics', () => {
     const metrics = createMetrics();
     let waiting: number | undefined = 3;
     metrics.read('metersync_deletes_waiting', () => (waiting === undefined ? [] : [{ value: waiting }]));
-    expect(await metrics.text()).toMatch(/^metersync_deletes_waiting 3$/m);
+    expect(await metrics.asText()).toMatch(/^metersync_deletes_waiting 3$/m);
     waiting = 0;
-    expect(await metrics.text()).toMatch(/^metersync_deletes_waiting 0$/m);
+    expect(await metrics.asText()).toMatch(/^metersync_deletes_waiting 0$/m);
     waiting = undefined;
-    expect(await metrics.text()).not.toMatch(/^metersync_deletes_waiting/m);
+    expect(await metrics.asText()).not.toMatch(/^metersync_deletes_waiting/m);
     metrics.read('metersync_parked_events', () => []);
-    expect(await metrics.text()).not.toMatch(/^metersync_parked_events/m);
+    expect(await metrics.asText()).not.toMatch(/^metersync_parked_events/m);
   });
 
   test('report a counter as the total that they are given, not as the sum of scrapes', async () => {
     const metrics = createMetrics();
     metrics.read('metersync_events_recorded_total', () => [{ value: 7, result: 'new' }]);
-    await metrics.text();
-    expect(await metrics.text()).toMatch(/^metersync_events_recorded_total\{result="new"\} 7$/m);
+    await metrics.asText();
+    expect(await metrics.asText()).toMatch(/^metersync_events_recorded_total\{result="new"\} 7$/m);
   });
 
   test('have no label that could contain the id of a company, a record or a person', () => {
@@ -38,7 +38,7 @@ describe('metrics', () => {
 test("are followed by Temporal's own metrics, if these can be read", async () => {
   const core = '# TYPE temporal_failed_total counter\ntemporal_failed_total{queue="q"} 2\n';
   const texts = [core, undefined];
-  const text = withCoreMetrics(createMetrics(), { text: async () => texts.shift() });
+  const text = withCoreMetrics(createMetrics(), { read: async () => texts.shift() });
   const [up, down] = [await text(), await text()];
   expect(up.endsWith(core)).toBe(true);
   expect(down).not.toContain('temporal_failed_total');
@@ -64,7 +64,7 @@ describe('the private port', () => {
     const port = await servePrivately({
       at: { host: '127.0.0.1', port: 0 },
       parts,
-      metrics: createMetrics().text,
+      metrics: createMetrics().asText,
       log: pino({ level: 'silent' }),
     });
     onTestFinished(() => port.stop());

@@ -250,6 +250,15 @@ describe('while metersync start runs', () => {
     expect(last).toEqual({ runId, state: 'complete', finishedAt: expect.any(String), error: null });
   });
 
+  test('reconcile --follow reads recent updates and ends with status 0, and backfill --run shows its end', async () => {
+    const { status, stdout, stderr } = await metersync('reconcile', '--follow');
+    expect(status, stderr).toBe(0);
+    const [, runId = ''] = /^reconcile (\S+) started$/m.exec(stdout) ?? [];
+    expect(stdout).toContain(`reconcile ${runId}: complete`);
+    expect(stderr).toMatch(/reconcile: 2 of 2 companies/);
+    expect((await metersync('backfill', '--run', runId)).stdout).toContain(`reconcile ${runId}: complete`);
+  });
+
   test('Ctrl-C lets the run continue and says how to follow it again', async () => {
     const followed = await warehouse.db.transaction(async (tx) => {
       await tx.execute(sql`lock table utility.documents in access exclusive mode`);

@@ -3,6 +3,7 @@ import { describeRun } from '../../cli/describe-run.ts';
 import type { CompanyProgress, RunProgress } from '../../db/read/run-progress.ts';
 
 const run = (more: Partial<RunProgress> = {}): RunProgress => ({
+  kind: 'full',
   state: 'running',
   error: null,
   workflowId: null,
@@ -31,7 +32,8 @@ describe('the lines of a run', () => {
       'backfill: 4 of 10 companies, 12,345 rows, 206 rows/s, about 90 s left',
     ]);
     expect(lines(run())[0]).toBe('backfill: 0 of 10 companies, 12,345 rows, 206 rows/s');
-    expect(lines(run({ state: null }))).toEqual(['backfill: no worker has started it yet']);
+    expect(lines(run({ kind: 'reconcile', companiesDone: 4 }))[0]).toMatch(/^reconcile: 4 of 10 companies, /);
+    expect(lines(run({ state: null }))).toEqual(['no worker has started the run yet']);
     expect(lines(run({ state: 'complete', companiesDone: null }))[0]).toMatch(
       /^backfill: complete, its parts are no longer kept/,
     );
@@ -40,17 +42,31 @@ describe('the lines of a run', () => {
     );
   });
 
-  test('count the share of a company in progress: 2 of 5 resources and a quarter of the third', () => {
-    // 0.45 of one company in 60 s.
-    expect(lines(run({ companies: 1, running: [company()] }))[0]).toContain('about 74 s left');
+  test('have no remaining time once all companies are begun, because their readings are not counted', () => {
+    const reading = company({ resource: 'intervals', step: 5, unit: 'meters', done: 0.3, of: 1 });
+    expect(lines(run({ companies: 23, companiesDone: 22, running: [reading] }))).toEqual([
+      'backfill: 22 of 23 companies, 12,345 rows, 206 rows/s',
+      `  ${'Acme'.padEnd(28)}  intervals   (5 of 5), reading meter 1 of 1`,
+    ]);
+    expect(lines(run({ companies: 23, companiesDone: 20, running: [reading] }))[0]).toContain(
+      'about 9 s left',
+    );
   });
 
   test.each([
     [company(), 'documents   (3 of 5), 250 of 1,000 records'],
     [company({ done: 0, of: null }), 'documents   (3 of 5), 0 records'],
     [
-      company({ resource: 'intervals', step: 5, unit: 'meters', done: 20.5, of: 410 }),
-      'intervals   (5 of 5), 20 of 410 meters',
+      company({ resource: 'intervals', step: 5, unit: 'meters', done: 2.5, of: 40 }),
+      'intervals   (5 of 5), reading meter 3 of 40',
+    ],
+    [
+      company({ resource: 'intervals', step: 5, unit: 'meters', done: 40, of: 40 }),
+      'intervals   (5 of 5), reading meter 40 of 40',
+    ],
+    [
+      company({ resource: 'intervals', step: 5, unit: 'meters', done: 0, of: 0 }),
+      'intervals   (5 of 5), 0 of 0 meters',
     ],
   ])('describe a company: %j', (company, words) => {
     expect(lines(run({ running: [company] }))[1]).toBe(`  ${'Acme'.padEnd(28)}  ${words}`);

@@ -129,7 +129,8 @@ async function firstSecret(deployment: Deployment, service: SandboxProcess): Pro
   match(enabled.stderr, /Not in the log of operations: Postgres at postgres:5432\/warehouse/);
   match((await once('portal')).stdout, /^http:\/\//);
   deepEqual(await deployment.containers(), before);
-  const secret = await sandboxControl(service).registerEndpoint('http://receiver:8080/webhooks');
+  const { secret, moveTo } = await sandboxControl(service).endpoint();
+  await moveTo('http://receiver:8080/webhooks');
   await deployment.replaceSecret('receiver/webhook_secrets', `${secret}\n`);
   equal(await deployment.secretsScript(), '');
   return secret;

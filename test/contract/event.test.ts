@@ -105,19 +105,28 @@ describe('an unknown event is ignored, and never refused', () => {
   test.each([
     ['a type of a later version', { ...document('created'), eventType: 'document.created.v3' }],
     ['a known type in other letters', { ...document('created'), eventType: 'Document.Created.v2' }],
-    ['an empty type', { ...document('created'), eventType: '' }],
     ['a type that prototypes know', { ...document('created'), eventType: 'constructor' }],
     ['a type that is a prototype', { ...document('created'), eventType: '__proto__' }],
   ])('%s', (_, payload) => {
     expect(decodeEvent(payload)).toEqual(ignored(payload.eventType));
   });
+});
 
+describe('an event whose type is in no field is EVENT_UNREADABLE', () => {
   test.each([
     ['an empty object', {}],
+    ['an empty eventType', { ...document('created'), eventType: '' }],
     ['an eventType that is not a text', { eventType: { toString: 'document.created.v2' } }],
+    [
+      'the type in another field',
+      { ...without(document('created'), 'eventType'), type: 'document.created.v2' },
+    ],
     ['fields of none of the resources', { hello: 'world' }],
-  ])('%s, like an event of unknown type', (_, payload) => {
-    expect(decodeEvent(payload)).toEqual(ignored('unknown'));
+  ])('%s', (_, payload) => {
+    expect(failureOf(payload)).toMatchObject({
+      code: 'EVENT_UNREADABLE',
+      message: 'it has no eventType, and not the fields of a type that has none',
+    });
   });
 });
 
@@ -227,7 +236,7 @@ describe('keys of prototypes', () => {
     JSON.parse(`{"__proto__":{"eventType":"document.deleted.v2","polluted":true},${fields}}`) as object;
 
   test('create no type, and fill no missing field', () => {
-    expect(decodeEvent(hostile('"hello":1'))).toEqual(ignored('unknown'));
+    expect(failureOf(hostile('"hello":1')).message).toContain('no eventType');
     const company = '"company":{"__proto__":{"id":"0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f"}}';
     const inner = hostile(`"eventType":"document.created.v2","id":"${id}","updated":"${at}",${company}`);
     expect(failureOf(inner).message).toContain('company');
@@ -236,7 +245,7 @@ describe('keys of prototypes', () => {
   test('leave every other object unchanged', () => {
     const payload = { ...document('created'), constructor: { prototype: { polluted: true } } };
     expect(decodeEvent(payload)).toEqual(ofRecord('document.created.v2', 'document'));
-    decodeEvent(hostile('"hello":1'));
+    decodeEvent(hostile('"eventType":"hello"'));
     expect({}).not.toHaveProperty('polluted');
   });
 });

@@ -20,6 +20,8 @@ describe('a JSON text', () => {
     ['{"note":"a\\u0000b","token":"x"}', '{"note":"a\\u0000b"}'],
     ['{"__proto__":{"token":"x"}}', '{"__proto__":{}}'],
     ['{"session"\t\t\t\t\t\t\t\t\t\t:"x","Authorization":"Bearer y","bearer":"z"}', '{}'],
+    ['{"Authorization ":"x","authorization:":"y"," pw":"z","a":1}', '{"a":1}'],
+    ['{"authorization\\t":"x","jwt\\u200b":"y","accessCode":"z","a":1}', '{"a":1}'],
     ['\ufeff{"password":"x","a":1}', '\ufeff{"a":1}'],
   ])('%s becomes %s', (text, kept) => {
     expect(withoutSecrets(text)).toBe(kept);
@@ -138,6 +140,10 @@ describe('text that is not JSON', () => {
     ['oops {"credentials":{"a":{"b":"x"}}} and more', 'oops {"credentials":…'],
     ['"{\\"password\\":\\"x\\",\\"a\\":1}', '"{\\"password\\":…,\\"a\\":1}'],
     ['\0\0{"token":"x"}', '\0\0{"token":…}'],
+    [
+      'oops {"Authorization ":"x","creds:":"y","loginKey":"z"}',
+      'oops {"Authorization ":…,"creds:":…,"loginKey":…}',
+    ],
   ])('%j becomes %j', (text, kept) => {
     expect(withoutSecrets(text)).toBe(kept);
   });

@@ -133,8 +133,12 @@ describe('recordEvents', () => {
       delivery(documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001')),
     );
     const unknown = delivery({ eventType: 'job.finished.v9', id: 1 });
-    const shapeless = delivery({ hello: 'world' });
     const bad = {
+      shapeless: delivery({ hello: 'world' }),
+      typeElsewhere: delivery({
+        type: 'document.created.v2',
+        ...documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { eventType: undefined }),
+      }),
       notJson: delivery('{"eventType":'),
       scalar: delivery('42'),
       array: delivery('[1,2]'),
@@ -175,12 +179,17 @@ describe('recordEvents', () => {
       connectionNoDate: delivery(connectionEvent('created', randomUUID(), '2026-02-30T00:00:00', 'PENDING')),
       intervalNoDate: delivery(intervalsEvent('m-1', '2026-02-30', '2026-03-01', 1)),
     };
-    const all = [...good, unknown, shapeless, ...Object.values(bad)];
+    const all = [...good, unknown, ...Object.values(bad)];
     const recorded = await recordEvents(warehouse.db, all);
     expect(recorded.dead).toBe(Object.keys(bad).length);
     for (const event of good) expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
-    expect(await outcomeOf(unknown.id)).toMatchObject({ outcome: 'ignored' });
-    expect(await outcomeOf(shapeless.id)).toMatchObject({ outcome: 'ignored' });
+    expect(await outcomeOf(unknown.id)).toMatchObject({
+      outcome: 'ignored',
+      error: 'metersync does not use events of this type',
+    });
+    expect(await outcomeOf(bad.backwards.id)).toMatchObject({
+      error: 'intervals.synced: start is after end',
+    });
     for (const [name, event] of Object.entries(bad)) {
       expect([name, await outcomeOf(event.id)]).toEqual([
         name,
@@ -220,8 +229,8 @@ describe('recordEvents', () => {
   test.each([
     [
       'keys that name prototypes as ordinary fields',
-      '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}',
-      '{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}',
+      '{"__proto__":{"polluted":1},"eventType":"any.v1","constructor":{"prototype":{"polluted":1}}}',
+      '{"__proto__": {"polluted": 1}, "eventType": "any.v1", "constructor": {"prototype": {"polluted": 1}}}',
     ],
     [
       'the last of two equal keys',
@@ -232,7 +241,7 @@ describe('recordEvents', () => {
     const event = delivery(body);
     await recordEvents(warehouse.db, [event]);
     const kept = sql`select outcome, type, payload::text from metersync.events where id = ${event.id}`;
-    const { eventType: type = expect.any(String) } = JSON.parse(body) as { eventType?: string };
+    const { eventType: type } = JSON.parse(body) as { eventType: string };
     expect(await rows(kept)).toEqual([{ outcome: 'ignored', type, payload }]);
   });
 

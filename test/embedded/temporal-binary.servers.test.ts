@@ -93,7 +93,7 @@ test('ignores a relative folder of PATH', async () => {
 });
 
 /** Starts a download service with an archive of this program. */
-async function downloads(text: string, at?: string) {
+async function downloads(text: string, at?: string, archive = 'archive.tar.gz') {
   const folder = temporaryFolder();
   placeProgram(join(folder, 'temporal'), text);
   execFileSync('tar', ['-czf', 'archive.tar.gz', 'temporal'], { cwd: folder });
@@ -101,7 +101,8 @@ async function downloads(text: string, at?: string) {
   const origin: string = await serve((request, response) => {
     asked.push(request.url ?? '');
     if (request.url === '/archive.tar.gz') response.end(readFileSync(join(folder, 'archive.tar.gz')));
-    else response.end(JSON.stringify({ archiveUrl: `${at ?? origin}/archive.tar.gz` }));
+    else if (request.url === '/moved') response.writeHead(302, { location: '/archive.tar.gz' }).end();
+    else response.end(JSON.stringify({ archiveUrl: `${at ?? origin}/${archive}` }));
   });
   return { origin, asked };
 }
@@ -115,6 +116,12 @@ test('unpacks the download into the cache, where the next start finds it', async
   expect(asked).toHaveLength(2);
   expect(asked[0]).toMatch(/^\/cli\/v1\.\d+\.\d+\?platform=\w+&arch=\w+&format=tar\.gz$/);
   expect(readdirSync(search.cacheDir)).toEqual(['temporal']);
+});
+
+test('follows the redirect of an archive that has moved', async () => {
+  const { origin, asked } = await downloads(script(), undefined, 'moved');
+  expect(await findTemporal({ ...nowhere(), downloadFrom: origin })).toMatch(/temporal$/);
+  expect(asked.slice(1)).toEqual(['/moved', '/archive.tar.gz']);
 });
 
 test('can download through a proxy', async () => {

@@ -310,7 +310,7 @@ test('each alarm that the watch can raise is in the metric, with its severity', 
     open: [{ name: 'EventsDead', key: '', openedAt: '2026-11-22', notifiedAt: null }],
   };
   observeDeployment(metrics, async () => health({ watch }));
-  const samples = (await metrics.text()).matchAll(
+  const samples = (await metrics.asText()).matchAll(
     /^metersync_alerts\{alert="(\w+)",severity="(\w+)"\} (\d)$/gm,
   );
   expect([...samples].map(([, ...sample]) => sample)).toEqual(

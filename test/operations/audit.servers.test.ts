@@ -206,8 +206,8 @@ describe('an audit', () => {
     const report = await auditOf(otherwise());
     const { documents: bills, intervals } = report.resources;
     expect([bills, intervals]).toEqual([
-      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, kept: 0, unreadable: 0 },
-      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, kept: 0, unreadable: 0 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, unread: 0, kept: 0, unreadable: 0 },
+      { compared: 3, missing: 1, extra: 1, different: 1, suspect: 0, unread: 0, kept: 0, unreadable: 0 },
     ]);
     expect(report.differences).toBe(6);
     expect(report.examples.filter(({ resource }) => resource === 'documents')).toEqual(
@@ -724,6 +724,7 @@ describe('an audit', () => {
     expect(report.resources.documents).toMatchObject({ missing: 0, extra: 0, different: 0 });
     expect(report.resources.intervals).toEqual({
       compared: 1,
+      unread: 0,
       missing: 1,
       extra: 1,
       different: 0,
@@ -791,6 +792,37 @@ describe('an audit that reads several listings at once', () => {
     expect(await auditOf(held, defaultEndpoints, { resources })).toMatchObject({ differences: 0 });
   });
 
+  test('goes on after a company or a meter that the service refuses to show, and reports it as unread', async () => {
+    const held = await manyCompanies();
+    const [ghost = '', other = ''] = companies;
+    for (const listing of ['document', 'meter']) delete held[`/${listing}/company/${ghost}`];
+    const meterId = `${other}/m3`;
+    delete held[`/interval/meter/${encodeURIComponent(meterId)}`];
+    const found = {
+      differences: 50 + 39 * 3 + 3,
+      resources: {
+        documents: { missing: 50, unread: 1 },
+        meters: { unread: 1 },
+        intervals: { missing: 39, extra: 39, different: 39, unread: 1 },
+      },
+    };
+    const report = await auditOf(held, defaultEndpoints, { resources });
+    expect(report).toMatchObject(found);
+    const refused = [
+      { resource: 'meters', id: ghost },
+      { resource: 'documents', id: ghost },
+      { resource: 'intervals', id: meterId },
+    ].map((listing) => ({ ...listing, state: 'unread', reason: expect.stringContaining('404') }));
+    expect(report.examples.slice(0, 3)).toMatchObject(refused);
+    const lines = describeAudit(report, { resource: resources });
+    expect(lines.join('\n')).toContain(`unread: documents ${ghost}\n    the listing was refused: `);
+    expect(lines.find((line) => line.includes('compared'))).toContain('unread');
+
+    expect(await repairOf(held, { resources })).toMatchObject(found);
+    const after = await auditOf(held, defaultEndpoints, { resources });
+    expect(after).toMatchObject({ differences: 3, examples: refused });
+  });
+
   test('needs one connection for each listing, even while all look for extra readings', async () => {
     const held = await manyCompanies();
     const [companyId = ''] = companies;
@@ -808,19 +840,19 @@ describe('an audit that reads several listings at once', () => {
     expect((await auditing).resources.intervals).toMatchObject({ missing: 8, extra: 8, different: 8 });
   });
 
-  test('ends all walks when the service refuses one of them', async () => {
+  test('ends all walks when the service refuses the key', async () => {
     const held = await manyCompanies();
     const door = createDoor();
     const { client, server } = await setup(async (asked) => {
       if (asked.path.includes(`/document/company/${companies[2]}`)) {
         await until('the others wait', () => door.waiting === 5);
-        return { status: 403, json: { detail: 'not yours' } };
+        return { status: 401, json: { detail: 'the key is inactive' } };
       }
       if (asked.path.includes('/document/')) await door.pass();
       return answer(held, asked);
     });
     const failure = await rejection(audit({ warehouse, service: client, concurrency: 6, resources }));
-    expect(failure).toMatchObject({ code: 'SERVICE_ACCESS_DENIED' });
+    expect(failure).toMatchObject({ code: 'SERVICE_KEY_REFUSED' });
     // One request for the list of companies and one for each company: none was tried again, and none waits.
     expect(server.asked).toHaveLength(7);
     await until('no request is left', () => server.inFlight === 0);

@@ -1,6 +1,7 @@
+import v8 from 'node:v8';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { replayHistories } from '../../app/temporal/replay-histories.ts';
 import { workflowIds, workflowNames } from '../../contract/names.ts';
@@ -42,7 +43,10 @@ test('a version that can replay the running workflows may take over, and others 
   try {
     const { bundleWorkflows } = await import(`${mistaken.path}/app/temporal/workflow-bundle.ts`);
     const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
+    const hook = vi.spyOn(v8.promiseHooks, 'createHook');
     const { failures } = await replayHistories(client, { workflowBundle, which: 'running', most: 50 });
+    expect(hook, 'stack traces of promises, which take half of the time').not.toHaveBeenCalled();
+    hook.mockRestore();
     expect(failures).toMatchObject([
       {
         workflowId: workflowIds.backfillAll(runId),

@@ -55,6 +55,38 @@ describe('hostile HTTP, by its row in the table of hostile inputs', () => {
     },
   );
 
+  const blankLines = Buffer.from('\r\n'.repeat(32 * 1024));
+
+  test.each([
+    ['a first request', []],
+    ['a request after others', [requestBytes({ method: 'GET', path: '/healthz' })]],
+  ])('a socket that sends nothing but blank lines before %s is ended', async (_when, before) => {
+    const { port, receiver } = await listening();
+    const connection = await RawConnection.open(port);
+    for (const request of before) {
+      connection.write(request);
+      expect((await connection.answer()).status).toBe(200);
+    }
+    connection.write(blankLines);
+    connection.write(blankLines);
+    expect(await connection.answer()).toMatchObject({ status: 431, headers: { connection: 'close' } });
+    await connection.closed;
+    expect(receiver.counters['headers-too-large']).toBe(1);
+  });
+
+  test('a socket that brings many requests, each with a body and a blank line, stays open', async () => {
+    const { port, receiver } = await listening({ limits: { beforeHeadersBytesMax: 1_024 } });
+    const connection = await RawConnection.open(port);
+    const body = JSON.stringify({ note: 'x'.repeat(20_000) });
+    for (let n = 0; n < 100; n += 1) {
+      connection.write('\r\n');
+      connection.write(requestBytes({ headers: signedHeaders({ id: `msg_${n}`, body }), body }));
+      expect((await connection.answer()).status).toBe(204);
+    }
+    connection.end();
+    expect(receiver.counters).toMatchObject({ durable: 100, 'headers-too-large': 0 });
+  });
+
   test('43: sockets are closed above the limit, the oldest first, to make room for deliveries and newer sockets', async () => {
     const connectionsMax = 56;
     const strangersMax = (connectionsMax * 3) / 4;

@@ -115,6 +115,32 @@ describe('the field catalogue', () => {
     expect((await paths()).map(([path]) => path)).toEqual(['', '/map', '/map/*']);
   });
 
+  test('reports a failure once while it repeats, and again after a write', async () => {
+    const reported: string[] = [];
+    const onError = ({ message }: Error) => void reported.push(message);
+    const catalogue = createFieldCatalogue({ db: warehouse.db, onError });
+    const table = (from: string, to: string) =>
+      warehouse.db.execute(sql.raw(`alter table metersync.${from} rename to ${to}`));
+    const failTwice = async (field: string) => {
+      await table('field_catalogue', 'away');
+      await catalogue.note(resource, 'v2', [{ [field]: 1 }]);
+      await catalogue.note(resource, 'v2', [{ [`${field}2`]: 1 }]);
+      await table('away', 'field_catalogue');
+    };
+    const failure = expect.stringMatching(
+      /^the field catalogue could not be written: relation .* does not exist$/,
+    );
+    await failTwice('a');
+    expect(reported).toEqual([failure]);
+    await catalogue.note(resource, 'v2', [{ a: 1 }]);
+    await failTwice('b');
+    expect(reported).toEqual([failure, failure]);
+    await catalogue.note(resource, 'v2', [{ b: 1 }]);
+    const paths = (await fields(resource)).map(({ path }) => path);
+    expect(paths).toEqual(['', '/a', '/a2', '/b', '/b2']);
+    await catalogue.close();
+  });
+
   test('searches the fields once for keys of maps, however many maps there are', async () => {
     const single = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
     onTestFinished(() => single.close());
