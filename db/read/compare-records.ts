@@ -23,7 +23,10 @@ export interface Difference {
   readonly id: string;
   /** `kept`: somebody decided to keep a record that the service lacks: it is not a difference. */
   readonly state: 'missing' | 'extra' | 'different' | 'kept';
-  /** Fields that differ if both sides have the record, as JSON text; null if a side lacks one. */
+  /**
+   * Fields that differ if both sides have the record, as JSON text, or otherwise columns; null if a
+   * side lacks one. A record whose row is deleted has the columns of its deletion.
+   */
   readonly fields?: readonly DifferentField[];
 }
 
@@ -72,11 +75,12 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
       held,
     };
   });
-  columns.push({
-    name: 'unreadable',
-    reported: sql`read.unreadable`,
-    held: sql`${row}.unreadable`,
-  });
+  columns.push(
+    { name: 'unreadable', reported: sql`read.unreadable`, held: sql`${row}.unreadable` },
+    // A record that is shown is live.
+    { name: 'deleted_at', reported: sql`null::timestamptz`, held: sql`${row.deletedAt}` },
+    { name: 'deleted_reason', reported: sql`null::text`, held: sql`${row.deletedReason}` },
+  );
   if (resource !== 'connections') return columns;
   return [...columns, { name: 'sites', reported: listedSites, held: heldSites }];
 }
@@ -189,18 +193,19 @@ async function compareRecords(
   const differences = compared.flatMap((one): Difference[] => {
     if (!one.differs) return [];
     const id = one.id ?? refusedAs({ id: null, text: records[one.place - 1]?.text ?? '' });
-    if (one.missing) return [{ id, state: 'missing' }];
     // If the record is equal, columns differ only if something other than a read wrote them.
-    const ofColumns = columns.map(({ name }, at) => ({
-      field: `column ${name}`,
-      service: one.reported[at] ?? null,
-      warehouse: one.held[at] ?? null,
-    }));
-    const fields =
-      one.fields.length > 0
-        ? one.fields
-        : ofColumns.filter(({ service, warehouse }) => service !== warehouse);
-    return [{ id, state: 'different', fields }];
+    const ofColumns = columns
+      .map(({ name }, at) => ({
+        field: `column ${name}`,
+        service: one.reported[at] ?? null,
+        warehouse: one.held[at] ?? null,
+      }))
+      .filter(({ service, warehouse }) => service !== warehouse);
+    if (one.missing) {
+      const tombstone = ofColumns.filter(({ field }) => field.startsWith('column deleted_'));
+      return [{ id, state: 'missing', ...(tombstone.length > 0 ? { fields: tombstone } : {}) }];
+    }
+    return [{ id, state: 'different', fields: one.fields.length > 0 ? one.fields : ofColumns }];
   });
   return { differences, unreadable: compared.reduce((sum, one) => sum + one.unreadable, 0) };
 }
