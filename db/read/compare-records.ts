@@ -7,9 +7,10 @@ import { row } from '../deletes/tombstone.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts } from '../records/item-texts.ts';
 import { ownerOf } from '../records/owner.ts';
-import type { RecordPage } from '../records/page.ts';
+import { type RecordPage, replacedIn } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
-import { unreadableOf } from '../records/unreadable.ts';
+import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
+import { unreadableOf, withReplaced } from '../records/unreadable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import { isVersioned, type RecordResource, resources } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
@@ -92,6 +93,13 @@ export interface PageCompared {
   readonly unreadable: number;
 }
 
+/** A record of a page, and what is compared instead of its text, as a write would replace it. */
+interface ComparedRecord {
+  readonly id: string | null;
+  readonly text: string;
+  readonly instead?: Holdable | undefined;
+}
+
 /**
  * Compares a page of records with the warehouse; returns differences of records in the page. A
  * record that Postgres cannot hold is missing. `ids` are as in `writePage`.
@@ -103,8 +111,12 @@ export async function comparePage(
   ids: readonly (string | null)[],
   since: string | null = null,
 ): Promise<PageCompared> {
-  const records = itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
-  const compare = (some: readonly (typeof records)[number][]) =>
+  const isSound = !isSuspicious(page.body);
+  const records = itemTexts(page).map((text, at): ComparedRecord => {
+    const instead = isSound ? undefined : holdableRecord(text);
+    return { id: ids[at] ?? null, text, instead };
+  });
+  const compare = (some: readonly ComparedRecord[]) =>
     compareRecords(db, resource, page.companyId, some, since);
   try {
     return await compare(records);
@@ -129,7 +141,7 @@ async function compareRecords(
   db: Executor,
   resource: RecordResource,
   companyId: string | null,
-  records: readonly { readonly text: string }[],
+  records: readonly ComparedRecord[],
   since: string | null,
 ): Promise<PageCompared> {
   const columns = columnsOf(resource);
@@ -145,10 +157,10 @@ async function compareRecords(
     .where(eq(table.id, idOfRecord(resources[resource])))
     .offset(literal(0))
     .as('row');
+  const unreadable = unreadableOf(resources[resource], resources[resource].columns);
+  const isReplaced = records.some(({ instead }) => instead !== undefined);
   const read = db
-    .select({
-      unreadable: unreadableOf(resources[resource], resources[resource].columns).as('unreadable'),
-    })
+    .select({ unreadable: (isReplaced ? withReplaced(unreadable) : unreadable).as('unreadable') })
     .from(oneRow)
     .offset(literal(0))
     .as('read');
@@ -210,15 +222,19 @@ async function compareRecords(
   return { differences, unreadable: compared.reduce((sum, one) => sum + one.unreadable, 0) };
 }
 
-/** Selects the records `(r, place, owner)` of a page, or the sites in its companies. */
+/** Selects the records `(r, place, owner, replaced)` of a page, or the sites in its companies. */
 function recordsOf(
   db: Executor,
   resource: RecordResource,
   companyId: string | null,
-  records: readonly { readonly text: string }[],
+  records: readonly ComparedRecord[],
 ) {
   const texts = array(
-    records.map(({ text }) => text),
+    records.map(({ text, instead }) => instead?.text ?? text),
+    'text',
+  );
+  const replaced = array(
+    records.map(({ instead }) => instead?.replaced ?? null),
     'text',
   );
   const item = db
@@ -226,8 +242,9 @@ function recordsOf(
       r: sql`record::jsonb`.as('r'),
       place: sql<number>`place`.as('place'),
       owner: sql<string | null>`${companyId}::uuid`.as('owner'),
+      replaced: sql<string | null>`replaced::jsonb`.as('replaced'),
     })
-    .from(sql`unnest(${texts}) with ordinality as given (record, place)`)
+    .from(sql`unnest(${texts}, ${replaced}) with ordinality as given (record, replaced, place)`)
     .offset(literal(0));
   if (resource !== 'sites') return item.as('record');
   const company = item.as('company');
@@ -236,9 +253,15 @@ function recordsOf(
       r: sql`site.r`.as('r'),
       place: sql<number>`company.place`.as('place'),
       owner: sql<string | null>`(company.r ->> 'id')::uuid`.as('owner'),
+      replaced: sql<
+        string | null
+      >`${replacedIn('sites', sql`company.replaced`, sql`site.at - 1`)}`.as('replaced'),
     })
     .from(company)
-    .crossJoin(sql`jsonb_array_elements(metersync.elements(company.r -> 'sites')) as site (r)`)
+    .crossJoin(
+      sql`jsonb_array_elements(metersync.elements(company.r -> 'sites'))
+        with ordinality as site (r, at)`,
+    )
     .where(sql`company.r ->> 'id' is not null and metersync.uuid_of(site.r ->> 'id') is not null`)
     .offset(literal(0))
     .as('record');

@@ -342,7 +342,7 @@ describe('an audit', () => {
     const held = everything();
     held[`/document/company/${company}`] = [
       ...(held[`/document/company/${company}`] ?? []),
-      `{"id":"${bad}","note":"a\\u0000b"}`,
+      `{"id":"${bad}","factor":1e200000}`,
     ];
     held[`/interval/meter/${meter}`] = [
       ...(held[`/interval/meter/${meter}`] ?? []),
@@ -351,7 +351,7 @@ describe('an audit', () => {
     await store(held);
     const report = await auditOf(held);
     expect(report.examples).toMatchObject([
-      { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('\\u0000') },
+      { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('numeric') },
       {
         resource: 'intervals',
         id: `${meter}@2026-05-32T05:00:00`,
@@ -374,13 +374,52 @@ describe('an audit', () => {
     expect(resources.usageData).toMatchObject({ compared: 1, missing: 0, different: 0, unreadable: 2 });
   });
 
-  test('compares sites even if Postgres cannot hold the id of one of them', async () => {
+  test('compares sites even if Postgres cannot hold the id of one of them, or its company', async () => {
     const { company, site } = ids;
     const held = everything();
     await store(held);
+    const resources = ['sites'] as const;
     held['/company'] = [{ id: company, name: 'Acme', sites: [{ id: site }, { id: 'a\u0000b' }] }];
-    const { differences, examples } = await auditOf(held, defaultEndpoints, { resources: ['sites'] });
+    expect(await auditOf(held, defaultEndpoints, { resources })).toMatchObject({
+      examples: [{ id: site, state: 'different' }],
+    });
+    held['/company'] = [`{"id":"${company}","factor":1e200000,"sites":[{"id":"${site}"}]}`];
+    const { differences, examples } = await auditOf(held, defaultEndpoints, { resources });
     expect([differences, examples]).toMatchObject([1, [{ id: company, state: 'missing' }]]);
+  });
+
+  test('finds no difference in records in which characters had to be replaced, and a repair writes nothing', async () => {
+    const { meter } = ids;
+    const odd = (record: object) => ({ ...record, note: 'a\u0000b', 'c\ud800': [{ d: '\udc00' }] });
+    const held: Record<string, readonly object[]> = Object.fromEntries(
+      Object.entries(completeRecords()).map(([path, records]) => [
+        path,
+        records.map((record) => odd(record as object)),
+      ]),
+    );
+    const [company] = held['/company'] as { sites: object[] }[];
+    held['/company'] = [{ ...company, sites: (company?.sites ?? []).map(odd) }];
+    held[`/interval/meter/${meter}`] = [{ ...reading(1, '1'), quality: 'a\u0000b' }];
+    await store(held);
+    const { differences, resources } = await auditOf(held);
+    expect(differences).toBe(0);
+    // Each record has three such texts, and the record of the company also has the texts of its site.
+    const unreadable = Object.entries(resources).map(([name, counts]) => [name, counts.unreadable]);
+    expect(Object.fromEntries(unreadable)).toEqual({
+      companies: 6,
+      sites: 3,
+      connections: 3,
+      documents: 3,
+      usageData: 3,
+      meters: 3,
+      intervals: 1,
+    });
+    expect(await repairOf(held)).toMatchObject({ differences: 0 });
+    await warehouse.db.execute(sql`update utility.documents set unreadable = null`);
+    await warehouse.db.execute(sql`update utility.sites set name = 'x', raw = raw || '{"note": "ab"}'`);
+    expect(await auditOf(held)).toMatchObject({ differences: 2 });
+    await repairOf(held);
+    expect(await auditOf(held)).toMatchObject({ differences: 0 });
   });
 
   test('names records without an id as the table of rejected records does, and says why they are refused', async () => {
@@ -430,7 +469,7 @@ describe('an audit', () => {
     const held = everything();
     const odd = [
       { ...reading(4, '4'), meterId: 'another' },
-      { ...reading(5, '5'), quality: '\ud800' },
+      { ...reading(5, '5'), start: '2026-05-01T05:00:00\ud800' },
       { ...reading(6, '6'), end: reading(6, '6').start },
     ];
     held[`/interval/meter/${meter}`] = [{ ...reading(1, '1'), meterId: meter.toUpperCase() }, ...odd];
@@ -441,7 +480,10 @@ describe('an audit', () => {
       resources: { intervals: { compared: 4, missing: 3, extra: 0, different: 0 } },
       examples: [
         { id: `${meter}@2026-05-01T04:00:00`, refused: 'the reading names another meter, another' },
-        { id: `${meter}@2026-05-01T05:00:00`, refused: 'the reading holds a lone surrogate' },
+        {
+          id: `${meter}@2026-05-01T05:00:00\ufffd`,
+          refused: String.raw`Cannot read "2026-05-01T05:00:00\ud800" as a time.`,
+        },
         { id: `${meter}@2026-05-01T06:00:00`, refused: 'The reading ends where it begins, or before.' },
       ],
     };
