@@ -106,7 +106,7 @@ export const failureTypes = {
   WAREHOUSE_VALUE_REFUSED: {
     action: 'dead',
     means:
-      'Postgres cannot store the JSON (a NUL, a lone surrogate, a number too large for numeric, or too deep nesting), or an id is unusable.',
+      'Postgres cannot store the JSON (a number too large for numeric, or too deep nesting), or an id is unusable.',
     operator: 'Look at the event or record and its error. Its bytes are kept.',
   },
   UNEXPECTED_ERROR: {

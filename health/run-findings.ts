@@ -189,7 +189,9 @@ export const runFindings = {
       }),
     ),
     forMinutes: 60,
-    causes: ['A record contains something that Postgres cannot hold, for example a NUL character.'],
+    causes: [
+      'A record contains something that Postgres cannot hold, for example a number with 200,000 digits or a NUL in its id.',
+    ],
     todo: 'The table `metersync.rejected_records` has the reason for each record. Ask the operator of the service to correct them.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;

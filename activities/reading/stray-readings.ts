@@ -51,14 +51,13 @@ export function divideReadings(
 
 function whyStray(
   meterId: string,
-  { meterId: named, usageUnits, quality }: ListedIntervals,
+  { meterId: named, usageUnits }: ListedIntervals,
   at: number,
 ): string | undefined {
   const other = named[at] ?? meterId;
   if (other !== meterId && canonicalId(other) !== meterId) return `the reading names another meter, ${other}`;
   if ((usageUnits[at]?.length ?? 0) > indexedMax) return `the unit has more than ${indexedMax} characters`;
-  const isWellFormed = (usageUnits[at] ?? '').isWellFormed() && (quality[at] ?? '').isWellFormed();
-  return isWellFormed ? undefined : 'the reading holds a lone surrogate';
+  return undefined;
 }
 
 /** The refusal of a stray, for `metersync.rejected_records`. */

@@ -213,7 +213,7 @@ set
     cross join lateral (
       select
         f.field,
-        f.text
+        left(f.text, 200) as text
       from utility.intervals i
         cross join lateral jsonb_each_text(i.unreadable) as f(field, text)
       where i.meter_id = u.id

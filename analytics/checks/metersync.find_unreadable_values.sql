@@ -1,5 +1,5 @@
 -- Values of a company's records that no column holds, each with its record, field and text. It
--- returns at most a thousand values: if a service writes all values of a field in another way, more
+-- returns at most a thousand values and 200 characters of each: if a service writes all values of a field in another way, more
 -- issues would not say more. metersync status counts all values.
 create or replace function metersync.find_unreadable_values (company uuid) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 20
 set
@@ -73,7 +73,8 @@ set
       'said', '"' || f.text || '"'
     )
   from records r
-    cross join lateral jsonb_each_text(r.unreadable) as f(field, text)
+    cross join lateral jsonb_each_text(r.unreadable) as sent(field, text)
+    cross join lateral (select sent.field, left(sent.text, 200) as text) f
   order by r.entity_type, r.id, f.field
   limit 1000
 $$;

@@ -164,7 +164,7 @@ from
         'bills',
         'record',
         'error',
-        'A value of a record that no column can hold, for example the amount N/A or a date that does not exist: the column is NULL, and raw has the value.',
+        'A value of a record that no column can hold, for example the amount N/A or a date that does not exist: the column is NULL, and raw has the value. Or a text with NUL or half of a surrogate pair, which Postgres cannot hold: raw has U+FFFD instead, and unreadable has the text as it was sent.',
         'The {field} of the {entity_type} cannot be read: {said}.'
       ),
       (
@@ -220,7 +220,7 @@ from
         'intervals',
         'meter',
         'error',
-        'Readings with a value that no column can hold, for example the usage N/A: the column is NULL.',
+        'Readings with a value that no column can hold, for example the usage N/A: the column is NULL. Or with NUL or half of a surrogate pair in a text: the column has U+FFFD instead.',
         'A value of {readings} readings cannot be read, the first of {since}: its {field} is {said}.'
       ),
       (

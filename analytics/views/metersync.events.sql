@@ -58,8 +58,8 @@ from
       0
   ) waits on true;
 comment on view metersync.events is 'The journal: each verified event once, with its outcome.';
-comment on column metersync.events.payload is 'The payload; NULL where Postgres cannot hold it: then body has its bytes.';
-comment on column metersync.events.body is 'The exact bytes of a payload that jsonb cannot hold.';
+comment on column metersync.events.payload is 'The payload. It has U+FFFD for each NUL and half of a surrogate pair, which Postgres cannot hold, and is NULL if it cannot be read; body then has its bytes.';
+comment on column metersync.events.body is 'The exact bytes of a payload that jsonb cannot hold as it was sent.';
 comment on column metersync.events.outcome is 'pending: its record waits to be read again; applied; superseded: a newer state was already known; ignored: unknown type; dead: it cannot be applied, see error; missing: the service never showed the state that it named.';
 comment on column metersync.events.applied_at is 'When its effect was in the warehouse.';
 comment on column metersync.events.error is 'Why it is dead, missing or ignored, or why it still waits.';

@@ -136,7 +136,7 @@ export function describeAudit(
   const unreadable = compared.reduce((sum, [, r]) => sum + r.unreadable, 0);
   if (unreadable > 0)
     lines.push(
-      `${counted(unreadable, 'value')} of the service could not be read. ${unreadable === 1 ? 'It does not count as a difference, because the column raw has it' : 'They do not count as differences, because the column raw has them'} (metersync checks list --check unreadable_value)`,
+      `${counted(unreadable, 'value')} of the service could not be read. ${unreadable === 1 ? 'It does not count as a difference, because the columns raw and unreadable have it' : 'They do not count as differences, because the columns raw and unreadable have them'} (metersync checks list --check unreadable_value)`,
     );
   lines.push(...describeKept(report.kept));
   lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);

@@ -136,7 +136,7 @@ function describe(now: WarehouseStatus, exact: boolean): string[] {
     );
   if (now.unreadableValues > 0)
     lines.push(
-      `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty (metersync checks list --check unreadable_value)`,
+      `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty, or have U+FFFD for characters that Postgres cannot hold (metersync checks list --check unreadable_value)`,
     );
   lines.push(...describeIssues(now.issues), ...describeFields(now.fieldsWithoutColumn));
   lines.push(...now.parked.map(describeParked));

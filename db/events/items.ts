@@ -22,10 +22,16 @@ export interface RecordedEvent {
   readonly receivedAt: string;
   readonly occurredAt: string | null;
   readonly recordedAt: string;
+  /** The texts that were replaced in the payload, by their paths, as JSON; absent if there are none. */
+  readonly replaced?: string | undefined;
 }
 
+export const areReplaced = (events: readonly RecordedEvent[]): boolean =>
+  events.some(({ replaced }) => replaced !== undefined);
+
 /**
- * Events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)`.
+ * Events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)`. If texts
+ * were replaced in any of them, the step also has `replaced`.
  * `deleted_at` is when the deleting event came, but not after the warehouse's clock, which also
  * dates reads: a read that begins later can restore what it finds.
  */
@@ -39,6 +45,7 @@ export const eventItems = (events: readonly RecordedEvent[]): SQL => sql`
       t.type,
       t.occurred_at,
       case when t.deletes then least(t.received_at, t.recorded_at) end as deleted_at
+      ${areReplaced(events) ? sql`, t.replaced::jsonb` : sql``}
     from ${recorded(events)}
       cross join lateral ${payloadOf(sql`t.event_id`)} said
   )`;
@@ -55,4 +62,7 @@ export const recorded = (events: readonly RecordedEvent[]): SQL =>
     ['occurred_at', 'timestamptz', ({ occurredAt }) => occurredAt],
     ['received_at', 'timestamptz', ({ receivedAt }) => receivedAt],
     ['recorded_at', 'timestamptz', ({ recordedAt }) => recordedAt],
+    ...(areReplaced(events)
+      ? [['replaced', 'text', ({ replaced }: RecordedEvent) => replaced ?? null] as const]
+      : []),
   ]);

@@ -1,7 +1,7 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
-import { isObject, jsonStopsAt, jsonText, withoutByteOrderMark } from '../../contract/json.ts';
+import { isObject, jsonStopsAt, withoutByteOrderMark } from '../../contract/json.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { refreshEach } from '../catch-up/refresh-each.ts';
 import type { StaleRecord } from '../catch-up/stale.ts';
@@ -16,6 +16,7 @@ import { noteStale } from '../hot/note-stale.ts';
 import { refreshStale } from '../hot/refresh-stale.ts';
 import { writeEvents } from '../hot/write-events.ts';
 import type { WrittenRows } from '../records/page.ts';
+import { holdableJson, replacedTexts } from '../records/unholdable.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { holdAwake, maybeMissedWakeups } from './wake.ts';
 
@@ -147,9 +148,14 @@ function readDelivery(delivery: DeliveredEvent): JournalEntry {
         'EVENT_UNREADABLE',
         `its JSON is more than ${printedBytesMax} bytes once its numbers are written out`,
       );
-    if (text.includes('\\u') && unholdable.test(jsonText(payload) ?? ''))
+    const held = holdableJson(text);
+    if (held === text) return { ...sound, event };
+    const heldEvent = decodeEvent(JSON.parse(held));
+    if (heldEvent.recordId !== event.recordId)
       return asDead({ ...sound, event }, 'WAREHOUSE_VALUE_REFUSED', unholdableReason);
-    return { ...sound, event };
+    const { replaced } = replacedTexts(text);
+    const body = Buffer.from(text, 'utf8');
+    return { ...sound, event: heldEvent, payload: held, body, replaced };
   } catch (error) {
     const reason =
       error instanceof Failure ? error.message : `not JSON from character ${jsonStopsAt(text)} on`;
@@ -158,12 +164,9 @@ function readDelivery(delivery: DeliveredEvent): JournalEntry {
   }
 }
 
-/**
- * Escaped characters that jsonb cannot hold, by far the most likely reason for a refusal. Finding
- * them here saves the failing transactions that would find each such event.
- */
-const unholdable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
-const unholdableReason = 'Postgres holds neither NUL nor half of a surrogate pair';
+/** Without these characters, the id of the record would be the id of another record. */
+const unholdableReason =
+  'the id of its record has NUL or half of a surrogate pair, which Postgres cannot hold';
 
 /** Turns an event that Postgres refused into a dead event. Only Postgres knows the order of two times. */
 function asRefused(entry: JournalEntry, error: unknown): JournalEntry {
@@ -181,7 +184,7 @@ function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): Jo
     recordId: recordId && withoutNul(recordId).slice(0, 200),
     occurredAt: null,
   };
-  const body = Buffer.from(entry.payload ?? '', 'utf8');
+  const body = entry.body ?? Buffer.from(entry.payload ?? '', 'utf8');
   return { ...entry, event, payload: null, body, error: withoutNul(reason), errorCode };
 }
 

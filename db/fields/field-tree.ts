@@ -1,5 +1,6 @@
 import { uuid } from '../../contract/ids.ts';
 import { isObject } from '../../contract/json.ts';
+import { holdable } from '../records/unholdable.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 
@@ -192,11 +193,11 @@ export class FieldTree {
     return node.any;
   }
 
-  /** Returns a field by name, or a map's only field; undefined for a name Postgres cannot hold. */
+  /** Returns a field by name, as Postgres holds the name, or a map's only field. */
   #fieldOf(node: FieldNode, name: string, fresh = true): FieldNode | undefined {
     const existing = node.fields?.get(name);
     if (existing !== undefined) return existing;
-    if (name.includes('\0') || !name.isWellFormed()) return undefined;
+    if (holdable(name) !== name) return this.#fieldOf(node, holdable(name), fresh);
     if (!node.collapsed) {
       const path = `${node.path}/${stepOf(name)}`;
       const fits =
@@ -258,6 +259,5 @@ export class FieldTree {
   }
 }
 
-/** Copies a text, since a slice holds the larger text, and removes what Postgres cannot hold. */
-const copyOf = (text: string): string =>
-  Buffer.from(text.replaceAll('\0', '').toWellFormed()).toString();
+/** Copies a text as Postgres holds it, since a slice holds the larger text. */
+const copyOf = (text: string): string => Buffer.from(holdable(text)).toString();

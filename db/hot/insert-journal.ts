@@ -9,13 +9,18 @@ import { hot } from '../connection/hot.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
-/** An event for the journal. `payload` is JSON text; `body` has bytes that jsonb cannot hold. */
+/**
+ * An event for the journal. `payload` is JSON text that Postgres can hold; `body` has the bytes of
+ * the event if the payload is not exactly what was sent.
+ */
 export interface JournalEntry {
   readonly id: string;
   readonly receivedAt: string;
   readonly event: DecodedEvent;
   readonly payload: string | null;
   readonly body: Buffer | null;
+  /** The texts that were replaced in the payload, by their paths, as JSON; absent if there are none. */
+  readonly replaced?: string | undefined;
   readonly error: string | null;
   readonly errorCode: FailureCode | null;
 }

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { eventItems, type RecordedEvent } from '../events/items.ts';
+import { areReplaced, eventItems, type RecordedEvent } from '../events/items.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { upsertEvents } from '../records/upsert.ts';
 import { indexable, resources } from '../resources.ts';
@@ -39,7 +39,7 @@ export async function writeEvents(
 ): Promise<WrittenRows> {
   const more = resource === 'connections' ? sql`, ${changesOfStatus}` : sql``;
   const { rows } = await hot(tx, 'writeEvents').execute<{ inserted: boolean }>(sql`
-    with ${upsertEvents(resources[resource], sql`${eventItems(events)}${more}`)}
+    with ${upsertEvents(resources[resource], sql`${eventItems(events)}${more}`, areReplaced(events))}
     returning xmax = 0 as inserted`);
   const inserted = rows.filter((row) => row.inserted).length;
   return { inserted, changed: rows.length - inserted };

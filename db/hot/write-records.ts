@@ -28,6 +28,8 @@ export interface WrittenDocument extends WrittenRow {
   readonly before: readonly string[] | null;
   /** Usage rows as JSON text; null if they are not to be written, or a row has no id. */
   readonly listed: string | null;
+  /** The texts that were replaced in its record, by their paths, as JSON; only if there are any. */
+  readonly replaced?: string | null;
 }
 
 /** The end of the statement for documents, which still sees the rows from before the write. */
@@ -54,6 +56,7 @@ function documentsWritten(page: RecordPage): SQL {
         when ${isToBeWritten} and ${listsUsage(sql`incoming.raw`)}
         then (incoming.raw -> 'usageData')::text
       end as listed
+      ${page.replaced ? sql`, incoming.replaced::text as replaced` : sql``}
     from written
       join incoming on incoming.id = written.id
       left join lateral (

@@ -3,7 +3,7 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { requeueMissing } from '../records/missing.ts';
-import type { Cte, RecordPage } from '../records/page.ts';
+import { type Cte, type RecordPage, replacedIn } from '../records/page.ts';
 import { usageSource } from '../records/sources.ts';
 import { upsertRecords } from '../records/upsert.ts';
 import { ownerOfUsage, retiringUsage, usageElsewhere } from '../records/usage-data.ts';
@@ -87,25 +87,31 @@ const idsOf = (documents: readonly Listing[]): SQL =>
   );
 
 /** Usage rows of new and `accepted` documents, as a step `reported`; they are JSON already. */
-function usageOfRecords(documents: readonly Listing[], { companyId }: RecordPage): SQL {
+function usageOfRecords(documents: readonly Listing[], { companyId, replaced }: RecordPage): SQL {
   const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
   const isNew = array(
     documents.map(({ inserted }) => inserted),
     'boolean',
   );
   const areNew = documents.every(({ inserted }) => inserted);
+  const texts = array(
+    documents.map((document) => document.replaced ?? null),
+    'text',
+  );
   return sql`reported as materialized (
     select
       row.r,
       row.place,
       ${companyId}::uuid as owner,
       null::bytea as digest,
+      ${replaced ? sql`${replacedIn('usageData', sql`texts::jsonb`, sql`row.place - 1`)} as replaced,` : sql``}
       listed.document_id
     from rows from (
         unnest(${idsOf(documents)}),
         unnest(${isNew}),
         jsonb_array_elements(${lists}::jsonb)
-      ) as listed (document_id, is_new, rows)
+        ${replaced ? sql`, unnest(${texts})` : sql``}
+      ) as listed (document_id, is_new, rows${replaced ? sql`, texts` : sql``})
       cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
     where metersync.uuid_of(row.r ->> 'id') is not null
       ${areNew ? sql`` : sql`and (is_new or document_id = any(array(select id from accepted)))`}

@@ -1,13 +1,13 @@
 import { or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { decidedToKeep, note } from '../deletes/tombstone.ts';
-import { keyAsText, liesWithin } from '../records/interval-key.ts';
+import { differ, keyAsText, liesWithin } from '../records/interval-key.ts';
 import { type ListedRange, readingsOfPass } from '../records/listed-readings.ts';
 import { deletes } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 import type { Difference } from './compare-records.ts';
 
-const fields = ['usage', 'quality'] as const;
+const fields = ['usage', 'quality', 'updated', 'unreadable'] as const;
 
 /** Compares the readings that a pass listed with the warehouse, usage as numbers: 1.5 is 1.50. */
 export async function compareListed(
@@ -26,6 +26,8 @@ export async function compareListed(
   const values = (side: SQL) => ({
     usage: sql<string | null>`trim_scale(${side}.usage)::text`,
     quality: sql<string | null>`${side}.quality`,
+    updated: sql<string | null>`${side}.updated::text`,
+    unreadable: sql<string | null>`${side}.unreadable::text`,
   });
   const unequal = await tx
     .select({
@@ -50,13 +52,7 @@ export async function compareListed(
       sql`(listed.start_at, listed.granularity_seconds, listed.usage_units, listed.ordinal)
         = (held.start_at, held.granularity_seconds, held.usage_units, held.ordinal)`,
     )
-    .where(
-      or(
-        sql`listed.start_at is null`,
-        sql`held.start_at is null`,
-        sql`(listed.usage, listed.quality) is distinct from (held.usage, held.quality)`,
-      ),
-    );
+    .where(or(sql`listed.start_at is null`, sql`held.start_at is null`, differ('listed', 'held')));
   const differences = unequal.map((one): Difference => {
     const { id, isListed, isHeld, isKept, service, warehouse } = one;
     if (!isHeld) return { id, state: 'missing' };

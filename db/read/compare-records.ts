@@ -7,9 +7,10 @@ import { row } from '../deletes/tombstone.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts } from '../records/item-texts.ts';
 import { ownerOf } from '../records/owner.ts';
-import type { RecordPage } from '../records/page.ts';
+import { type RecordPage, replacedIn } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
-import { unreadableOf } from '../records/unreadable.ts';
+import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
+import { unreadableOf, withReplaced } from '../records/unreadable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import { isVersioned, type RecordResource, resources } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
@@ -23,7 +24,10 @@ export interface Difference {
   readonly id: string;
   /** `kept`: somebody decided to keep a record that the service lacks: it is not a difference. */
   readonly state: 'missing' | 'extra' | 'different' | 'kept';
-  /** Fields that differ if both sides have the record, as JSON text; null if a side lacks one. */
+  /**
+   * Fields that differ if both sides have the record, as JSON text, or otherwise columns; null if a
+   * side lacks one. A record whose row is deleted has the columns of its deletion.
+   */
   readonly fields?: readonly DifferentField[];
 }
 
@@ -72,11 +76,12 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
       held,
     };
   });
-  columns.push({
-    name: 'unreadable',
-    reported: sql`read.unreadable`,
-    held: sql`${row}.unreadable`,
-  });
+  columns.push(
+    { name: 'unreadable', reported: sql`read.unreadable`, held: sql`${row}.unreadable` },
+    // A record that is shown is live.
+    { name: 'deleted_at', reported: sql`null::timestamptz`, held: sql`${row.deletedAt}` },
+    { name: 'deleted_reason', reported: sql`null::text`, held: sql`${row.deletedReason}` },
+  );
   if (resource !== 'connections') return columns;
   return [...columns, { name: 'sites', reported: listedSites, held: heldSites }];
 }
@@ -86,6 +91,13 @@ export interface PageCompared {
   readonly differences: readonly Difference[];
   /** Number of values of its records that no column can hold. */
   readonly unreadable: number;
+}
+
+/** A record of a page, and what is compared instead of its text, as a write would replace it. */
+interface ComparedRecord {
+  readonly id: string | null;
+  readonly text: string;
+  readonly instead?: Holdable | undefined;
 }
 
 /**
@@ -99,8 +111,12 @@ export async function comparePage(
   ids: readonly (string | null)[],
   since: string | null = null,
 ): Promise<PageCompared> {
-  const records = itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
-  const compare = (some: readonly (typeof records)[number][]) =>
+  const isSound = !isSuspicious(page.body);
+  const records = itemTexts(page).map((text, at): ComparedRecord => {
+    const instead = isSound ? undefined : holdableRecord(text);
+    return { id: ids[at] ?? null, text, instead };
+  });
+  const compare = (some: readonly ComparedRecord[]) =>
     compareRecords(db, resource, page.companyId, some, since);
   try {
     return await compare(records);
@@ -125,7 +141,7 @@ async function compareRecords(
   db: Executor,
   resource: RecordResource,
   companyId: string | null,
-  records: readonly { readonly text: string }[],
+  records: readonly ComparedRecord[],
   since: string | null,
 ): Promise<PageCompared> {
   const columns = columnsOf(resource);
@@ -141,10 +157,10 @@ async function compareRecords(
     .where(eq(table.id, idOfRecord(resources[resource])))
     .offset(literal(0))
     .as('row');
+  const unreadable = unreadableOf(resources[resource], resources[resource].columns);
+  const isReplaced = records.some(({ instead }) => instead !== undefined);
   const read = db
-    .select({
-      unreadable: unreadableOf(resources[resource], resources[resource].columns).as('unreadable'),
-    })
+    .select({ unreadable: (isReplaced ? withReplaced(unreadable) : unreadable).as('unreadable') })
     .from(oneRow)
     .offset(literal(0))
     .as('read');
@@ -189,31 +205,36 @@ async function compareRecords(
   const differences = compared.flatMap((one): Difference[] => {
     if (!one.differs) return [];
     const id = one.id ?? refusedAs({ id: null, text: records[one.place - 1]?.text ?? '' });
-    if (one.missing) return [{ id, state: 'missing' }];
     // If the record is equal, columns differ only if something other than a read wrote them.
-    const ofColumns = columns.map(({ name }, at) => ({
-      field: `column ${name}`,
-      service: one.reported[at] ?? null,
-      warehouse: one.held[at] ?? null,
-    }));
-    const fields =
-      one.fields.length > 0
-        ? one.fields
-        : ofColumns.filter(({ service, warehouse }) => service !== warehouse);
-    return [{ id, state: 'different', fields }];
+    const ofColumns = columns
+      .map(({ name }, at) => ({
+        field: `column ${name}`,
+        service: one.reported[at] ?? null,
+        warehouse: one.held[at] ?? null,
+      }))
+      .filter(({ service, warehouse }) => service !== warehouse);
+    if (one.missing) {
+      const tombstone = ofColumns.filter(({ field }) => field.startsWith('column deleted_'));
+      return [{ id, state: 'missing', ...(tombstone.length > 0 ? { fields: tombstone } : {}) }];
+    }
+    return [{ id, state: 'different', fields: one.fields.length > 0 ? one.fields : ofColumns }];
   });
   return { differences, unreadable: compared.reduce((sum, one) => sum + one.unreadable, 0) };
 }
 
-/** Selects the records `(r, place, owner)` of a page, or the sites in its companies. */
+/** Selects the records `(r, place, owner, replaced)` of a page, or the sites in its companies. */
 function recordsOf(
   db: Executor,
   resource: RecordResource,
   companyId: string | null,
-  records: readonly { readonly text: string }[],
+  records: readonly ComparedRecord[],
 ) {
   const texts = array(
-    records.map(({ text }) => text),
+    records.map(({ text, instead }) => instead?.text ?? text),
+    'text',
+  );
+  const replaced = array(
+    records.map(({ instead }) => instead?.replaced ?? null),
     'text',
   );
   const item = db
@@ -221,8 +242,9 @@ function recordsOf(
       r: sql`record::jsonb`.as('r'),
       place: sql<number>`place`.as('place'),
       owner: sql<string | null>`${companyId}::uuid`.as('owner'),
+      replaced: sql<string | null>`replaced::jsonb`.as('replaced'),
     })
-    .from(sql`unnest(${texts}) with ordinality as given (record, place)`)
+    .from(sql`unnest(${texts}, ${replaced}) with ordinality as given (record, replaced, place)`)
     .offset(literal(0));
   if (resource !== 'sites') return item.as('record');
   const company = item.as('company');
@@ -231,9 +253,15 @@ function recordsOf(
       r: sql`site.r`.as('r'),
       place: sql<number>`company.place`.as('place'),
       owner: sql<string | null>`(company.r ->> 'id')::uuid`.as('owner'),
+      replaced: sql<
+        string | null
+      >`${replacedIn('sites', sql`company.replaced`, sql`site.at - 1`)}`.as('replaced'),
     })
     .from(company)
-    .crossJoin(sql`jsonb_array_elements(metersync.elements(company.r -> 'sites')) as site (r)`)
+    .crossJoin(
+      sql`jsonb_array_elements(metersync.elements(company.r -> 'sites'))
+        with ordinality as site (r, at)`,
+    )
     .where(sql`company.r ->> 'id' is not null and metersync.uuid_of(site.r ->> 'id') is not null`)
     .offset(literal(0))
     .as('record');

@@ -33,7 +33,7 @@ export async function readKept(db: Executor, ids: readonly string[]): Promise<Ke
       .leftJoin(eventPayloads, eq(eventPayloads.id, id))
       .where(isAmong(id, ids.slice(from, from + batches.payloadsRead)));
     for (const { payload, body, outcome, ...event } of rows) {
-      const text = payload ?? body?.toString('utf8');
+      const text = body?.toString('utf8') ?? payload ?? undefined;
       const delivered = text === undefined ? undefined : { ...event, body: text };
       kept.push({ id: event.id, outcome, delivered });
     }

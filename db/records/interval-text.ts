@@ -1,4 +1,5 @@
 import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
+import { asSent, holdable } from './unholdable.ts';
 
 /** Readings as columns, in the text that the service sent, with one element per reading. */
 export interface IntervalColumns {
@@ -118,40 +119,65 @@ export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictl
 /** Maximum length of the text that is kept of an unreadable value, in characters. */
 const keptMax = 200;
 
-/** Replaces unreadable values by null, and adds `unreadable` with their texts, if there are any. */
+/**
+ * Replaces unreadable values by null, and characters that Postgres cannot hold by U+FFFD. Adds
+ * `unreadable` with the texts as the service sent them, if there are any.
+ */
 function readableColumns(columns: IntervalColumns): IntervalColumns {
-  const isTime = rememberingTime();
+  const isTime = remembering(isTimeText);
+  const isUnit = remembering(isHoldable);
+  const isQuality = remembering(isHoldable);
   const isOdd = (at: number): boolean => {
     const [usage, updated] = [columns.usage[at] ?? null, columns.updated[at] ?? null];
-    return (usage !== null && !isNumberText(usage)) || (updated !== null && !isTime(updated));
+    if (usage !== null && !isNumberText(usage)) return true;
+    if (updated !== null && !isTime(updated)) return true;
+    const { usageUnits, quality, endAt, granularitySeconds } = columns;
+    // The end is not used, and therefore not checked, if the reading has a length.
+    if ((granularitySeconds[at] ?? null) !== null && !isHoldable(endAt[at] ?? '')) return true;
+    return !(isUnit(usageUnits[at] ?? '') && isQuality(quality[at] ?? ''));
   };
   const odd = [...columns.startAt.keys()].filter(isOdd);
   if (odd.length === 0) return columns;
   const usage = [...columns.usage];
   const updated = [...columns.updated];
+  const usageUnits = [...columns.usageUnits];
+  const quality = [...columns.quality];
+  const endAt = [...columns.endAt];
   const unreadable: (string | null)[] = columns.startAt.map(() => null);
   for (const at of odd) {
     const texts: Record<string, string> = {};
     const take = (field: string, text: string): null => {
+      const said = isHoldable(text) ? text : asSent(text);
       // A blank text is not a value.
-      if (text.trim() !== '') texts[field] = text.slice(0, keptMax).toWellFormed();
+      if (text.trim() !== '') texts[field] = said.slice(0, keptMax).toWellFormed();
       return null;
     };
+    const replace = (field: string, values: (string | null)[]): void => {
+      const text = values[at] ?? null;
+      if (text === null || isHoldable(text)) return;
+      values[at] = holdable(text);
+      texts[field] = asSent(text);
+    };
+    replace('usageUnits', usageUnits);
+    replace('quality', quality);
+    if ((columns.granularitySeconds[at] ?? null) !== null) replace('end', endAt);
     const [amount, change] = [usage[at] ?? null, updated[at] ?? null];
     if (amount !== null && !isNumberText(amount)) usage[at] = take('usage', amount);
     if (change !== null && !isTimeText(change)) updated[at] = take('updated', change);
     if (Object.keys(texts).length > 0) unreadable[at] = JSON.stringify(texts);
   }
-  return { ...columns, usage, updated, unreadable };
+  return { ...columns, usage, updated, usageUnits, quality, endAt, unreadable };
 }
 
-/** Returns a check of times that remembers the last: readings mostly have the same `updated`. */
-function rememberingTime(): (text: string) => boolean {
-  let last = '';
-  let isTime = false;
+const isHoldable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
+
+/** Returns a check that remembers the last text: readings mostly have the same. */
+function remembering(check: (text: string) => boolean): (text: string) => boolean {
+  let last: string | undefined;
+  let passed = false;
   return (text) => {
-    if (text !== last) [last, isTime] = [text, isTimeText(text)];
-    return isTime;
+    if (text !== last) [last, passed] = [text, check(text)];
+    return passed;
   };
 }
 

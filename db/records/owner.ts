@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { row } from '../deletes/tombstone.ts';
-import { companyNamed, type RecordResource } from '../resources.ts';
+import { companyNamed, documentNamed, type RecordResource } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
 
@@ -37,13 +37,20 @@ export const ownerOfSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`case
         else ${owner}
       end`;
 
-/** The owner of a record `r` that the company `owner` lists. `row` is the row of the record. */
+/**
+ * The owner of a record `r` that the company `owner` lists. `row` is the row of the record. The
+ * owner of usage is the company that the record of its document names, because the row of the
+ * document may be wrong, too. That record is only parsed if the document is not the lister's.
+ */
 export const ownerOf = (resource: RecordResource): SQL => {
   if (resource === 'sites') return ownerOfSite(sql`${row.id}`, sql`${row.companyId}`, sql`owner`);
   const ofDocument = sql`(
-      select ${documents.companyId}
-      from ${documents}
-      where ${documents.id} = ${row}.document_id
+      select case
+          when d.company_id = owner then owner
+          else coalesce(${companyNamed(sql`d.raw`)}, d.company_id)
+        end
+      from ${documents} d
+      where d.id = coalesce(${documentNamed}, ${row}.document_id)
       offset 0
     ), `;
   return sql`coalesce(

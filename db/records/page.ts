@@ -32,6 +32,11 @@ export interface RecordPage {
   readonly documentOf?: Readonly<Record<string, string>>;
   /** Digests of the items in hex, in their order: see unchanged.ts. */
   readonly digests?: readonly string[] | undefined;
+  /**
+   * For each item the texts that were replaced in it, by their paths, as JSON; null for none. Absent
+   * if nothing was replaced in any item: see unholdable.ts.
+   */
+  readonly replaced?: readonly (string | null)[] | undefined;
   /** A step `noted as (…)` to run in the transaction that writes the page. */
   readonly noted?: Cte | undefined;
 }
@@ -44,17 +49,40 @@ export interface WrittenRows {
 /** One or more steps `name as (…)` of a statement. */
 export type Cte = SQL;
 
-/** The page's records as a step `item (r, place, owner, digest)`; `owner` lists them. */
+/**
+ * The page's records as a step `item (r, place, owner, digest)`; `owner` lists them. If texts were
+ * replaced in any of them, the step also has `replaced`.
+ */
 export function items(page: RecordPage): SQL {
   const digests = array(page.digests ?? [], 'text');
+  const { replaced } = page;
   return sql`item as materialized (
-    select r, place, ${page.companyId}::uuid as owner, decode(digest, 'hex') as digest
+    select
+      r,
+      place,
+      ${page.companyId}::uuid as owner,
+      decode(digest, 'hex') as digest
+      ${replaced ? sql`, replaced::jsonb` : sql``}
     from rows from (
       jsonb_array_elements(${itemList(page)}),
       unnest(${digests})
-    ) with ordinality as t (r, digest, place)
+      ${replaced ? sql`, unnest(${array(replaced, 'text')})` : sql``}
+    ) with ordinality as t (r, digest${replaced ? sql`, replaced` : sql``}, place)
   )`;
 }
+
+/**
+ * The replaced texts of the part of a record that is at `place`, from 0, in the array `field`, with
+ * their paths in the part.
+ */
+export const replacedIn = (field: 'sites' | 'usageData', replaced: SQL, place: SQL): SQL => {
+  const start = sql`${sql.raw(`'${field}['`)} || ${place} || '].'`;
+  return sql`(
+        select jsonb_object_agg(substr(path, length(${start}) + 1), said)
+        from jsonb_each(${replaced}) as texts (path, said)
+        where starts_with(path, ${start})
+      )`;
+};
 
 /** The items of a page as one array. */
 export function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {

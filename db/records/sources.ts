@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { companyNamed, documentNamed, type RecordResource } from '../resources.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
-import { items, type RecordPage } from './page.ts';
+import { items, type RecordPage, replacedIn } from './page.ts';
 import type { UpsertSource } from './upsert.ts';
 
 /** How the records of a page become rows, for `upsertRecords`. */
@@ -15,7 +15,7 @@ export function sourceOf(resource: RecordResource, page: RecordPage): UpsertSour
     case 'sites':
       // Sites of a company whose record was refused are left out: no run would tombstone them.
       return {
-        items: sql`${items(page)}, ${sitesOfCompanies}`,
+        items: sql`${items(page)}, ${sitesOfCompanies(page)}`,
         page,
         from: sql`site where ${hasRow(sql`site.company`)}`,
       };
@@ -39,15 +39,17 @@ const hasRow = (company: SQL): SQL => sql`exists (
     )`;
 
 /** The sites embedded in companies `item`, as a step `site (r, place, owner, digest, company)`. */
-export const sitesOfCompanies = sql`site as (
+const sitesOfCompanies = ({ replaced }: RecordPage): SQL => sql`site as (
     select
       s.r,
       item.place,
       (item.r ->> 'id')::uuid as owner,
       null::bytea as digest,
+      ${replaced ? sql`${replacedIn('sites', sql`item.replaced`, sql`s.at - 1`)} as replaced,` : sql``}
       item.r as company
     from item
-      cross join lateral jsonb_array_elements(metersync.elements(item.r -> 'sites')) as s (r)
+      cross join lateral jsonb_array_elements(metersync.elements(item.r -> 'sites'))
+        with ordinality as s (r, at)
     where item.r ->> 'id' is not null
       and metersync.uuid_of(s.r ->> 'id') is not null
   )`;

@@ -38,6 +38,10 @@ export function unreadableOf(
     )`;
 }
 
+/** Adds the `replaced` texts of a record to its fields that could not be read. */
+export const withReplaced = (unreadable: SQL): SQL =>
+  sql`nullif(coalesce(${unreadable}, '{}') || coalesce(replaced, '{}'), '{}')`;
+
 /** The text of a field as it is stored; NULL for a blank text, which is not a value. */
 const kept = ({ sent }: Field): SQL =>
   sql`nullif(left(btrim(${sent}, ${sql.raw(`e' \\t\\n\\v\\f\\r'`)}), ${sql.raw(String(keptMax))}), '')`;

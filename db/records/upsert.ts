@@ -6,7 +6,7 @@ import { fixed } from '../connection/fixed.ts';
 import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
 import { ownerOfSite, saysOwner } from './owner.ts';
 import type { RecordPage } from './page.ts';
-import { unreadableOf } from './unreadable.ts';
+import { unreadableOf, withReplaced } from './unreadable.ts';
 
 /** A column of the existing row. */
 const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
@@ -45,9 +45,9 @@ const setting = (column: PgColumn, value: SQL): SQL =>
 
 /** Records to write as rows. */
 export interface UpsertSource {
-  /** Steps whose last is a table `item (r, place, owner, digest)`, or the table of `from`. */
+  /** Steps whose last is a table `item` as in page.ts, or the table of `from`. */
   readonly items: SQL;
-  readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms'>;
+  readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms' | 'replaced'>;
   /** Replaces `item` as the source of rows. */
   readonly from?: SQL;
   /** Values of columns that depend on more than the record. */
@@ -75,6 +75,12 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
     ? sql`${sql.identifier(table.updated.name)} desc nulls last,`
     : sql``;
   const first = resource.name === 'sites' ? sql`owner,` : newest;
+  const unreadable = fixed(`unreadable of ${name} except ${others}`, () =>
+    unreadableOf(resource, columns, ({ column, isOwner }) => ({
+      held: sql`${sql.identifier(column.name)}`,
+      isShared: isOwner === true || instead.has(column),
+    })),
+  );
   return sql`${items}, incoming as (
     select distinct on (id)
       ${idOfRecord(resource)} as id,
@@ -83,6 +89,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
         ...firsts.map((column) => named(begins.get(column) as SQL, column)),
       ])},
       digest,
+      ${page.replaced ? sql`replaced,` : sql``}
       r as raw
     from ${from}
     order by id, ${first} place desc
@@ -93,12 +100,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
       ${columnNames(copied.map((column) => (column === table.rawUpdated ? table.updated : column)))},
       ${page.apiVersion},
       ${page.readAt}::timestamptz,
-      ${fixed(`unreadable of ${name} except ${others}`, () =>
-        unreadableOf(resource, columns, ({ column, isOwner }) => ({
-          held: sql`${sql.identifier(column.name)}`,
-          isShared: isOwner === true || instead.has(column),
-        })),
-      )}
+      ${page.replaced ? withReplaced(unreadable) : unreadable}
     from incoming
       cross join lateral (select raw as r) record
     order by id
@@ -231,11 +233,12 @@ const isAwaited = (
  * tombstone yields only to a newer state. `events` is a step `item (r, owner, record_id,
  * deleted_at)`; `deleted_at` is when an event that deletes its record came (service.md 2.5). A
  * record that was never read gets a tombstone, too, so that no late event or page restores it.
+ * `areReplaced` says whether `item` has `replaced`.
  */
-export const upsertEvents = (resource: Resource, events: SQL): SQL =>
-  sql`${events}, ${fixed(`events of ${resource.name}`, () => eventsAsRows(resource))}`;
+export const upsertEvents = (resource: Resource, events: SQL, areReplaced: boolean): SQL =>
+  sql`${events}, ${fixed(`events of ${resource.name}, ${areReplaced}`, () => eventsAsRows(resource, areReplaced))}`;
 
-function eventsAsRows(resource: Resource): SQL {
+function eventsAsRows(resource: Resource, areReplaced: boolean): SQL {
   const { table, columns, ties } = resource;
   const next = nextOf(resource, 'event');
   const { id, updated, rawUpdated, deletedAt, deletedReason } = table;
@@ -254,13 +257,14 @@ function eventsAsRows(resource: Resource): SQL {
   const ending = (column: PgColumn): SQL =>
     setting(column, sql`case when ${ends} then ${excluded(column)} else ${held(column)} end`);
   const ended = [deletedAt, deletedReason].map(ending);
+  const unreadable = unreadableOf({ parts: [] }, ofEvents);
   return sql`incoming as (
     select distinct on (id)
       record_id::uuid as id,
       ${lines(ofEvents.map(({ column, of }) => named(of, column)))},
       deleted_at,
       case when deleted_at is not null then 'event' end as deleted_reason,
-      ${unreadableOf({ parts: [] }, ofEvents)} as unreadable
+      ${areReplaced ? withReplaced(unreadable) : unreadable} as unreadable
     from item
     order by id, ${sql.identifier(updated.name)} desc, deleted_at, ${sql.join(decided, sql`, `)}
   )

@@ -15,6 +15,7 @@ import { countOlder } from './older.ts';
 import type { Cte, RecordPage, WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected-records.ts';
 import { digestsOf } from './unchanged.ts';
+import { type Holdable, holdableRecord, isSuspicious } from './unholdable.ts';
 import { moveUsage, reviveUsage } from './usage-data.ts';
 
 export interface PageWritten extends WrittenRows {
@@ -35,6 +36,8 @@ interface PageRecord {
   readonly id: string | null;
   readonly text: string;
   readonly digest?: string | undefined;
+  /** What is written instead of the text if Postgres cannot hold some of its characters. */
+  readonly instead?: Holdable | undefined;
 }
 
 type Ids = readonly (string | null)[];
@@ -42,7 +45,8 @@ type Ids = readonly (string | null)[];
 /**
  * Writes a page in one transaction, or as part of the given transaction. For `sites`, the page is a
  * page of companies, and the sites in their records are written. Unchanged records are left out
- * before Postgres parses anything. If Postgres refuses a record, the page is split to find it. The
+ * before Postgres parses anything. Characters that Postgres cannot hold are replaced, and `unreadable`
+ * of the row has the original texts. If Postgres refuses a record, the page is split to find it. The
  * record is kept in `metersync.rejected_records` with its text until a later read succeeds. The
  * other records are written, and the page is noted after them. `ids` are the ids of the page's
  * items, in order, null for items without one.
@@ -97,14 +101,17 @@ async function changedRecords(
     digests === undefined || page.documentOf !== undefined
       ? new Set<number>()
       : await unchangedPlaces(db, resource, page, ids, digests);
-  return texts.flatMap((text, at) =>
-    unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests?.[at] }],
-  );
+  const isSound = !isSuspicious(page.body);
+  return texts.flatMap((text, at) => {
+    if (unchanged.has(at)) return [];
+    const instead = isSound ? undefined : holdableRecord(text);
+    return [{ id: ids[at] ?? null, text, digest: digests?.[at], instead }];
+  });
 }
 
 /**
- * Builds a page that has only these of the `all` records. If no record is left out, the page keeps
- * its own text, unless the text joins several pages, which would cost Postgres a copy.
+ * Builds a page that has only these of the `all` records. If no record is left out or replaced, the
+ * page keeps its own text, unless the text joins several pages, which would cost Postgres a copy.
  */
 function pageOf(
   page: RecordPage,
@@ -114,9 +121,12 @@ function pageOf(
 ): RecordPage {
   const known = records.flatMap(({ digest }) => digest ?? []);
   const digests = known.length === records.length ? known : undefined;
-  if (records.length === all && page.joined !== true) return { ...page, digests, noted };
-  const texts = records.map(({ text }) => text);
-  return pageOfTexts({ ...page, noted }, texts, digests);
+  const isAsSent = records.every(({ instead }) => instead === undefined);
+  if (isAsSent && records.length === all && page.joined !== true)
+    return { ...page, digests, noted };
+  const texts = records.map(({ text, instead }) => instead?.text ?? text);
+  const replaced = isAsSent ? undefined : records.map(({ instead }) => instead?.replaced ?? null);
+  return { ...pageOfTexts({ ...page, noted }, texts, digests), replaced };
 }
 
 /** Writes changed records, and notes which of them the company lists without owning them. */

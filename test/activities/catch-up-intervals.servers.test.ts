@@ -112,8 +112,8 @@ describe('catching up on intervals', () => {
 
 test('keeps the source text of readings that Postgres refuses, until they are listed without error', async () => {
   const wrong: Readonly<Record<string, object>> = {
-    'a NUL': { quality: 'a\u0000b' },
-    'a lone surrogate': { quality: '\ud800' },
+    'a NUL in its start': { start: '2026-05-01T03:00:00\u0000' },
+    'a lone surrogate in its end': { end: '\ud800' },
     'no such day': { start: '2026-04-31T01:00:00' },
     'a meter whose name holds a NUL': { meterId: 'c\u0000d' },
   };
@@ -138,7 +138,7 @@ test('keeps the source text of readings that Postgres refuses, until they are li
     sql`select record from metersync.rejected_records where resource = 'intervals' order by record_id`,
   );
   expect(kept.rows).toHaveLength(4);
-  for (const text of ['a\\u0000b', '\\ud800', '2026-04-31', 'c\\u0000d'])
+  for (const text of ['00\\u0000', '\\ud800', '2026-04-31', 'c\\u0000d'])
     expect(kept.rows.filter(({ record }) => record.includes(text))).toHaveLength(1);
   const readings = await db.execute(sql`select start_at from utility.intervals`);
   expect(readings.rows).toHaveLength(4);

@@ -12,7 +12,7 @@ import { keepMonths } from '../../db/watch/months.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
 import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
-import { writeRecords } from '../support/pages.ts';
+import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
@@ -451,6 +451,40 @@ test('checks name a value that no column can hold, with its record and text, unt
     (one) => one.check_name === 'unreadable_value' && !one.open,
   );
   expect(corrected).toMatchObject([{ entity_id: usage }]);
+});
+
+test('checks name a text with characters that Postgres cannot hold, until it is read without them', async () => {
+  const company = await companyWith();
+  const [site, document, usage] = [randomUUID(), randomUUID(), randomUUID()];
+  const read = { companyId: company.id };
+  const later = { ...read, readAt: '2100-01-01T00:00:00Z' };
+  const found = async () => {
+    await check(company);
+    const open = (await issues(company)).filter((one) => one.check_name === 'unreadable_value' && one.open);
+    return open.map((one) => [one.entity_type, one.entity_id, one.subject, one.evidence.text]).sort();
+  };
+  const companies = [{ id: company.id, name: 'Acme', sites: [{ id: site, name: 'a\0b' }] }];
+  await writeRecords(warehouse, 'companies', companies, later);
+  await writeRecords(warehouse, 'sites', companies, later);
+  const long = `\udc00${'x'.repeat(1_000)}`;
+  const usageData = [{ id: randomUUID() }, { id: usage, note: { of: long } }];
+  await writeRecords(warehouse, 'documents', [{ id: document, usageData }], read, 'alone');
+  const cut = String.raw`\udc00${'x'.repeat(194)}`;
+  expect(await found()).toEqual(
+    [
+      ['company', company.id, 'sites[0].name', String.raw`a\u0000b`],
+      ['site', site, 'name', String.raw`a\u0000b`],
+      ['document', document, 'usageData[1].note.of', cut],
+      ['usage', usage, 'note.of', cut],
+    ].sort(),
+  );
+  expect(await rowOf(warehouse, 'usageData', usage)).toMatchObject({
+    raw: { note: { of: `\ufffd${'x'.repeat(1_000)}` } },
+    unreadable: { 'note.of': String.raw`\udc00${'x'.repeat(1_000)}` },
+  });
+  const clean = [{ id: document, usageData: [{ id: usage, note: { of: 'x' } }] }];
+  await writeRecords(warehouse, 'documents', clean, later, 'alone');
+  expect((await found()).map(([type]) => type)).toEqual(['company', 'site']);
 });
 
 test('checks name an undocumented commodity', async () => {

@@ -192,7 +192,7 @@ describe('writeIntervals', () => {
   });
 
   test('keeps a reading that Postgres refuses as a rejected record, and writes the others', async () => {
-    const columns = { ...readings(hours, '1'), quality: ['a', 'b\0', 'c\td\\'] };
+    const columns = { ...readings(hours, '1'), granularitySeconds: [null, -1, null] };
     expect(await writeIntervals(warehouse, 'refused', '2026-03-01', columns)).toMatchObject({
       inserted: 2,
       changed: 0,
@@ -202,7 +202,45 @@ describe('writeIntervals', () => {
       sql`select record_id, error from metersync.rejected_records where starts_with(record_id, 'refused@')`,
     );
     expect(kept.rows).toEqual([
-      { record_id: 'refused@2026-01-31T23:00:00', error: expect.stringMatching(/0x00|encoding/) },
+      { record_id: 'refused@2026-01-31T23:00:00', error: expect.stringContaining('granularity') },
+    ]);
+  });
+
+  test('writes readings with NUL or half of a surrogate pair, and names their fields', async () => {
+    const given = {
+      ...readings(hours, '1'),
+      quality: ['a', 'b\0', 'c\td\\'],
+      usageUnits: ['kWh', 'kWh', '\ud800'],
+      updated: [null, '\0', null],
+      usage: ['1\udc00', '2', '3'],
+      granularitySeconds: [3600, null, null],
+      endAt: ['\0', ...readings(hours, '1').endAt.slice(1)],
+    };
+    const write = () => writeIntervals(warehouse, 'replaced', '2026-03-01', given);
+    expect(await write()).toMatchObject({ inserted: 3, rejected: 0, unreadable: 5 });
+    expect(await write()).toMatchObject({ inserted: 0, changed: 0, rejected: 0 });
+    const { rows } = await warehouse.db.execute(sql`
+      select usage, usage_units, quality, unreadable from utility.intervals where meter_id = 'replaced'
+      order by start_at`);
+    expect(rows).toEqual([
+      {
+        usage: null,
+        usage_units: 'kWh',
+        quality: 'a',
+        unreadable: { usage: String.raw`1\udc00`, end: String.raw`\u0000` },
+      },
+      {
+        usage: '2',
+        usage_units: 'kWh',
+        quality: 'b\ufffd',
+        unreadable: { quality: String.raw`b\u0000`, updated: String.raw`\u0000` },
+      },
+      {
+        usage: '3',
+        usage_units: '\ufffd',
+        quality: 'c\td\\',
+        unreadable: { usageUnits: String.raw`\ud800` },
+      },
     ]);
   });
 

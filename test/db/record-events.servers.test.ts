@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { readKept } from '../../db/read/kept-events.ts';
 import { cases } from '../support/cases.ts';
 import {
   company,
@@ -151,13 +152,10 @@ describe('recordEvents', () => {
         ).replace('"DEEP"', nested.object),
       ),
       noId: delivery({ eventType: 'document.created.v2', company, updated: '2026-01-01T00:00:00' }),
-      nul: delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: 'a\u0000b' })),
-      nulType: delivery('{"eventType":"document.created.v2\\u0000"}'),
-      surrogate: delivery(
-        JSON.stringify(
-          documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: 'NOTE' }),
-        ).replace('NOTE', '\\ud800'),
-      ),
+      nulId: delivery(documentEvent('created', 'a\u0000b', '2026-01-01T00:00:00')),
+      nulMeter: delivery(intervalsEvent('m\u0000', '2026-01-01', '2026-01-02', 1)),
+      halfMeter: delivery(intervalsEvent('m\ud800', '2026-01-01', '2026-01-02', 1)),
+      nulDate: delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00\u0000')),
       noDate: delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00')),
       farDate: delivery(documentEvent('created', randomUUID(), '+275760-09-13T00:00:00')),
       infinity: delivery(documentEvent('created', randomUUID(), 'infinity')),
@@ -168,14 +166,13 @@ describe('recordEvents', () => {
         ),
       ),
       backwards: delivery(intervalsEvent('m-9', '2026-01-02', '2026-01-01', 1)),
-      ...unholdable('connection', (more) => ({
-        ...connectionEvent('updated', randomUUID(), '2026-01-01T00:00:00', 'CONNECTED', 'PENDING'),
-        ...more,
-      })),
-      ...unholdable('interval', (more) => ({
-        ...intervalsEvent('m-1', '2026-01-01', '2026-01-02', 1),
-        ...more,
-      })),
+      connectionOverflow: overflowing(
+        connectionEvent('updated', randomUUID(), '2026-01-01T00:00:00', 'CONNECTED', 'PENDING'),
+      ),
+      intervalOverflow: overflowing(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 1)),
+      overflowAndNul: overflowing(
+        documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: '\0' }),
+      ),
       connectionNoDate: delivery(connectionEvent('created', randomUUID(), '2026-02-30T00:00:00', 'PENDING')),
       intervalNoDate: delivery(intervalsEvent('m-1', '2026-02-30', '2026-03-01', 1)),
     };
@@ -245,21 +242,68 @@ describe('recordEvents', () => {
     expect(await rows(kept)).toEqual([{ outcome: 'ignored', type, payload }]);
   });
 
-  test('marks events with a NUL or half of a surrogate pair as dead without another transaction', async () => {
+  test('applies events with NUL or half of a surrogate pair, and keeps their bytes', async () => {
     const noted = (note: string) =>
       delivery(
         JSON.stringify(
           documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001', { note: 'NOTE' }),
         ).replace('NOTE', note),
       );
-    const dead = ['\\u0000', '\\\\\\u0000', 'x\\ud800', '\\ude00\\ud83d', '\\uDC00'].map(noted);
-    const sound = ['\\\\u0000', '\\ud83d\\ude00', '\\\\\\\\ud800', '\\u00e9'].map(noted);
-    expect(await recordEvents(warehouse.db, [...dead, ...sound])).toMatchObject({ fresh: 9, dead: 5 });
-    for (const { id } of sound) expect(await outcomeOf(id)).toMatchObject({ outcome: 'pending' });
-    const ids = [...dead, ...sound].map(({ id }) => id).join();
+    const replaced = {
+      '\\u0000': '\ufffd',
+      '\\\\\\u0000': '\\\ufffd',
+      'x\\ud800': 'x\ufffd',
+      '\\ude00\\ud83d': '\ufffd\ufffd',
+      '\\uDC00': '\ufffd',
+    };
+    const sound = {
+      '\\\\u0000': '\\u0000',
+      '\\ud83d\\ude00': '😀',
+      '\\\\\\\\ud800': '\\\\ud800',
+      '\\u00e9': 'é',
+    };
+    const events = Object.entries({ ...replaced, ...sound }).map(([spelled, note]) => ({
+      event: noted(spelled),
+      note,
+      isReplaced: spelled in replaced,
+    }));
+    const all = events.map(({ event }) => event);
+    expect(await recordEvents(warehouse.db, all)).toMatchObject({ fresh: 9, dead: 0 });
+    for (const { event, note, isReplaced } of events)
+      expect(
+        await rows(sql`select outcome, payload ->> 'note' as note, convert_from(body, 'UTF8') as body
+          from metersync.events where id = ${event.id}`),
+      ).toEqual([{ outcome: 'pending', note, body: isReplaced ? event.body : null }]);
     const transactions = await rows(sql`select distinct xmin::text from metersync.journal
-      where id = any(string_to_array(${ids}, ','))`);
+      where id = any(string_to_array(${all.map(({ id }) => id).join()}, ','))`);
     expect(transactions).toHaveLength(1);
+  });
+
+  test('names the texts that were replaced in the columns of a record, and a replay repeats the event as it was sent', async () => {
+    const [id, other] = [randomUUID(), randomUUID()];
+    const at = '2026-01-02T00:00:00.000001';
+    const event = delivery({
+      ...connectionEvent('updated', id, at, 'CONNECTED', 'PENDING'),
+      url: 'https://a\u0000b',
+      old: { status: 'PENDING\ud800' },
+    });
+    const beside = delivery(connectionEvent('updated', other, at, 'CONNECTED', 'PENDING'));
+    await recordEvents(warehouse.db, [event, beside]);
+    const kept = await rows(sql`select url, unreadable from utility.connections where id = ${id}`);
+    const unreadable = { url: String.raw`https://a\u0000b`, 'old.status': String.raw`PENDING\ud800` };
+    expect(kept).toEqual([{ url: 'https://a\ufffdb', unreadable }]);
+    expect(await rows(sql`select unreadable from utility.connections where id = ${other}`)).toEqual([
+      { unreadable: null },
+    ]);
+    expect(await readKept(warehouse.db, [event.id])).toMatchObject([{ delivered: { body: event.body } }]);
+  });
+
+  test('names nothing else, whatever the fields of an event that is ignored or about readings', async () => {
+    const ignored = delivery('{"eventType":"document.created.v2\\u0000","id":"\\u0000"}');
+    const readings = delivery({ ...intervalsEvent('m-7', '2026-01-01', '2026-01-02', 1), id: '\0' });
+    expect(await recordEvents(warehouse.db, [ignored, readings])).toMatchObject({ fresh: 2, dead: 0 });
+    expect(await outcomeOf(ignored.id)).toMatchObject({ outcome: 'ignored' });
+    expect(await outcomeOf(readings.id)).toMatchObject({ outcome: 'pending' });
   });
 
   test('tries a dead event again when it is delivered again', async () => {
@@ -272,7 +316,7 @@ describe('recordEvents', () => {
   });
 
   test('does not record a retried group again, because a bad event would use up the time of every attempt', async () => {
-    const poison = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: '\0' }));
+    const poison = overflowing(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
     const sound = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
     const attempt = (runId: string) =>
       recordEvents(warehouse.db, [poison, sound], { workflow: { workflowId: 'events/1', runId } });
@@ -356,15 +400,9 @@ describe('recordEvents', () => {
   });
 });
 
-/** Events with values that Postgres cannot hold. */
-function unholdable(name: string, event: (more: object) => object) {
-  const spelled = (json: string) => delivery(JSON.stringify(event({ more: 'HERE' })).replace('"HERE"', json));
-  return {
-    [`${name} NUL`]: spelled('"a\\u0000b"'),
-    [`${name} surrogate`]: spelled('"\\ud800"'),
-    [`${name} overflow`]: spelled('1e200000'),
-  };
-}
+/** An event with a number that Postgres cannot hold. */
+const overflowing = (event: object) =>
+  delivery(JSON.stringify({ ...event, more: 'HERE' }).replace('"HERE"', '1e200000'));
 
 function permutations(items: readonly number[]): number[][] {
   if (items.length === 0) return [[]];

@@ -76,7 +76,7 @@ function completeRecords(): Held {
   const sitesRelations = [{ site: { id: site }, accountIds: ['1', '2'], datasourceTypes: ['WATER'] }];
   const dates = { created: '2026-04-01T00:00:00', updated };
   const names = { externalId: 'x-1', publicId: 'p-1' };
-  const of = { meter: { id: meter }, document: { id: document }, site: { id: site } };
+  const of = { meter: { id: meter }, document: { id: document, company }, site: { id: site } };
   const bill = { startDate: '2026-03-01', endDate: '2026-03-31', usage: '1.10', usageUnits: 'kWh' };
   return {
     '/company': [{ id: company, ...names, name: 'Acme', sites: [{ id: site, name: 'Plant' }] }],
@@ -91,39 +91,67 @@ function completeRecords(): Held {
         sitesRelations,
       },
     ],
-    [`/document/company/${company}`]: [{ id: document, ...dates, site: { id: site } }],
+    [`/document/company/${company}`]: [{ id: document, ...dates, company, site: { id: site } }],
     [`/usage/company/${company}`]: [{ id: usage, ...dates, ...of, ...bill }],
     [`/meter/company/${company}`]: [
       { id: meter, site: { id: site }, account: { id: 'a' }, datasourceType: 'WATER' },
     ],
-    [`/interval/meter/${meter}`]: [],
+    [`/interval/meter/${meter}`]: [{ ...reading(1, '1'), updated }],
   };
 }
 
-/** Falsifies every column that comes from a record, except raw. Returns their names as an audit has them. */
-async function falsifyColumns(): Promise<string[]> {
+/** How a value of each type of column becomes another value. */
+const otherwiseOf: Readonly<Record<string, (column: string) => string>> = {
+  uuid: () => 'gen_random_uuid()',
+  text: (column) => `coalesce(${column}, '') || '!'`,
+  numeric: (column) => `${column} + 1`,
+  integer: (column) => `${column} + 1`,
+  date: (column) => `${column} + 1`,
+  jsonb: () => `'{"name":"falsified"}'`,
+  ARRAY: () => `'{"falsified"}'`,
+  'timestamp with time zone': (column) => `coalesce(${column}, now()) + interval '1 microsecond'`,
+};
+
+/** A statement that falsifies one column in all rows, and what an audit of the rows then finds. */
+interface Falsified {
+  readonly column: string;
+  readonly statement: string;
+  readonly found: readonly string[];
+}
+
+/** Every column of the tables that comes from a record or from other rows, except raw and ids. */
+async function columnsToFalsify(): Promise<Falsified[]> {
   const { rows } = await warehouse.db.execute<{ table: string; column: string; type: string }>(sql`
     select table_name as table, column_name as column, data_type as type from information_schema.columns
-    where table_schema = 'utility' and is_generated = 'NEVER' and table_name = any(${sql.param(recordResources.map(tableName))}::text[])
-      and column_name not in ('id', 'raw', 'api_version', 'first_synced_at', 'synced_at', 'deleted_at', 'deleted_reason',
-        'usage_read_at', 'digest')`);
-  const other: Readonly<Record<string, (column: string) => string>> = {
-    uuid: () => 'gen_random_uuid()',
-    text: (column) => `${column} || '!'`,
-    numeric: (column) => `${column} + 1`,
-    date: (column) => `${column} + 1`,
-    jsonb: () => `'{"name":"falsified"}'`,
-    'timestamp with time zone': (column) => `${column} + interval '1 microsecond'`,
-  };
-  for (const { table, column, type } of rows) {
-    await warehouse.db.execute(sql.raw(`update utility.${table} set ${column} = ${other[type]?.(column)}`));
+    where table_schema = 'utility' and is_generated = 'NEVER'
+      and table_name = any(${sql.param([...recordResources.map(tableName), 'connection_sites', 'intervals'])}::text[])
+      and column_name not in ('id', 'raw', 'api_version', 'first_synced_at', 'synced_at', 'usage_read_at', 'digest',
+        'connection_id')
+    order by table_name, ordinal_position`);
+  return rows.map(({ table, column, type }) => {
+    const other = column === 'deleted_reason' ? "'absent'" : otherwiseOf[type]?.(column);
+    return {
+      column: `${table}.${column}`,
+      statement: `update utility.${table} set ${column} = ${other}`,
+      found: foundIn(table, column),
+    };
+  });
+}
+
+const keyOfReading = ['meter_id', 'start_at', 'granularity_seconds', 'usage_units', 'ordinal'];
+
+function foundIn(table: string, column: string): string[] {
+  if (table === 'connection_sites') return ['connections different column sites'];
+  if (table === 'intervals') {
+    // A row of another meter belongs to no meter that the service lists.
+    if (column === 'meter_id') return ['intervals missing'];
+    return keyOfReading.includes(column)
+      ? ['intervals extra', 'intervals missing']
+      : [`intervals different ${column}`];
   }
-  await warehouse.db.execute(sql`update utility.connection_sites set account_ids = '{1}'`);
-  const resourceOf = (table: string) => recordResources.find((resource) => tableName(resource) === table);
-  return [
-    'connections column sites',
-    ...rows.map(({ table, column }) => `${resourceOf(table)} column ${column}`),
-  ];
+  const resource = recordResources.find((one) => tableName(one) === table);
+  const state = column === 'deleted_at' ? 'missing' : 'different';
+  return [`${resource} ${state} column ${column}`];
 }
 
 /** Writes the service's records into the warehouse, as a backfill would. */
@@ -255,17 +283,45 @@ describe('an audit', () => {
     ]);
   });
 
-  test('finds every column that contradicts the record even if raw does not, and a repair corrects them', async () => {
+  test('names each column that contradicts the record even if raw does not, and a repair corrects it', async () => {
     await store(completeRecords());
     expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
-    const falsified = await falsifyColumns();
-    const report = await auditOf(completeRecords());
-    const fields = report.examples.flatMap(({ resource, fields }) =>
-      (fields ?? []).map(({ field }) => `${resource} ${field}`),
-    );
-    expect(fields.toSorted()).toEqual(falsified.toSorted());
-    await repairOf(completeRecords());
+    const columns = await columnsToFalsify();
+    expect(columns.length).toBeGreaterThan(50);
+    // Only one company, because a row of an unknown company would also be extra.
+    const only = { companyId: ids.company };
+    for (const { column, statement, found } of columns) {
+      await warehouse.db.execute(sql.raw(statement));
+      // It would name the column before, too, if the repair before had not corrected it.
+      const { examples } = await repairOf(completeRecords(), only);
+      const named = examples.flatMap(({ resource, state, fields = [] }) =>
+        fields.length > 0
+          ? fields.map(({ field }) => `${resource} ${state} ${field}`)
+          : [`${resource} ${state}`],
+      );
+      expect([column, ...named.toSorted()]).toEqual([column, ...found]);
+    }
     expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
+  });
+
+  test('names usage that moved to a foreign company together with its document, and a repair moves it back', async () => {
+    const { company, documents, usage } = ids;
+    const held: Held = { ...completeRecords() };
+    const other = randomUUID();
+    held['/company'] = [...(held['/company'] ?? []), { id: other, sites: [] }];
+    for (const kind of ['connection', 'document', 'usage', 'meter']) held[`/${kind}/company/${other}`] = [];
+    await store(held);
+    await warehouse.db.execute(sql`update utility.documents set company_id = ${other}`);
+    await warehouse.db.execute(sql`update utility.usage_data set company_id = ${other}`);
+    const field = { field: 'column company_id', service: company, warehouse: other };
+    const { examples } = await auditOf(held, defaultEndpoints, { companyId: company });
+    expect(examples).toMatchObject([
+      { resource: 'documents', id: documents[0], state: 'different', fields: [field] },
+      { resource: 'usageData', id: usage, state: 'different', fields: [field] },
+    ]);
+    await repairOf(held);
+    expect(await auditOf(held)).toMatchObject({ differences: 0 });
+    expect(await rowOf(warehouse, 'usageData', usage)).toMatchObject({ company_id: company });
   });
 
   test('compares only one company', async () => {
@@ -286,7 +342,7 @@ describe('an audit', () => {
     const held = everything();
     held[`/document/company/${company}`] = [
       ...(held[`/document/company/${company}`] ?? []),
-      `{"id":"${bad}","note":"a\\u0000b"}`,
+      `{"id":"${bad}","factor":1e200000}`,
     ];
     held[`/interval/meter/${meter}`] = [
       ...(held[`/interval/meter/${meter}`] ?? []),
@@ -295,7 +351,7 @@ describe('an audit', () => {
     await store(held);
     const report = await auditOf(held);
     expect(report.examples).toMatchObject([
-      { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('\\u0000') },
+      { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('numeric') },
       {
         resource: 'intervals',
         id: `${meter}@2026-05-32T05:00:00`,
@@ -318,13 +374,52 @@ describe('an audit', () => {
     expect(resources.usageData).toMatchObject({ compared: 1, missing: 0, different: 0, unreadable: 2 });
   });
 
-  test('compares sites even if Postgres cannot hold the id of one of them', async () => {
+  test('compares sites even if Postgres cannot hold the id of one of them, or its company', async () => {
     const { company, site } = ids;
     const held = everything();
     await store(held);
+    const resources = ['sites'] as const;
     held['/company'] = [{ id: company, name: 'Acme', sites: [{ id: site }, { id: 'a\u0000b' }] }];
-    const { differences, examples } = await auditOf(held, defaultEndpoints, { resources: ['sites'] });
+    expect(await auditOf(held, defaultEndpoints, { resources })).toMatchObject({
+      examples: [{ id: site, state: 'different' }],
+    });
+    held['/company'] = [`{"id":"${company}","factor":1e200000,"sites":[{"id":"${site}"}]}`];
+    const { differences, examples } = await auditOf(held, defaultEndpoints, { resources });
     expect([differences, examples]).toMatchObject([1, [{ id: company, state: 'missing' }]]);
+  });
+
+  test('finds no difference in records in which characters had to be replaced, and a repair writes nothing', async () => {
+    const { meter } = ids;
+    const odd = (record: object) => ({ ...record, note: 'a\u0000b', 'c\ud800': [{ d: '\udc00' }] });
+    const held: Record<string, readonly object[]> = Object.fromEntries(
+      Object.entries(completeRecords()).map(([path, records]) => [
+        path,
+        records.map((record) => odd(record as object)),
+      ]),
+    );
+    const [company] = held['/company'] as { sites: object[] }[];
+    held['/company'] = [{ ...company, sites: (company?.sites ?? []).map(odd) }];
+    held[`/interval/meter/${meter}`] = [{ ...reading(1, '1'), quality: 'a\u0000b' }];
+    await store(held);
+    const { differences, resources } = await auditOf(held);
+    expect(differences).toBe(0);
+    // Each record has three such texts, and the record of the company also has the texts of its site.
+    const unreadable = Object.entries(resources).map(([name, counts]) => [name, counts.unreadable]);
+    expect(Object.fromEntries(unreadable)).toEqual({
+      companies: 6,
+      sites: 3,
+      connections: 3,
+      documents: 3,
+      usageData: 3,
+      meters: 3,
+      intervals: 1,
+    });
+    expect(await repairOf(held)).toMatchObject({ differences: 0 });
+    await warehouse.db.execute(sql`update utility.documents set unreadable = null`);
+    await warehouse.db.execute(sql`update utility.sites set name = 'x', raw = raw || '{"note": "ab"}'`);
+    expect(await auditOf(held)).toMatchObject({ differences: 2 });
+    await repairOf(held);
+    expect(await auditOf(held)).toMatchObject({ differences: 0 });
   });
 
   test('names records without an id as the table of rejected records does, and says why they are refused', async () => {
@@ -374,7 +469,7 @@ describe('an audit', () => {
     const held = everything();
     const odd = [
       { ...reading(4, '4'), meterId: 'another' },
-      { ...reading(5, '5'), quality: '\ud800' },
+      { ...reading(5, '5'), start: '2026-05-01T05:00:00\ud800' },
       { ...reading(6, '6'), end: reading(6, '6').start },
     ];
     held[`/interval/meter/${meter}`] = [{ ...reading(1, '1'), meterId: meter.toUpperCase() }, ...odd];
@@ -385,7 +480,10 @@ describe('an audit', () => {
       resources: { intervals: { compared: 4, missing: 3, extra: 0, different: 0 } },
       examples: [
         { id: `${meter}@2026-05-01T04:00:00`, refused: 'the reading names another meter, another' },
-        { id: `${meter}@2026-05-01T05:00:00`, refused: 'the reading holds a lone surrogate' },
+        {
+          id: `${meter}@2026-05-01T05:00:00\ufffd`,
+          refused: String.raw`Cannot read "2026-05-01T05:00:00\ud800" as a time.`,
+        },
         { id: `${meter}@2026-05-01T06:00:00`, refused: 'The reading ends where it begins, or before.' },
       ],
     };

@@ -78,7 +78,8 @@ export async function startPlantedService(
   const refused = {
     ...connection,
     id: randomUUID(),
-    note: 'nothing\0stores this',
+    factor: 'HUGE',
+    note: 'with a\0NUL',
     connectionMagicLinkSecret: plant('of a refused record'),
     deep: { deeper: [{ refresh_token: plant('deep in a refused record') }] },
   };
@@ -130,7 +131,10 @@ export async function startPlantedService(
       currentPage: 1,
       hasNext: false,
       perPage: 100,
-    }).replace('"ESCAPED"', escaped),
+    })
+      .replace('"ESCAPED"', escaped)
+      // Postgres holds no such number.
+      .replace('"HUGE"', '1e200000'),
   });
   const of = (id: string | undefined, items: readonly unknown[]) => (id === companyId ? items : []);
   const server = await ScriptedServer.start(({ path }: Asked): Reply => {
@@ -214,7 +218,15 @@ export function plantedDeliveries(
     },
     {
       outcome: 'dead',
-      body: connection({ id: randomUUID(), x: 'a\0b', otp: plant('event that Postgres refuses') }),
+      body: connection({
+        id: randomUUID(),
+        x: 'HUGE',
+        otp: plant('event that Postgres refuses'),
+      }).replace('"HUGE"', '1e200000'),
+    },
+    {
+      outcome: 'taken',
+      body: connection({ id: randomUUID(), x: 'a\0b', otp: plant('event with a NUL') }),
     },
     {
       outcome: 'dead',

@@ -455,12 +455,15 @@ test('typed views lose no value, for any records in any order', async () => {
       '2026-01-01T00:00:00Z',
       '1.50',
       '007',
+      'a\0',
+      '\udc00',
     ),
     fc.constantFrom('8b5f3e0a-1d2c-4f6b-9a7e-0c1d2e3f4a5b', '', 'true', 1.5, -0.25, 1e21, 5e-7),
   );
   const names = fc.oneof(
     fc.constantFrom('a', 'A', 'b', 'aB', 'a_b', 'position', 'value', ''),
     fc.string({ maxLength: 3 }),
+    fc.constantFrom('\0', 'a\ud800'),
   );
   const { value } = fc.letrec((tie) => ({
     value: fc.oneof(
@@ -477,9 +480,8 @@ test('typed views lose no value, for any records in any order', async () => {
       maxLength: 3,
     },
   );
-  const isHeld = (given: unknown) => !/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(given));
   await fc.assert(
-    fc.asyncProperty(records.filter(isHeld), async (pages) => {
+    fc.asyncProperty(records, async (pages) => {
       await forget();
       catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
       for (const page of pages) {
