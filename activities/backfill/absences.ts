@@ -77,8 +77,7 @@ async function judgeRows(
   const { db } = deps.warehouse;
   const { resource, companyId } = listing;
   const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
-  if (shared && companyId !== null && (ids.length > 0 || live === 0))
-    await unlistRecords(db, resource, companyId, ids);
+  if (shared && companyId !== null) await unlistRecords(db, resource, companyId, ids);
   if (absent === 0 || agreedSince === undefined) return { live, absent, quarantined: 0 };
   const seen = { ids, beganAt: agreedSince };
   // An empty listing although there are live rows is more likely a fault of the service than a deletion.

@@ -1,9 +1,9 @@
 import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { agreeing, counted } from '../../contract/words.ts';
+import { counted } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { nothingWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
+import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import { judgePass, manifestOf, type PageManifest } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import type { PageRead } from '../reading/read-ahead.ts';
@@ -46,7 +46,7 @@ export async function backfillListing(
   const { written } = cursor;
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
-  const { state, reason: error, lacksNothing = false } = doubting(result, written.older);
+  const { state, reason: error, lacksNothing = false } = withOlder(result, written);
   // An attempt that was killed before its heartbeat may have written rows that no cursor counts.
   const isFirstTry = Context.current().info.attempt === 1 && resumed === undefined;
   await finishListing(db, input, {
@@ -127,13 +127,18 @@ async function readPass(deps: ActivityDependencies, input: ListingBackfill, pass
   return { manifest: pages, judgement: judgePass(pages), beganAt: beganAt ?? '-infinity' };
 }
 
-/** Adds records that came in an older state than their rows have: the service may have been restored. */
-function doubting(result: PassResult, older = 0): PassResult {
-  if (older === 0) return result;
-  const reason = `${counted(older, 'record')} ${agreeing(older, 'is older than its row, which stays', 'are older than their rows, which stay')}: if the service was restored from a backup, run metersync audit --repair`;
+/** Adds how many records came in an older state: perhaps the service was restored from a backup. */
+function withOlder(result: PassResult, { older = 0, reverted = 0 }: PageWritten): PassResult {
+  const reasons = [
+    ...(result.reason === undefined ? [] : [result.reason]),
+    ...(reverted === 0 ? [] : [`${counted(reverted, 'record')} went back to an older state`]),
+    ...(older === 0
+      ? []
+      : [`${counted(older, 'record')} came in an older state than a recent read: the next backfill decides`]),
+  ];
   return {
     ...result,
-    state: 'suspect',
-    reason: result.reason === undefined ? reason : `${result.reason}; ${reason}`,
+    ...(older === 0 ? {} : { state: 'suspect' }),
+    ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }),
   };
 }

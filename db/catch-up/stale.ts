@@ -22,7 +22,7 @@ export const catchUpOf = (kind: SQL): SQL =>
 
 /** The key of a stale record. With the id of an owner, the queue of the owner's stale records. */
 export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
-  typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${`${kind}/`} || ${id}`;
+  typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${sql.raw(`'${kind}/'`)} || ${id}`;
 
 /** Whether an event is about a record. Each event about readings is a stale record of its own. */
 export const isOf = (kind: StaleKind, recordId: SQL): SQL =>

@@ -1,16 +1,27 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { row } from '../deletes/tombstone.ts';
 import { saysOwner } from '../records/owner.ts';
 import { idOf, type RecordResource, tableOf } from '../resources.ts';
-import { alsoListed } from '../schema/metersync.ts';
+import { alsoListed, deletes } from '../schema/metersync.ts';
+
+/** Whether the listing of the row's owner lacks the record, and the row waits for a decision. */
+const isHeldBack = (resource: RecordResource): SQL => sql`exists (
+                select
+                from ${deletes}
+                where ${deletes.resource} = ${resource}
+                  and ${deletes.recordId} = ${row.id}::text
+                  and ${deletes.companyId} = ${row.companyId}
+                  and ${deletes.state} = 'quarantined'
+                offset 0
+              )`;
 
 /**
  * Notes that a company lists records that another company owns. Records that name no owner move to
- * the company if its id is less than the id of their owner. Returns the ids of the records that
- * moved. It runs for each page with records of other companies.
+ * the company if its id is less than the id of their owner, or if their owner no longer lists them.
+ * Returns the ids of the records that moved. It runs for each page with records of other companies.
  */
 export async function noteListed(
   tx: Executor,
@@ -21,13 +32,15 @@ export async function noteListed(
   const asked = array(printedUuids(ids).sort(), 'text');
   const { rows } = await hot(tx, 'noteListed').execute<{ id: string }>(sql`
     with listed as materialized (
-      select distinct held.id, held.company_id, held.yields
+      select distinct held.id, held.company_id, held.yields, held.is_held_back
       from unnest(${asked}) as asked (id)
         cross join lateral (
           select
             ${row.id},
             ${row.companyId},
-            ${row.companyId} > ${companyId}::uuid and not ${saysOwner(resource, sql`${row}`)} as yields
+            not ${saysOwner(resource, sql`${row}`)}
+              and (${row.companyId} > ${companyId}::uuid or ${isHeldBack(resource)}) as yields,
+            ${isHeldBack(resource)} as is_held_back
           from ${tableOf(resource)} ${row}
           where ${row.id} = ${idOf(resource, sql`asked.id`)}
             and ${row.companyId} <> ${companyId}::uuid
@@ -48,6 +61,7 @@ export async function noteListed(
         id::text,
         case when yields then company_id else ${companyId}::uuid end
       from listed
+      where not (yields and is_held_back)
       order by id
       on conflict do nothing
     )

@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
@@ -6,7 +7,7 @@ import type { RecordPage } from '../records/page.ts';
 import { refusedId } from '../records/rejected-records.ts';
 import { listsUsage, sourceOf } from '../records/sources.ts';
 import { upsertRecords } from '../records/upsert.ts';
-import { type RecordResource, resources } from '../resources.ts';
+import { type RecordResource, type Resource, resources } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
 
@@ -16,6 +17,8 @@ export interface WrittenRow extends Record<string, unknown> {
   readonly inserted: boolean;
   /** Whether the company of the listing owns it. */
   readonly own: boolean;
+  /** Whether the service went back to an older state than an earlier read showed. */
+  readonly reverted: boolean;
   /** The warehouse's clock. */
   readonly now: string;
 }
@@ -32,6 +35,33 @@ export interface WrittenDocument extends WrittenRow {
   readonly replaced?: string | null;
 }
 
+/** Whether a record of `incoming` is older than the row `earlier` that it replaces. */
+const isReverted = (updated: PgColumn): SQL =>
+  sql`coalesce(earlier.${sql.identifier(updated.name)} > incoming.updated, false) as reverted`;
+
+/** The end of the statement for all other resources. */
+function rowsWritten({ table }: Resource): SQL {
+  const { updated, rawUpdated = updated } = table;
+  if (rawUpdated === undefined)
+    return sql`select id, inserted, own, false as reverted, clock_timestamp()::text as now from written`;
+  return sql`
+    select
+      written.id,
+      written.inserted,
+      written.own,
+      ${isReverted(rawUpdated)},
+      clock_timestamp()::text as now
+    from written
+      join incoming on incoming.id = written.id
+      left join lateral (
+        select ${sql.identifier(rawUpdated.name)}
+        from ${table}
+        where id = written.id
+          and not written.inserted
+        offset 0
+      ) earlier on true`;
+}
+
 /** The end of the statement for documents, which still sees the rows from before the write. */
 function documentsWritten(page: RecordPage): SQL {
   const isToBeWritten = {
@@ -45,6 +75,7 @@ function documentsWritten(page: RecordPage): SQL {
       written.id,
       written.inserted,
       written.own,
+      ${isReverted(documents.rawUpdated)},
       clock_timestamp()::text as now,
       earlier.deleted_at::text as tombstoned,
       (
@@ -60,7 +91,7 @@ function documentsWritten(page: RecordPage): SQL {
     from written
       join incoming on incoming.id = written.id
       left join lateral (
-        select raw, deleted_at
+        select raw, raw_updated, deleted_at
         from ${documents}
         where id = written.id
           and not written.inserted
@@ -91,10 +122,6 @@ export async function writeRecords(
         and ${rejectedRecords.recordId} = any(array(select unnest(${array(refusedIds, 'text')})))
         and ${rejectedRecords.rejectedAt} < ${page.readAt}::timestamptz
     )${page.noted === undefined ? sql`` : sql`, ${page.noted}`}
-    ${
-      resource === 'documents'
-        ? documentsWritten(page)
-        : sql`select id, inserted, own, clock_timestamp()::text as now from written`
-    }`);
+    ${resource === 'documents' ? documentsWritten(page) : rowsWritten(resources[resource])}`);
   return rows;
 }

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 import { isStale } from '../catch-up/stale.ts';
 import { columnNames, excludedOf as excluded } from '../connection/arrays.ts';
 import { fixed } from '../connection/fixed.ts';
@@ -17,8 +18,8 @@ const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n 
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
 
 /**
- * A column's value after a write. A row that was read keeps its owner if the record to write, or
- * for an event the row's own record, names none: see `noteListed`.
+ * A column's value after a write. An event does not decide who owns a record that was read. A row
+ * that was read keeps its owner if the record to write names none: see `noteListed`.
  */
 const nextOf =
   ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource, by: 'record' | 'event') =>
@@ -28,13 +29,13 @@ const nextOf =
     if (name === 'sites') return ownerOfSite(held(id), held(column), excluded(column));
     const stays =
       by === 'event'
-        ? sql`not ${saysOwner(name, sql`held`)}`
-        : sql`${held(syncedAt)} is not null
+        ? sql``
+        : sql`and ${held(syncedAt)} is not null
           and ${held(deletedAt)} is null
           and not ${saysOwner(name, sql`excluded`)}`;
     return sql`case
         when ${held(raw)} is not null
-          and ${stays}
+          ${stays}
         then ${held(column)}
         else ${excluded(column)}
       end`;
@@ -155,37 +156,55 @@ export const idOfRecord = ({ table }: Resource): SQL =>
     table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`,
   );
 
+/** How far an answer of the API may lag behind the service, as an interval. */
+const apiLag = sql.raw(`interval '${recordPolicy.apiLagSeconds} seconds'`);
+
 /**
- * Whether a record replaces the state of its row. A newer state wins. At the same `updated`, or if
- * the record has none, the read that began later wins, and a read wins over an event. The read that
- * began later also wins over a state from the future, because the service's clock was wrong then.
- * An inferred tombstone yields to any read.
+ * Since when a read certainly shows its state: since the record was updated, but not earlier than
+ * the lag of the API before the read, and not later than the read began.
  */
-function isNewer({ table }: Resource): SQL {
-  const { updated, rawUpdated, raw, syncedAt, deletedReason } = table;
-  const later = sql`${held(raw)} is null
-    or ${held(syncedAt)} is null
-    or ${excluded(syncedAt)} >= ${held(syncedAt)}`;
-  if (updated === undefined) return sql`(${later})`;
-  const writtenByEvent = rawUpdated
-    ? sql`or ${held(rawUpdated)} is distinct from ${held(updated)}`
-    : sql``;
+const showsSince = (updated: SQL, began: SQL): SQL => sql`greatest(
+          ${began} - ${apiLag},
+          case when ${updated} is not null then least(${updated}, ${began}) end
+        )`;
+
+/**
+ * Whether a record replaces the state of its row. Of two reads, the one wins that shows its state
+ * since a later time; among equal ones, the one that began later. A late answer so never undoes a
+ * newer state, and a service that was restored from a backup is followed. An event counts until it
+ * is settled: until then an older state does not replace its state. A row that is absent yields to
+ * any read.
+ */
+function isNewer({ table, eventKind }: Resource): SQL {
+  const { id, updated, rawUpdated = updated, raw, syncedAt, deletedReason } = table;
+  const isFirst = sql`${held(raw)} is null or ${held(syncedAt)} is null`;
+  if (updated === undefined || rawUpdated === undefined)
+    return sql`(${isFirst} or ${excluded(syncedAt)} >= ${held(syncedAt)})`;
+  const read = sql`(${showsSince(excluded(updated), excluded(syncedAt))}, ${excluded(syncedAt)})
+          >= (${showsSince(held(rawUpdated), held(syncedAt))}, ${held(syncedAt)})`;
+  const announced =
+    eventKind === null
+      ? sql``
+      : sql`
+        and case
+          when ${held(updated)} > ${excluded(updated)}
+            and ${held(rawUpdated)} is distinct from ${held(updated)}
+            and ${held(updated)} <= ${excluded(syncedAt)} + ${apiLag}
+          then not ${isStale(eventKind, sql`${held(id)}::text`)}
+          else true
+        end`;
   return sql`(
-        ${held(updated)} is null
-        or ${excluded(updated)} > ${held(updated)}
-        or ${held(deletedReason)} in ('absent', 'not_found')
-        or (${held(updated)} = ${excluded(updated)} or ${excluded(updated)} is null)
-          and (${later} ${writtenByEvent})
-        or ${held(updated)} > ${excluded(syncedAt)} + interval '1 day'
-          and (${later})
+        ${held(deletedReason)} in ('absent', 'not_found')
+        or (${isFirst} or ${read})${announced}
       )`;
 }
 
 /**
- * Whether the row is live or its tombstone yields. The tombstone of an event yields only to a newer
- * state, and an inferred tombstone to a later read. If a record was absent from the listing of one
- * company and is now read for another company, it has moved, and its tombstone yields to any read.
- * Usage is excepted, because it moves and is restored with its document.
+ * Whether the row is live or its tombstone yields. The tombstone of an event yields to a newer
+ * state, and to any read that no longer lags behind the deletion. An inferred tombstone yields to a
+ * later read. If a record was absent from the listing of one company and is now read for another
+ * company, it has moved, and its tombstone yields to any read. Usage is excepted, because it moves
+ * and is restored with its document.
  */
 function yields({ name, table }: Resource): SQL {
   const { companyId, updated, deletedAt, deletedReason, syncedAt } = table;
@@ -199,6 +218,7 @@ function yields({ name, table }: Resource): SQL {
         ${held(deletedAt)} is null
         or case ${held(deletedReason)}
           when 'event' then ${excluded(updated)} > ${held(updated)}
+            or ${excluded(syncedAt)} - ${apiLag} > ${held(deletedAt)}
           else ${readLater}
         end
       )`;

@@ -20,8 +20,10 @@ import { moveUsage, reviveUsage } from './usage-data.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
-  /** Records that arrived in an older state than their rows have; absent if there are none. */
+  /** Records that arrived in an older state than their rows have and keep; absent if there are none. */
   readonly older?: number | undefined;
+  /** Records whose rows went back to an older state with the service; absent if there are none. */
+  readonly reverted?: number | undefined;
   /** Values of readings that could not be read; absent if there are none. */
   readonly unreadable?: number | undefined;
 }
@@ -149,7 +151,8 @@ async function writeChanged(
   const listed = page.digests !== undefined && !byId && page.confirms !== true;
   const older = kept > 0 && listed ? await countOlder(tx, resource, page) : 0;
   const changed = rows.length - inserted;
-  return { inserted, changed, rejected: 0, now: rows[0]?.now, ...ifAny(older) };
+  const reverted = rows.filter((row) => row.reverted).length;
+  return { inserted, changed, rejected: 0, now: rows[0]?.now, ...ifAny({ older, reverted }) };
 }
 
 /** Writes the rows of a page, and what belongs to them in other tables. */
@@ -197,11 +200,14 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
     inserted: a.inserted + b.inserted,
     changed: a.changed + b.changed,
     rejected: a.rejected + b.rejected,
-    ...ifAny((a.older ?? 0) + (b.older ?? 0), (a.unreadable ?? 0) + (b.unreadable ?? 0)),
+    ...ifAny({
+      older: (a.older ?? 0) + (b.older ?? 0),
+      reverted: (a.reverted ?? 0) + (b.reverted ?? 0),
+      unreadable: (a.unreadable ?? 0) + (b.unreadable ?? 0),
+    }),
   };
 }
 
-const ifAny = (older: number, unreadable = 0): Pick<PageWritten, 'older' | 'unreadable'> => ({
-  ...(older > 0 ? { older } : {}),
-  ...(unreadable > 0 ? { unreadable } : {}),
-});
+/** Leaves out counts of zero: cursors and results stay small. */
+const ifAny = (counts: Pick<PageWritten, 'older' | 'reverted' | 'unreadable'>): typeof counts =>
+  Object.fromEntries(Object.entries(counts).filter(([, count]) => (count ?? 0) > 0));

@@ -12,8 +12,10 @@ const companyId = randomUUID();
 const early = { readAt: '2026-06-01T00:00:01Z', companyId };
 const late = { readAt: '2026-06-01T00:00:02Z', companyId };
 const latest = { readAt: '2026-06-01T00:00:03Z', companyId };
-const older = '2026-05-01T00:00:00.000001';
-const newer = '2026-05-01T00:00:00.000002';
+/** A read that began when no answer can lag behind the others any more. */
+const hoursLater = { readAt: '2026-06-01T03:00:00Z', companyId };
+const older = '2026-05-31T23:59:59.000001';
+const newer = '2026-05-31T23:59:59.000002';
 
 /** Makes a record of each listing with the given `name`. A site is inside a company. */
 const records: Readonly<Record<Listing, (id: string, name: string, updated?: string) => SentRecord>> = {
@@ -63,20 +65,33 @@ describe.each(dated)('%s, which have `updated`', (listing) => {
     await write(listing, id, 'dated', late, newer);
     await write(listing, id, 'undated', early);
     expect(await nameOf(listing, id)).toBe('dated');
-    await write(listing, id, 'undated', latest);
+    await write(listing, id, 'undated', hoursLater);
     expect(await nameOf(listing, id)).toBe('undated');
   });
 
-  test('a state from the future is replaced by a read that began later, but not by an earlier read', async () => {
+  test('an older state wins only if its read began so late that it cannot lag behind the newer one', async () => {
+    const id = randomUUID();
+    await write(listing, id, 'new', early, newer);
+    await write(listing, id, 'old', late, older);
+    expect(await nameOf(listing, id)).toBe('new');
+    const [old] = [records[listing](id, 'old', older)];
+    expect(await writeRecords(warehouse, listing, [old], hoursLater)).toMatchObject({
+      changed: 1,
+      reverted: 1,
+    });
+    expect(await nameOf(listing, id)).toBe('old');
+    await write(listing, id, 'new', latest, newer);
+    expect(await nameOf(listing, id)).toBe('old');
+  });
+
+  test('a state from the future is replaced once a read cannot lag behind it any more', async () => {
     const id = randomUUID();
     await write(listing, id, 'future', late, '2099-01-01T00:00:00');
     await write(listing, id, 'early', early, newer);
-    expect(await nameOf(listing, id)).toBe('future');
     await write(listing, id, 'latest', latest, older);
-    expect(await nameOf(listing, id)).toBe('latest');
-    await write(listing, id, 'same day', latest, '2026-06-01T20:00:00');
-    await write(listing, id, 'older', latest, newer);
-    expect(await nameOf(listing, id)).toBe('same day');
+    expect(await nameOf(listing, id)).toBe('future');
+    await write(listing, id, 'hours later', hoursLater, older);
+    expect(await nameOf(listing, id)).toBe('hours later');
   });
 
   test('the newer state of a duplicate record on a page is written', async () => {
