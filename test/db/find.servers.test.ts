@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findByName } from '../../db/read/find.ts';
+import { companiesMeant, findByName } from '../../db/read/find.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -29,4 +30,27 @@ test('finds a bill by the number of its invoice or account through an index', as
     sql`select idx_scan::int as scans from pg_stat_user_indexes where indexrelname = 'documents_numbers'`,
   );
   expect(rows).toEqual([{ scans: 2 }]);
+});
+
+test('finds the companies that a text may mean, the company with exactly this id or name first', async () => {
+  const [plain, ltd, nameless] = [randomUUID(), randomUUID(), randomUUID()];
+  await warehouse.db.execute(sql`
+    insert into utility.companies (id, name, external_id, raw, synced_at)
+    values
+      (${plain}, 'Zinc 100% & Co', null, '{}', now()),
+      (${ltd}, 'Zinc 100% & Co Ltd', 'zinc', '{}', now()),
+      (${nameless}, null, 'C-1', '{}', now())`);
+  const meant = async (given: string) =>
+    (await companiesMeant(warehouse.db, given)).map(({ id, isExact }) => [id, isExact]);
+  expect(await meant('zinc 100% & co')).toEqual([
+    [plain, true],
+    [ltd, false],
+  ]);
+  expect(await meant('zinc')).toEqual([
+    [ltd, true],
+    [plain, false],
+  ]);
+  expect(await meant('C-1')).toEqual([[nameless, true]]);
+  expect(await meant(plain.toUpperCase())).toEqual([[plain, true]]);
+  expect(await meant('1_0%')).toEqual([]);
 });
