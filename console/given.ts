@@ -52,8 +52,8 @@ export async function givenCompany(query: URLSearchParams, name: string, db: Exe
   const given = asked(query, name);
   if (given === undefined) return { given, value: undefined };
   const found = await companiesMeant(db, given);
-  const called = found.filter(({ isCalled }) => isCalled);
-  const [only, ...rest] = called.length > 0 ? called : found;
+  const exact = found.filter(({ isExact }) => isExact);
+  const [only, ...rest] = exact.length > 0 ? exact : found;
   if (only === undefined) {
     // An event may name a company that the warehouse does not have.
     const value = canonicalUuid(given);

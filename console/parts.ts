@@ -52,6 +52,9 @@ export function inFull(at: string | null | undefined, now: number): Markup | str
   return html`<time datetime="${iso}" title="${iso}">${readableTime(new Date(iso))}</time> <span class="muted">(${relativeTime((Date.parse(iso) - now) / 1000)})</span>`;
 }
 
+/** Begins words with a capital, as a label does. */
+export const capital = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+
 export const count = (value: number | null): string => value?.toLocaleString('en') ?? 'unknown';
 
 export interface Column<Row> {

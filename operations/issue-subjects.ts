@@ -1,7 +1,11 @@
 import type { DataIssue } from '../db/read/issues.ts';
 
-/** Names an issue's subject as a person would. A closed issue has only an id, because names may move on. */
-export function subjectOf({ entityType, entityId, names }: DataIssue): string {
+/**
+ * Names an issue's subject as a person would; undefined if it is the company. A closed issue has only an id,
+ * because names may move on.
+ */
+export function subjectOf({ entityType, entityId, names }: DataIssue): string | undefined {
+  if (entityType === 'company') return undefined;
   const { site, provider, meter, account, invoice } = names ?? {};
   const known = [
     site,

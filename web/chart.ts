@@ -13,8 +13,8 @@ echarts.use([
   SVGRenderer,
 ]);
 
-/** Width of a letter in ems, on average, in the widest fonts that `system-ui` may be. */
-const letterEms = 0.63;
+/** Average width of a letter in ems. Together with the slack of ECharts it fits the widest `system-ui`. */
+const letterEms = 0.55;
 
 // On a server ECharts guesses the widths of narrow letters, and labels overlap in other fonts.
 echarts.setPlatformAPI({

@@ -70,7 +70,7 @@ function describeIssues(issues: readonly DataIssue[], { closed = false, limit }:
     const when = closed ? `closed ${closedAs(issue).join(', ')}` : `since ${openAs(issue).join(', ')}`;
     return paragraph(
       `${String(issue.id).padStart(idWidth)}  ${issue.severity.padEnd(7)}  `,
-      `${issue.company ?? issue.companyId}, ${subjectOf(issue)}: ${issue.sentence} (${when})`,
+      `${[issue.company ?? issue.companyId, subjectOf(issue) ?? []].flat().join(', ')}: ${issue.sentence} (${when})`,
     );
   });
   const more = issues.length === limit ? [`There may be more: --limit ${limit * 2}`] : [];

@@ -23,6 +23,7 @@ import {
   actButton,
   address,
   at,
+  capital,
   choice,
   facts,
   filters,
@@ -238,7 +239,7 @@ ${section(
       ] as const
     )
       .filter((name) => event[name] !== null)
-      .map((name) => [label(name), inFull(event[name], now)] as const),
+      .map((name) => [capital(label(name)), inFull(event[name], now)] as const),
   )}</div>`,
 )}
 ${section('Workflow', workflow(asking, event))}

@@ -17,6 +17,7 @@ import {
   actButton,
   address,
   at,
+  capital,
   choice,
   facts,
   filters,
@@ -132,7 +133,9 @@ export const issuePage: MakePage = async (asking) => {
   if (issue === undefined || id === undefined) return undefined;
   const known = issue.acknowledgedAt !== null;
   const back = `/issues/${id}`;
-  const more = notSaid(issue).map(([name, value]) => [labelOf(name), text(formatTime(value))] as const);
+  const more = notSaid(issue).map(
+    ([name, value]) => [capital(nameInWords(name)), text(formatTime(value))] as const,
+  );
   return {
     title: `Issue ${id}`,
     section: 'Issues',
@@ -148,10 +151,11 @@ ${issue.closedAt === null && mayAct(asking) && (known ? actButton(`/act/issue-un
         html`<a href="/companies/${issue.companyId}">${text(issue.company ?? issue.companyId)}</a>`,
       ],
       ...Object.entries(issue.names ?? {}).map(
-        ([name, value]) => [labelOf(name), value !== issue.entityId && value && text(value)] as const,
+        ([name, value]) =>
+          [capital(nameInWords(name)), value !== issue.entityId && value && text(value)] as const,
       ),
       [
-        `${labelOf(issue.entityType)} id`,
+        `${capital(nameInWords(issue.entityType))} id`,
         issue.entityType !== 'company' && html`<code>${text(issue.entityId)}</code>`,
       ],
       ['Opened', inFull(issue.openedAt, now)],
@@ -162,11 +166,6 @@ ${issue.closedAt === null && mayAct(asking) && (known ? actButton(`/act/issue-un
     ])}</div>
 ${more.length > 0 && section('What else the check saw', html`<div class="card">${facts(more)}</div>`)}`,
   };
-};
-
-const labelOf = (name: string): string => {
-  const words = nameInWords(name);
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 };
 
 /** The words of a text, without its punctuation. */

@@ -9,6 +9,7 @@ import { inConsole } from '../in-console.ts';
 import {
   address,
   at,
+  capital,
   facts,
   filters,
   inFull,
@@ -98,7 +99,7 @@ export const operationPage: MakePage = async ({ deps, params, now }) => {
     body: html`<p class="crumbs"><a href="/log">Log</a></p><div class="head"><h1>${action}</h1>${operationBadge(outcome)}</div>
 <div class="card">${facts([
       ['Who', `${text(actor)}, ${role}, ${source}`],
-      ...Object.entries(target).map(([name, value]) => [name, text(value)] as const),
+      ...Object.entries(target).map(([name, value]) => [capital(name), text(value)] as const),
       ['Asked', inFull(operation.at, now)],
       ['Ended', finishedAt === null ? 'not yet, or its process ended' : inFull(finishedAt, now)],
       ['Detail', detail && text(inConsole(detail))],

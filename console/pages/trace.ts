@@ -7,7 +7,7 @@ import { traceRecord } from '../../db/read/trace.ts';
 import { factsOf, isPartOf, timelineOf } from '../../operations/timeline.ts';
 import { type Asking, asked, type MakePage, oneOf } from '../asking.ts';
 import type { Page } from '../frame.ts';
-import { facts, nothing, rowLink, section, table, text } from '../parts.ts';
+import { capital, facts, nothing, rowLink, section, table, text } from '../parts.ts';
 
 const anyOf = new Intl.ListFormat('en', { type: 'disjunction' });
 
@@ -67,7 +67,7 @@ async function story({ deps, query }: Asking, kind: TracedKind, id: string): Pro
   const exists = record !== null || events.length > 0 || rejected.length > 0;
   return {
     title: `${kind} ${id}`,
-    body: html`<h1>${label(kind)[0]?.toUpperCase()}${kind.slice(1)}</h1><p><code>${text(trace.id)}</code></p>
+    body: html`<h1>${capital(kind)}</h1><p><code>${text(trace.id)}</code></p>
 ${
   exists
     ? html`<div class="card">${
@@ -76,8 +76,8 @@ ${
           : facts(
               factsOf(trace).map(([name, value]) =>
                 name === 'companyId'
-                  ? (['company id', html`<a href="/companies/${value}">${value}</a>`] as const)
-                  : ([label(name), text(formatTime(value))] as const),
+                  ? (['Company id', html`<a href="/companies/${value}">${value}</a>`] as const)
+                  : ([capital(label(name)), text(formatTime(value))] as const),
               ),
             )
       }</div>

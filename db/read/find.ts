@@ -167,17 +167,21 @@ export async function findByName(db: Executor, given: string): Promise<Found[]> 
   return await withCompanies(db, rows);
 }
 
-/** Companies that a text may mean: by id, by the customer's own id, or by a part of the name. */
+/**
+ * Companies that a text may mean: by id, by the customer's own id, or by a part of the name. `isExact` says
+ * whether the text is the whole id or name; such companies come first.
+ */
 export async function companiesMeant(db: Executor, given: string) {
   const part = partOf(given);
   const { id, name, externalId } = companies;
   const uuid = canonicalUuid(given) ?? null;
-  const isCalled = sql<boolean>`lower(${name}) = lower(${given})`;
+  const isId = or(sql`${id} = ${uuid}::uuid`, eq(externalId, given));
+  const isExact = sql<boolean>`coalesce(${isId}, false) or coalesce(lower(${name}) = lower(${given}), false)`;
   return await db
-    .select({ id, name, isCalled })
+    .select({ id, name, isExact })
     .from(companies)
-    .where(or(sql`${id} = ${uuid}::uuid`, eq(externalId, given), ilike(name, part)))
-    .orderBy(desc(isCalled), name, id)
+    .where(or(isId, ilike(name, part)))
+    .orderBy(desc(isExact), name, id)
     .limit(foundMax);
 }
 

@@ -122,7 +122,7 @@ describe('the pages', () => {
       values (gen_random_uuid(), ${trouble.companies[1]}, 'Boston Depot 2')`);
     const search = async (given: string) => await (await ask(`/trace?q=${encodeURIComponent(given)}`)).text();
     expect(await search('4711')).toMatch(
-      new RegExp(`<h1>Document</h1><p><code>${trouble.document}[\\s\\S]*<dt>invoice</dt><dd>4711</dd>`),
+      new RegExp(`<h1>Document</h1><p><code>${trouble.document}[\\s\\S]*<dt>Invoice</dt><dd>4711</dd>`),
     );
     expect(await search('E-4242')).toMatch(/<h1>Meter<\/h1>[\s\S]*<dd>meter E-4242<\/dd>/);
     const { rows: sites } = await warehouse.db.execute<{ id: string }>(sql`

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findByName } from '../../db/read/find.ts';
+import { companiesMeant, findByName } from '../../db/read/find.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -43,4 +44,27 @@ test('finds the bills of an account by the number that its meters carry', async 
   const meter = { kind: 'meter', id: 'm', name: 'A-9 M-9, Acme' };
   expect(await findByName(warehouse.db, 'A-9')).toEqual([meter, { kind: 'document', id, name: 'INV-9' }]);
   expect(await findByName(warehouse.db, 'M-9')).toEqual([meter]);
+});
+
+test('finds the companies that a text may mean, the company with exactly this id or name first', async () => {
+  const [plain, ltd, nameless] = [randomUUID(), randomUUID(), randomUUID()];
+  await warehouse.db.execute(sql`
+    insert into utility.companies (id, name, external_id, raw, synced_at)
+    values
+      (${plain}, 'Zinc 100% & Co', null, '{}', now()),
+      (${ltd}, 'Zinc 100% & Co Ltd', 'zinc', '{}', now()),
+      (${nameless}, null, 'C-1', '{}', now())`);
+  const meant = async (given: string) =>
+    (await companiesMeant(warehouse.db, given)).map(({ id, isExact }) => [id, isExact]);
+  expect(await meant('zinc 100% & co')).toEqual([
+    [plain, true],
+    [ltd, false],
+  ]);
+  expect(await meant('zinc')).toEqual([
+    [ltd, true],
+    [plain, false],
+  ]);
+  expect(await meant('C-1')).toEqual([[nameless, true]]);
+  expect(await meant(plain.toUpperCase())).toEqual([[plain, true]]);
+  expect(await meant('1_0%')).toEqual([]);
 });
