@@ -255,7 +255,6 @@ describe('document events', () => {
     expect(next).toMatchObject({
       revisedDocumentId: null,
       billDate: before.billDate,
-      accountNumber: before.accountNumber,
       usageData: before.usageData.map((row: AnyRecord) => ({ meter: row.meter, startDate: row.startDate })),
     });
     expect(next.totalCharges).not.toBe(before.totalCharges);
