@@ -98,8 +98,8 @@ function describeEvent({ payload, body, ...event }: EventDetails): string[] {
   const lines = Object.entries(event)
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name === 'id' ? 'event' : label(name)}: ${formatValue(value)}`);
-  if (payload !== null) lines.push('payload:', ...payload.split('\n'));
-  else if (body !== null) lines.push('body, as signed:', body.toString('utf8'));
+  if (body !== null) lines.push('body, as signed:', body.toString('utf8'));
+  else if (payload !== null) lines.push('payload:', ...payload.split('\n'));
   else lines.push('payload: dropped because of its age (RETENTION_DAYS)');
   return lines;
 }

@@ -280,7 +280,7 @@ function payload({ payload, body, payloadDroppedAt }: EventDetails, at: string, 
     return html`<p class="muted">The payload was dropped because of its age. The id is kept.</p>`;
   if (!shown)
     return html`<div class="card row"><p>It may hold data of a customer.</p><a class="button outline small" href="${at}?show=payload">Show it</a></div>`;
-  const signed = payload ?? body?.toString('utf8') ?? '';
+  const signed = body?.toString('utf8') ?? payload ?? '';
   return html`<pre class="payload" tabindex="0" role="region" aria-label="Signed body"><code>${text(signed.slice(0, payloadMax))}</code></pre>
 ${signed.length > payloadMax && html`<p class="muted small">Only the first ${payloadMax.toLocaleString('en')} characters are shown.</p>`}`;
 }
