@@ -41,8 +41,12 @@ test('finds the bills of an account by the number that its meters carry', async 
     { billed: 1, usage: [usage('m'), usage('m')], more: { invoiceId: 'INV-9' } },
     { billed: 2, usage: [usage('other')] },
   ]);
-  const meter = { kind: 'meter', id: 'm', name: 'A-9 M-9, Acme' };
-  expect(await findByName(warehouse.db, 'A-9')).toEqual([meter, { kind: 'document', id, name: 'INV-9' }]);
+  const of = { company: 'Acme', companyId: company.id };
+  const meter = { kind: 'meter', id: 'm', name: 'A-9 M-9', ...of };
+  expect(await findByName(warehouse.db, 'A-9')).toEqual([
+    meter,
+    { kind: 'document', id, name: 'INV-9', ...of },
+  ]);
   expect(await findByName(warehouse.db, 'M-9')).toEqual([meter]);
 });
 
