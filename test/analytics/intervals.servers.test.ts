@@ -574,3 +574,82 @@ test('the same energy in readings of 15 minutes, an hour and a day counts once, 
   const hours = await company.rows('load_profile', 'weekday, hour');
   expect(hours.map((hour) => Number(hour.average_kw))).toEqual(Array(72).fill(1));
 });
+
+test('peak_loads has the peak of each meter, and of the combined load of a site and a company', async () => {
+  const company = new BilledCompany(warehouse);
+  const [quarters, hours, other, given, gas] = ['q', 'h', 'o', 'g', 'x'].map(
+    (name) => `${name}/${randomUUID()}`,
+  );
+  const otherSite = randomUUID();
+  await company.add({
+    [`${quarters}`]: {},
+    [`${hours}`]: {},
+    [`${other}`]: { site: otherSite },
+    [`${given}`]: { netMeteringType: 'EXPORT' },
+    [`${gas}`]: { datasourceType: 'GAS' },
+  });
+  const rows = [
+    // 10 kW, and 40 kW in the quarter-hour from 09:15.
+    ...Array.from({ length: 8 }, (_, at) => [
+      quarters,
+      `2026-03-02T${at < 4 ? '09' : '10'}:${15 * (at % 4)}Z`,
+      900,
+      'kWh',
+      at === 1 ? 10 : 2.5,
+    ]),
+    // The same energy in hours, which does not count again.
+    [quarters, '2026-03-02T09:00Z', 3600, 'kWh', 17.5],
+    [quarters, '2026-03-02T10:00Z', 3600, 'kWh', 10],
+    // 5 kW, and 50 kW from 10:00, in another spelling and unit.
+    [hours, '2026-03-02T09:00Z', 3600, 'WH', 5000],
+    [hours, '2026-03-02T10:00Z', 3600, ' wh', 50_000],
+    // Two registers, 20 - 8 kW.
+    [other, '2026-03-02T09:00Z', 1800, 'kWh', 10],
+    [other, '2026-03-02T09:00Z', 1800, 'kWh', -4],
+    [other, '2026-04-01T00:00Z', 1800, 'kWh', 1],
+    [given, '2026-03-02T09:00Z', 3600, 'kWh', 900],
+    [gas, '2026-03-02T09:00Z', 3600, 'therms', 9],
+  ].map(([meter, at, seconds, units, usage], place, all) => ({
+    ...{ meter, at, seconds, units, usage },
+    ordinal: place > 0 && all[place - 1]?.[0] === meter && all[place - 1]?.[1] === at ? 1 : 0,
+  }));
+  for (const month of ['2026-03-01', '2026-04-01'])
+    await warehouse.db.execute(sql`select metersync.ensure_interval_month(${month}::timestamptz)`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, ordinal, usage, synced_at)
+    select meter, at, seconds, units, ordinal, usage, now()
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as r (meter text, at timestamptz, seconds int, units text, ordinal int, usage numeric)`);
+  const peaks = await company.rows('peak_loads', 'commodity, level, month, meter_id, site_id');
+  const electric = peaks.filter((peak) => peak.commodity === 'ELECTRICITY');
+  const said = electric
+    .filter((peak) => peak.level !== 'site')
+    .map((peak) => [
+      peak.level,
+      peak.meter_id,
+      peak.month,
+      Number(peak.peak_kw),
+      peak.peak_at,
+      peak.meters,
+      peak.meters_of_month,
+    ]);
+  const at = (time: string) => `2026-03-02 ${time}:00+00`;
+  expect(said).toEqual([
+    // From 10:00 to 10:30 the other site has no readings any more: 10 + 50. At 09:15: 40 + 5 + 12.
+    ['company', null, '2026-03-01', 60, at('10:00'), 2, 3],
+    ['company', null, '2026-04-01', 2, '2026-04-01 00:00:00+00', 1, 1],
+    ['meter', hours, '2026-03-01', 50, at('10:00'), 1, 1],
+    ['meter', other, '2026-03-01', 12, at('09:00'), 1, 1],
+    ['meter', quarters, '2026-03-01', 40, at('09:15'), 1, 1],
+    ['meter', other, '2026-04-01', 2, '2026-04-01 00:00:00+00', 1, 1],
+  ]);
+  const sites = electric.filter((peak) => peak.level === 'site');
+  expect(
+    new Set(sites.map((peak) => `${peak.month} ${Number(peak.peak_kw)} ${peak.site_id === otherSite}`)),
+  ).toEqual(new Set(['2026-03-01 60 false', '2026-03-01 12 true', '2026-04-01 2 true']));
+  expect(peaks.filter((peak) => peak.commodity === 'GAS').map((peak) => peak.level)).toEqual([
+    'company',
+    'meter',
+    'site',
+  ]);
+});
