@@ -35,7 +35,8 @@ set
       -- The usage that the service lists for each bill, in whichever company.
       select
         b.bill_id,
-        r.usage_units,
+        min(r.usage_units) as usage_units,
+        metersync.unit_key(r.usage_units) as unit_key,
         sum(metersync.amount(r.usage)) as usage,
         sum(abs(metersync.amount(r.usage))) as used,
         count(*) filter (
@@ -52,7 +53,7 @@ set
             and r.deleted_at is null
           offset 0
         ) r
-      group by b.bill_id, r.usage_units
+      group by b.bill_id, metersync.unit_key(r.usage_units)
     ),
     expected as materialized (
       {{expected_bills periods="metered" connections="(select * from utility.connections where company_id = company)"}}
@@ -237,11 +238,12 @@ set
     document_usage as (
       select
         b.bill_id,
-        item ->> 'usageUnits' as units,
+        min(item ->> 'usageUnits') as units,
+        metersync.unit_key(item ->> 'usageUnits') as unit_key,
         sum(metersync.number_of(item ->> 'usage')) as usage
       from bills b
         cross join lateral jsonb_array_elements(b.usage_rows) as item
-      group by b.bill_id, item ->> 'usageUnits'
+      group by b.bill_id, metersync.unit_key(item ->> 'usageUnits')
     ),
     rates_before as (
       select
@@ -312,12 +314,12 @@ set
       from usage
       where meter_id is not null
       group by meter_id
-      having min(usage_units) <> max(usage_units)
+      having min(units) <> max(units)
     ),
     units_before as (
       select
         *,
-        lag(usage_units) over (
+        lag(units) over (
           partition by meter_id, metersync.is_power(dimension), electricity_type
           order by lower(period), usage_id
         ) as before
@@ -449,8 +451,8 @@ set
   from document_usage t
     left join listed l on l.bill_id = t.bill_id
       -- This condition can be hashed; "is not distinct from" cannot.
-      and coalesce(l.usage_units, '') = coalesce(t.units, '')
-      and l.usage_units is not distinct from t.units
+      and coalesce(l.unit_key, '') = coalesce(t.unit_key, '')
+      and l.unit_key is not distinct from t.unit_key
   where t.usage is not null
     and abs(t.usage - l.usage) > 0.001 is not false
   union all
@@ -514,9 +516,9 @@ set
     'unit_changed',
     usage_id::text,
     '',
-    jsonb_build_object('units', usage_units, 'before', before, 'meter', meter_id)
+    jsonb_build_object('units', units, 'before', before, 'meter', meter_id)
   from units_before
-  where usage_units <> before
+  where units <> before
   union all
   select
     'currency_changed',

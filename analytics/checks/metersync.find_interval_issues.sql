@@ -13,7 +13,7 @@ set
         min(local_date) over meter as first_day,
         max(local_date) over meter as last_day
       from metersync.days_to_check(company)
-      window meter as (partition by meter_id, usage_units)
+      window meter as (partition by meter_id, units)
     ),
     usage as materialized (
       select *
@@ -26,7 +26,7 @@ set
     months as (
       select
         meter_id,
-        usage_units,
+        units,
         time_zone,
         month,
         greatest(month, first_day + 1) as first_day,
@@ -35,7 +35,7 @@ set
       from days
       where local_date > first_day
         and local_date < last_day
-      group by meter_id, usage_units, time_zone, month, first_day, last_day
+      group by meter_id, units, time_zone, month, first_day, last_day
     ),
     covered_months as (
       select
@@ -84,13 +84,13 @@ set
   select
     'interval_coverage',
     meter_id,
-    to_char(month, 'YYYY-MM') || ' ' || usage_units,
+    to_char(month, 'YYYY-MM') || ' ' || units,
     jsonb_build_object(
       'from', first_day,
       'until', until,
       'coverage', round(covered / seconds, 4),
       'percent', round(100 * covered / seconds, 1),
-      'units', usage_units
+      'units', units
     )
   from covered_months
   where covered < 0.95 * seconds
@@ -98,7 +98,7 @@ set
   select
     'clock_change',
     meter_id,
-    local_date || ' ' || usage_units,
+    local_date || ' ' || units,
     jsonb_build_object(
       'day', local_date,
       'readings', readings,
@@ -109,6 +109,8 @@ set
   from days
   where day_seconds <> 86400
     and readings * granularity_seconds = 86400
+    -- Not on a day with readings of several lengths.
+    and expected_readings = round(day_seconds::numeric / granularity_seconds, 2)
   union all
   select
     'interval_bill_mismatch',

@@ -15,7 +15,7 @@ begin
       ('bill_id', 'Bill: the document.'),
       ('datasource_type', 'Commodity, for example ELECTRICITY.'),
       ('commodity', 'The same as datasource_type.'),
-      ('units', 'The same as usage_units.'),
+      ('units', 'Unit of usage: its name in ops.unit_factors, however usage_units spells it.'),
       ('currency', 'Currency of the amounts. Never add amounts in different currencies.'),
       ('period', 'Days, half-open.'),
       ('first_day', 'First day of period.'),

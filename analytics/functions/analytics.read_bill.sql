@@ -68,7 +68,7 @@ select
   ),
   metersync.date_of (r.bill_date),
   metersync.date_of (r.due_date),
-  nullif(r.charges_units, ''),
+  metersync.currency_of (r.charges_units),
   metersync.number_of (r.total_charges),
   metersync.number_of (r.current_charges),
   metersync.number_of (r.credits),

@@ -3,10 +3,10 @@ create or replace function analytics.read_bill_usage (raw jsonb) returns table (
 begin atomic
 select
   case
-    when min(u ->> 'usageUnits') is not distinct from max(u ->> 'usageUnits') then sum(metersync.number_of (u ->> 'usage'))
+    when min(metersync.unit_key (u ->> 'usageUnits')) is not distinct from max(metersync.unit_key (u ->> 'usageUnits')) then sum(metersync.number_of (u ->> 'usage'))
   end,
   case
-    when min(u ->> 'usageUnits') is not distinct from max(u ->> 'usageUnits') then min(u ->> 'usageUnits')
+    when min(metersync.unit_key (u ->> 'usageUnits')) is not distinct from max(metersync.unit_key (u ->> 'usageUnits')) then min(u ->> 'usageUnits')
   end
 from
   jsonb_array_elements(metersync.elements (raw -> 'usageData')) as u;

@@ -40,7 +40,7 @@ with
         where
           not metersync.is_power (dimension)
       ) as used,
-      array_agg(usage_units) as own_units,
+      array_agg(metersync.unit_key (usage_units)) as own_units,
       array_agg(abs(standard_usage)) as amounts,
       sum(signed_usage) filter (
         where
@@ -253,7 +253,7 @@ from
                 f.is_demand,
                 i.item ->> 'electricityTimeOfUse'
               ) as datasource_type,
-              i.item ->> 'quantityUnits' as units
+              metersync.unit_key (i.item ->> 'quantityUnits') as units
             from
               utility.documents d
               cross join jsonb_array_elements(metersync.elements (d.raw -> 'lineItems')) with ordinality as i (item, seq)

@@ -33,12 +33,13 @@ with
       d.covered_seconds,
       d.time_zone,
       d.time_zone_source,
-      d.usage_units,
-      min(d.usage_units) over (
+      d.units as day_units,
+      min(d.units) over (
         partition by
           b.company_id,
           b.meter_id,
-          b.usage_id
+          b.usage_id,
+          d.local_date
       ) as first_units
     from
       billed b
@@ -48,14 +49,14 @@ with
       and d.local_date >= lower(b.period)
       and d.local_date < upper(b.period)
   ),
-  -- A meter may send the same amount in two units. Only the readings in one unit count.
+  -- A meter may send the same amount in two units. Only the readings in one unit of a day count.
   days_of_one_unit as (
     select
       *
     from
       billed_days
     where
-      usage_units = first_units
+      day_units = first_units
   ),
   compared as (
     select

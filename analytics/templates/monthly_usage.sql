@@ -56,8 +56,8 @@ with
       datasource_type,
       bill_id,
       usage_units,
+      units,
       standard_units,
-      factor,
       is_estimated,
       unmetered_source,
       month,
@@ -84,6 +84,13 @@ with
         when month is null then signed_usage
         when days > 0 then metersync.share (signed_usage, before, through, period_days, places)
       end as share,
+      -- The same in the bill's unit, which is computed only where it is not the standard unit.
+      case
+        when is_power then null
+        when factor = 1 then null
+        when month is null then usage * sign
+        when days > 0 then metersync.share (usage * sign, before, through, period_days, greatest(scale(usage), 6))
+      end as original_share,
       case
         when sign <> 0
         or is_power then null
@@ -128,9 +135,10 @@ with
         where
           overlapped_days is not null
       ) as uncounted_usage,
-      min(factor) as factor,
-      min(usage_units) as first_units,
-      max(usage_units) as last_units,
+      coalesce(sum(original_share), sum(share)) as original_usage,
+      min(usage_units) as original_units,
+      min(units) as first_units,
+      max(units) as last_units,
       sum(generated) as generated_usage,
       bool_or(is_power) as is_power,
       max(billed_demand) as billed_demand,
@@ -214,10 +222,10 @@ select
     6
   ) as extrapolated_usage,
   case
-    when first_units = last_units then round(billed_usage / factor, 6)
+    when first_units = last_units then original_usage
   end as original_usage,
   case
-    when first_units = last_units then first_units
+    when first_units = last_units then original_units
   end as original_units,
   generated_usage,
   -- A demand with a unit takes precedence over a demand without a unit.

@@ -23,7 +23,7 @@ select
   meter_id,
   datasource_type,
   month,
-  usage_units,
+  min(usage_units) as usage_units,
   standard_units,
   dimension,
   sum(usage) as usage,
@@ -44,7 +44,7 @@ select
   time_zone,
   time_zone_source,
   datasource_type as commodity,
-  usage_units as units,
+  min(units) as units,
   company,
   site
 from
@@ -58,7 +58,7 @@ group by
   datasource_type,
   month,
   month_seconds,
-  usage_units,
+  metersync.unit_key (units),
   standard_units,
   dimension,
   time_zone,

@@ -1,6 +1,8 @@
--- Resolutions of a day are never added. The shortest resolution that covers the day counts, or else
--- the resolution that covers most of the day. Each resolution is computed separately. A reading
--- that crosses midnight is split there, in proportion to time. Time that several readings of one
+-- The shortest resolution that covers the day counts. If no resolution covers it, each moment counts
+-- from the shortest reading that covers this moment, so that resolutions which follow one another
+-- are added, and resolutions of the same time are not. Each resolution is computed separately. Only
+-- days with several resolutions of which none covers the day are read again. A reading that crosses
+-- midnight is split there, in proportion to time. Time that several readings of one
 -- resolution cover is counted once. A reading without an amount covers nothing, even where others
 -- do. Most readings neither cross midnight nor overlap: their seconds are summed as integers. Units
 -- are looked up once for each day instead of each reading. Readings with the same start count as
@@ -337,7 +339,7 @@ with
         partition by
           company_id,
           meter_id,
-          usage_units,
+          metersync.unit_key (units),
           local_date
         order by
           is_covered desc,
@@ -347,15 +349,42 @@ with
           covered_seconds desc,
           granularity_seconds
       ) as choice,
-      array_agg(granularity_seconds) over (
+      array_agg(granularity_seconds) over of_unit as resolutions,
+      array_agg(usage_units) over of_unit as spellings
+    from
+      days_with_unit
+    window
+      of_unit as (
         partition by
           company_id,
           meter_id,
-          usage_units,
+          metersync.unit_key (units),
           local_date
-      ) as resolutions
+      )
+  ),
+  chosen as (
+    select
+      *,
+      -- Two rows of the same resolution spell the unit in two ways, and are added.
+      cardinality(resolutions) > 1
+      and (
+        not is_covered
+        or cardinality(array_positions(resolutions, granularity_seconds)) > 1
+      ) as is_mixed
     from
-      days_with_unit
+      ranked
+    where
+      -- Not "= 1": the planner would expect one day in two hundred, and compare each of these with
+      -- all rows that days are joined to.
+      choice < 2
+  ),
+  mixed as (
+    select
+      c.*,
+      m.*
+    from
+      chosen c
+      left join lateral ({{mixed_day}}) m on c.is_mixed
   )
 select
   r.company_id,
@@ -364,48 +393,47 @@ select
   datasource_type,
   local_date,
   usage_units,
-  granularity_seconds,
-  usage,
-  metersync.in_standard_units (usage, factor) as standard_usage,
+  coalesce(mixed_granularity, granularity_seconds) as granularity_seconds,
+  coalesce(mixed_usage, usage) as usage,
+  metersync.in_standard_units (coalesce(mixed_usage, usage), factor) as standard_usage,
   standard_units,
   dimension,
   case dimension
-    when 'energy' then round(highest[1] * factor * 3600 / granularity_seconds, 6)
-    when 'power' then metersync.in_standard_units (highest[1], factor)
+    when 'energy' then coalesce(
+      round(mixed_highest[1] * factor, 6),
+      round(highest[1] * factor * 3600 / granularity_seconds, 6)
+    )
+    when 'power' then metersync.in_standard_units ((coalesce(mixed_highest, highest)) [1], factor)
   end as max_kw,
   case
-    when dimension in ('energy', 'power') then to_timestamp(- highest[2]::float8)
+    when dimension in ('energy', 'power') then to_timestamp(- ((coalesce(mixed_highest, highest)) [2])::float8)
   end as max_kw_at,
-  readings,
-  round(day_seconds / granularity_seconds, 2) as expected_readings,
-  covered_seconds::integer as covered_seconds,
+  coalesce(mixed_readings, readings) as readings,
+  coalesce(mixed_expected, round(day_seconds / granularity_seconds, 2)) as expected_readings,
+  coalesce(mixed_covered, covered_seconds)::integer as covered_seconds,
   day_seconds::integer as day_seconds,
-  round(covered_seconds / day_seconds, 4) as coverage,
-  estimated_readings,
-  doubtful_readings,
+  round(coalesce(mixed_covered, covered_seconds) / day_seconds, 4) as coverage,
+  coalesce(mixed_estimated, estimated_readings) as estimated_readings,
+  coalesce(mixed_doubtful, doubtful_readings) as doubtful_readings,
   resolutions,
   time_zone,
   time_zone_source,
   datasource_type as commodity,
-  usage_units as units,
+  units,
   c.name as company,
   s.name as site
 from
-  ranked r
+  mixed r
   left join utility.companies c on c.id = r.company_id
   left join utility.sites s on s.id = r.site_id
-where
-  -- Not "= 1": the planner would expect one day in two hundred, and compare each of these with all
-  -- rows that days are joined to.
-  choice < 2
 order by
   hashtext (meter_id);
-comment on view analytics.interval_daily is 'One row for each meter, local day and unit with readings, of the resolution that covers it best.';
-comment on column analytics.interval_daily.granularity_seconds is 'Length of the readings that count: the shortest that covers the day, or else the length that covers most of it.';
+comment on view analytics.interval_daily is 'One row for each meter, local day and unit with readings, each time counted once.';
+comment on column analytics.interval_daily.granularity_seconds is 'Length of the readings that count: the shortest that covers the day, or else the length that most of the day is counted from.';
 comment on column analytics.interval_daily.usage is 'Sum of the readings; for units of power of their means: see max_kw.';
 comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that has it.';
-comment on column analytics.interval_daily.readings is 'Readings that start on the day; several with the same start count once.';
-comment on column analytics.interval_daily.expected_readings is 'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
+comment on column analytics.interval_daily.readings is 'Readings that start on the day and count; several with the same start count once.';
+comment on column analytics.interval_daily.expected_readings is 'Readings that fill the day: 92, 96 or 100 of 15 minutes. If readings of several lengths count, each part of the day has its own length.';
 comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
 comment on column analytics.interval_daily.doubtful_readings is 'Readings that are questionable, forecast or of unknown quality; several with the same start count once, if any of them is.';

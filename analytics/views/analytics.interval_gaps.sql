@@ -25,7 +25,7 @@ with
         partition by
           company_id,
           meter_id,
-          usage_units
+          metersync.unit_key (usage_units)
         order by
           start_at
       )

@@ -21,7 +21,7 @@ with
         partition by
           company_id,
           meter_id,
-          usage_units
+          metersync.unit_key (usage_units)
         order by
           start_at,
           granularity_seconds
@@ -32,6 +32,7 @@ with
       company_id,
       site_id,
       meter_id,
+      metersync.unit_key (usage_units) as units,
       usage_units,
       granularity_seconds,
       before_seconds,
@@ -51,7 +52,7 @@ with
         partition by
           company_id,
           meter_id,
-          usage_units
+          units
         order by
           start_at,
           granularity_seconds rows between unbounded preceding
@@ -70,7 +71,7 @@ with
         partition by
           company_id,
           meter_id,
-          usage_units
+          units
         order by
           start_at,
           granularity_seconds
@@ -82,7 +83,7 @@ select
   company_id,
   site_id,
   meter_id,
-  usage_units,
+  min(usage_units) as usage_units,
   min(start_at) as overlap_start,
   max(overlap_end) as overlap_end,
   extract(
@@ -106,7 +107,7 @@ group by
   company_id,
   site_id,
   meter_id,
-  usage_units,
+  units,
   time_zone,
   time_zone_source,
   overlap;

@@ -10,15 +10,26 @@ select
   i.granularity_seconds,
   metersync.amount (i.usage) as usage,
   i.usage_units,
-  metersync.in_standard_units (metersync.amount (i.usage), coalesce(own.factor, common.factor, 1)) as standard_usage,
-  coalesce(own.standard_units, common.standard_units, i.usage_units) as standard_units,
-  coalesce(own.dimension, common.dimension, 'unknown') as dimension,
-  case coalesce(own.dimension, common.dimension)
+  case
+    when other.unit is null then metersync.in_standard_units (metersync.amount (i.usage), coalesce(own.factor, common.factor, 1))
+    else metersync.in_standard_units (metersync.amount (i.usage), (other.unit ->> 'factor')::numeric)
+  end as standard_usage,
+  coalesce(
+    own.standard_units,
+    common.standard_units,
+    other.unit ->> 'standard_units',
+    btrim(i.usage_units)
+  ) as standard_units,
+  coalesce(own.dimension, common.dimension, other.unit ->> 'dimension', 'unknown') as dimension,
+  case coalesce(own.dimension, common.dimension, other.unit ->> 'dimension')
     when 'energy' then round(
-      metersync.amount (i.usage) * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds,
+      metersync.amount (i.usage) * coalesce(own.factor, common.factor, (other.unit ->> 'factor')::numeric) * 3600 / i.granularity_seconds,
       6
     )
-    when 'power' then metersync.in_standard_units (metersync.amount (i.usage), coalesce(own.factor, common.factor))
+    when 'power' then case
+      when other.unit is null then metersync.in_standard_units (metersync.amount (i.usage), coalesce(own.factor, common.factor))
+      else metersync.in_standard_units (metersync.amount (i.usage), (other.unit ->> 'factor')::numeric)
+    end
   end as kw,
   i.quality,
   analytics.standard_quality (i.quality) as standard_quality,
@@ -28,7 +39,7 @@ select
   i.updated,
   i.synced_at,
   m.datasource_type as commodity,
-  i.usage_units as units,
+  coalesce(own.units, common.units, other.unit ->> 'units', btrim(i.usage_units)) as units,
   i.ordinal
 from
   utility.intervals i
@@ -38,6 +49,20 @@ from
   and own.datasource_type = m.datasource_type
   left join ops.unit_factors common on common.units = i.usage_units
   and common.datasource_type = ''
+  cross join lateral (
+    select
+      case
+        when own.units is null
+        and common.units is null then (
+          select
+            metersync.unit_spellings ()
+        ) -> metersync.unit_key (i.usage_units)
+      end as units
+  ) spelled
+  cross join lateral (
+    select
+      coalesce(spelled.units -> m.datasource_type, spelled.units -> '') as unit
+  ) other
 where
   m.deleted_at is null;
 comment on view analytics.interval_readings is 'One row for each reading, except readings of deleted meters. A condition on start_at limits which months are read. Several readings may have the same start, length and unit, as a meter with solar panels has them: add their amounts.';

@@ -138,12 +138,21 @@ with
           from
             (
               select
-                f.dimension,
-                metersync.number_of (d ->> 'demandUsage') * f.factor as demand
+                coalesce(f.dimension, other.unit ->> 'dimension') as dimension,
+                metersync.number_of (d ->> 'demandUsage') * coalesce(f.factor, (other.unit ->> 'factor')::numeric) as demand
               from
                 jsonb_array_elements(metersync.elements (demand_meters)) d
-                join ops.unit_factors f on f.units = d ->> 'demandUsageUnits'
+                left join ops.unit_factors f on f.units = d ->> 'demandUsageUnits'
                 and f.datasource_type = ''
+                cross join lateral (
+                  select
+                    case
+                      when f.units is null then (
+                        select
+                          metersync.unit_spellings ()
+                      ) -> metersync.unit_key (d ->> 'demandUsageUnits') -> ''
+                    end as unit
+                ) other
               where
                 case
                   when d -> 'usageDataIds' -> 0 is null then own_commodity = 'ELECTRICITY'
@@ -282,7 +291,7 @@ select
   demand[2] as demand_kva,
   demand[3] as demand_kvar,
   own_commodity as commodity,
-  usage_units as units,
+  units,
   raw ->> 'utilityName' as provider,
   first_day,
   until_day - 1 as last_day

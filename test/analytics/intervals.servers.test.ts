@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { readReport } from '../../db/read/report.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { cases } from '../support/cases.ts';
@@ -61,6 +62,26 @@ function coveredSteps(spans: readonly Span[], zone: string): Map<string, number>
     }
   }
   return days;
+}
+
+/** Counts the covered steps of a day one by one; each has its part of the shortest readings that cover it. */
+function countedOn(day: string, zone: string, spans: readonly Span[]): { steps: number; usage: number } {
+  const dayOf = localDay(zone);
+  const shortest = new Map<number, { seconds: number; readings: number }>();
+  for (const { start, seconds } of spans) {
+    for (let at = start; at < start + seconds; at += step) {
+      const held = shortest.get(at);
+      if (held === undefined || seconds < held.seconds) shortest.set(at, { seconds, readings: 1 });
+      else if (seconds === held.seconds) held.readings++;
+    }
+  }
+  const counted = { steps: 0, usage: 0 };
+  for (const [at, { seconds, readings }] of shortest) {
+    if (dayOf(at) !== day) continue;
+    counted.steps++;
+    counted.usage += (readings * 1.25 * step) / seconds;
+  }
+  return counted;
 }
 
 function stepsOfDay(day: string, zone: string): number {
@@ -183,8 +204,10 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
           const full = ofDay.filter((one) => Number(one.covered_seconds) === Number(row.day_seconds));
           const finest = Math.min(...full.map((one) => Number(one.granularity_seconds)));
           if (full.length > 0) expect(row.granularity_seconds).toBe(finest);
-          const most = Math.max(...ofDay.map((one) => Number(one.covered_seconds)));
-          expect(Number(row.covered_seconds)).toBe(most);
+          const counted = countedOn(day, zone, spans);
+          expect([day, Number(row.covered_seconds) / step]).toEqual([day, counted.steps]);
+          if (full.length === 0)
+            expect([day, Number(row.usage)]).toEqual([day, expect.closeTo(counted.usage, 3)]);
         }
         const sum = byResolution.reduce((total, row) => total + Math.round(Number(row.usage) * 1e6), 0);
         expect(sum).toBe(spans.length * 1_250_000);
@@ -430,4 +453,203 @@ test('a query for one company reads only its meters and the given months, even i
   const ofJanuary = await plan(`${company} and ${january}`);
   expect(ofJanuary).toHaveLength(1);
   expect(ofJanuary[0]).toContain('intervals_2024_01');
+});
+
+/** Readings of 1 kWh an hour in lengths that follow one another, from the first to the last of these times. */
+async function steadyMeter(
+  runs: readonly { readonly from: string; readonly minutes: number }[],
+  until: string,
+  zone = 'UTC',
+): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  const meter = randomUUID();
+  await company.add({ [meter]: {} });
+  await warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (${company.siteId}::uuid, ${zone})`,
+  );
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-03-01')`);
+  for (const [at, { from, minutes }] of runs.entries())
+    await warehouse.db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+      select ${meter}, start_at, ${minutes * 60}::int, 'kWh', ${minutes}::numeric / 60, 'ACTUAL', now()
+      from generate_series(
+        ${from}::timestamptz, ${runs[at + 1]?.from ?? until}::timestamptz - interval '1 second',
+        ${minutes} * interval '1 minute') start_at`);
+  await company.bill([
+    { billed: 1, usage: [{ meterId: meter, start: '2026-03-01', end: '2026-03-03', usage: '72' }] },
+  ]);
+  return company;
+}
+
+/** The first length, when another length follows, and the readings of that day. */
+test.each([
+  ['UTC', 30, 15, '2026-03-02T12:00Z', 72],
+  ['UTC', 15, 60, '2026-03-02T06:00Z', 42],
+  ['UTC', 15, 60, '2026-03-02T23:00Z', 93],
+  ['UTC', 5, 30, '2026-03-02T12:00Z', 168],
+  ['UTC', 60, 15, '2026-03-02T11:00Z', 63],
+  // Midnight in New York, inside a day in UTC and at the beginning of a day in New York.
+  ['UTC', 30, 15, '2026-03-02T05:00Z', 86],
+  ['America/New_York', 30, 15, '2026-03-02T05:00Z', 96],
+  ['America/New_York', 60, 15, '2026-03-02T17:00Z', 60],
+] as const)(
+  'in %s a day on which readings change from %i to %i minutes, at %s, is whole, and has %i readings',
+  async (zone, before, after, at, readings) => {
+    const [first, until] =
+      zone === 'UTC' ? ['03-01T00:00Z', '03-04T00:00Z'] : ['03-01T05:00Z', '03-04T05:00Z'];
+    const company = await steadyMeter(
+      [
+        { from: `2026-${first}`, minutes: before },
+        { from: at, minutes: after },
+      ],
+      `2026-${until}`,
+      zone,
+    );
+    const days = await company.rows('interval_daily', 'local_date');
+    expect(days.map((day) => [day.local_date, Number(day.usage), Number(day.max_kw), day.coverage])).toEqual(
+      ['2026-03-01', '2026-03-02', '2026-03-03'].map((day) => [day, 24, 1, '1.0000']),
+    );
+    expect(days[1]).toMatchObject({ readings, expected_readings: `${readings}.00`, covered_seconds: 86_400 });
+    const [month] = await company.rows('interval_coverage', 'month');
+    expect([Number(month?.usage), month?.days_covered]).toEqual([72, 3]);
+    const [compared] = await company.rows('bill_interval_comparison', 'period');
+    expect([
+      Number(compared?.interval_usage),
+      Math.abs(Number(compared?.difference)) < 1e-12,
+      compared?.interval_coverage,
+    ]).toEqual([72, true, '1.0000']);
+    expect(Number(compared?.relative_difference)).toBe(0);
+    for (const view of ['interval_gaps', 'interval_overlaps'])
+      expect(await company.rows(view, 'meter_id')).toEqual([]);
+    const hours = await company.rows('load_profile', 'weekday, hour');
+    expect(hours.map((hour) => [Number(hour.average_kw), hour.days])).toEqual(Array(72).fill([1, 1]));
+    await refreshDataIssues(warehouse.db, [company.id], { kinds: ['intervals'] });
+    const { rows: issues } = await warehouse.db.execute(sql`
+      select check_name, sentence from ops.open_issues
+      where company_id = ${company.id}::uuid and check_name <> 'no_time_zone'`);
+    expect(issues).toEqual([]);
+  },
+);
+
+test('where readings of two lengths overlap, the shorter readings count, and the rest of the longer reading', async () => {
+  const company = await steadyMeter(
+    [
+      { from: '2026-03-01T00:00Z', minutes: 60 },
+      { from: '2026-03-02T12:00Z', minutes: 15 },
+    ],
+    '2026-03-04T00:00Z',
+  );
+  // A reading of 5 kWh that the readings of 15 minutes cover from 12:00 on.
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select id, '2026-03-02T11:45Z', 1800, 'kWh', 5, now() from utility.meters where company_id = ${company.id}::uuid`);
+  const [, day] = await company.rows('interval_daily', 'local_date');
+  // 11 hours, 0.75 of the hour from 11:00, half of the 5 kWh, and 12 hours.
+  expect(day).toMatchObject({
+    coverage: '1.0000',
+    granularity_seconds: 900,
+    usage: expect.stringMatching(/^26\.250*$/),
+  });
+});
+
+test('the same energy in readings of 15 minutes, an hour and a day counts once, whatever is missing', async () => {
+  const company = await steadyMeter([{ from: '2026-03-01T00:00Z', minutes: 15 }], '2026-03-04T00:00Z');
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select m.id, at, seconds, 'kWh', seconds / 3600, now()
+    from utility.meters m, (values (3600), (86400)) as lengths (seconds),
+      generate_series('2026-03-01Z'::timestamptz, '2026-03-03T23:59Z', seconds * interval '1 second') at
+    where m.company_id = ${company.id}::uuid`);
+  const usage = async () =>
+    (await company.rows('interval_daily', 'local_date')).map((day) => [Number(day.usage), day.coverage]);
+  expect(await usage()).toEqual(Array(3).fill([24, '1.0000']));
+  // Without the day, and with a gap in the hours and another in the quarter-hours.
+  await warehouse.db.execute(sql`
+    delete from utility.intervals i using utility.meters m
+    where m.id = i.meter_id and m.company_id = ${company.id}::uuid
+      and (granularity_seconds = 86400 and start_at = '2026-03-02Z'
+        or granularity_seconds = 3600 and start_at = '2026-03-02T03:00Z'
+        or granularity_seconds = 900 and start_at = '2026-03-02T09:15Z')`);
+  expect(await usage()).toEqual(Array(3).fill([24, '1.0000']));
+  const hours = await company.rows('load_profile', 'weekday, hour');
+  expect(hours.map((hour) => Number(hour.average_kw))).toEqual(Array(72).fill(1));
+});
+
+test('peak_loads has the peak of each meter, and of the combined load of a site and a company', async () => {
+  const company = new BilledCompany(warehouse);
+  const [quarters, hours, other, given, gas] = ['q', 'h', 'o', 'g', 'x'].map(
+    (name) => `${name}/${randomUUID()}`,
+  );
+  const otherSite = randomUUID();
+  await company.add({
+    [`${quarters}`]: {},
+    [`${hours}`]: {},
+    [`${other}`]: { site: otherSite },
+    [`${given}`]: { netMeteringType: 'EXPORT' },
+    [`${gas}`]: { datasourceType: 'GAS' },
+  });
+  const rows = [
+    // 10 kW, and 40 kW in the quarter-hour from 09:15.
+    ...Array.from({ length: 8 }, (_, at) => [
+      quarters,
+      `2026-03-02T${at < 4 ? '09' : '10'}:${15 * (at % 4)}Z`,
+      900,
+      'kWh',
+      at === 1 ? 10 : 2.5,
+    ]),
+    // The same energy in hours, which does not count again.
+    [quarters, '2026-03-02T09:00Z', 3600, 'kWh', 17.5],
+    [quarters, '2026-03-02T10:00Z', 3600, 'kWh', 10],
+    // 5 kW, and 50 kW from 10:00, in another spelling and unit.
+    [hours, '2026-03-02T09:00Z', 3600, 'WH', 5000],
+    [hours, '2026-03-02T10:00Z', 3600, ' wh', 50_000],
+    // Two registers, 20 - 8 kW.
+    [other, '2026-03-02T09:00Z', 1800, 'kWh', 10],
+    [other, '2026-03-02T09:00Z', 1800, 'kWh', -4],
+    [other, '2026-04-01T00:00Z', 1800, 'kWh', 1],
+    [given, '2026-03-02T09:00Z', 3600, 'kWh', 900],
+    [gas, '2026-03-02T09:00Z', 3600, 'therms', 9],
+  ].map(([meter, at, seconds, units, usage], place, all) => ({
+    ...{ meter, at, seconds, units, usage },
+    ordinal: place > 0 && all[place - 1]?.[0] === meter && all[place - 1]?.[1] === at ? 1 : 0,
+  }));
+  for (const month of ['2026-03-01', '2026-04-01'])
+    await warehouse.db.execute(sql`select metersync.ensure_interval_month(${month}::timestamptz)`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, ordinal, usage, synced_at)
+    select meter, at, seconds, units, ordinal, usage, now()
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as r (meter text, at timestamptz, seconds int, units text, ordinal int, usage numeric)`);
+  const peaks = await company.rows('peak_loads', 'commodity, level, month, meter_id, site_id');
+  const electric = peaks.filter((peak) => peak.commodity === 'ELECTRICITY');
+  const said = electric
+    .filter((peak) => peak.level !== 'site')
+    .map((peak) => [
+      peak.level,
+      peak.meter_id,
+      peak.month,
+      Number(peak.peak_kw),
+      peak.peak_at,
+      peak.meters,
+      peak.meters_of_month,
+    ]);
+  const at = (time: string) => `2026-03-02 ${time}:00+00`;
+  expect(said).toEqual([
+    // From 10:00 to 10:30 the other site has no readings any more: 10 + 50. At 09:15: 40 + 5 + 12.
+    ['company', null, '2026-03-01', 60, at('10:00'), 2, 3],
+    ['company', null, '2026-04-01', 2, '2026-04-01 00:00:00+00', 1, 1],
+    ['meter', hours, '2026-03-01', 50, at('10:00'), 1, 1],
+    ['meter', other, '2026-03-01', 12, at('09:00'), 1, 1],
+    ['meter', quarters, '2026-03-01', 40, at('09:15'), 1, 1],
+    ['meter', other, '2026-04-01', 2, '2026-04-01 00:00:00+00', 1, 1],
+  ]);
+  const sites = electric.filter((peak) => peak.level === 'site');
+  expect(
+    new Set(sites.map((peak) => `${peak.month} ${Number(peak.peak_kw)} ${peak.site_id === otherSite}`)),
+  ).toEqual(new Set(['2026-03-01 60 false', '2026-03-01 12 true', '2026-04-01 2 true']));
+  expect(peaks.filter((peak) => peak.commodity === 'GAS').map((peak) => peak.level)).toEqual([
+    'company',
+    'meter',
+    'site',
+  ]);
 });

@@ -277,11 +277,21 @@ export const plain: Readonly<Record<string, string>> = {
     from counts group by 1 having count(distinct currency) > 1 order by 1 limit 5`,
 
   "When was each company's peak?": `
-    select distinct on (c.name) c.name as company, local::date as local_date, to_char(local, 'HH24:MI') as at, round(kw, 3) as kw
-    from utility.intervals i join utility.meters m on m.id = i.meter_id join utility.companies c on c.id = m.company_id
-      cross join lateral (
-        select i.start_at at time zone 'America/New_York' as local, i.usage * 3600 / i.granularity_seconds as kw) t
-    where i.usage_units = 'kWh' order by c.name, t.kw desc, i.start_at`,
+    with changes as (
+      select m.company_id, t.at, sum(t.kw) as kw
+      from utility.intervals i join utility.meters m on m.id = i.meter_id
+        cross join lateral (values
+          (i.start_at, i.usage * 3600 / i.granularity_seconds),
+          (i.start_at + i.granularity_seconds * interval '1 second', -i.usage * 3600 / i.granularity_seconds)) t (at, kw)
+      where i.usage_units = 'kWh' and m.datasource_type = 'ELECTRICITY'
+        and coalesce(m.raw ->> 'netMeteringType', '') not in ('EXPORT', 'GENERATION')
+      group by 1, 2
+    ), loads as (
+      select company_id, at at time zone 'America/New_York' as local, sum(kw) over (partition by company_id order by at) as kw
+      from changes
+    )
+    select distinct on (l.company_id) c.name as company, local::date as local_date, to_char(local, 'HH24:MI') as at, round(kw, 3) as kw
+    from loads l join utility.companies c on c.id = l.company_id order by l.company_id, l.kw desc, local`,
 
   'Are the readings complete?': `
     with days as (
