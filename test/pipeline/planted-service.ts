@@ -226,7 +226,7 @@ export function plantedDeliveries(
     },
     {
       outcome: 'taken',
-      body: connection({ id: randomUUID(), x: 'a\0b', otp: plant('event with a NUL') }),
+      body: connection({ x: 'a\0b', otp: plant('event with a NUL') }),
     },
     {
       outcome: 'dead',
