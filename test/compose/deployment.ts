@@ -105,6 +105,7 @@ function override(): object {
         image: 'postgres:18.4-trixie',
         environment: { POSTGRES_PASSWORD: 'service' },
         networks: ['service'],
+        volumes: ['service:/var/lib/postgresql'],
         healthcheck: {
           test: ['CMD', 'pg_isready', '--host=127.0.0.1', '--username=postgres'],
           interval: '1s',
@@ -130,6 +131,7 @@ function override(): object {
       },
     },
     networks: { service: null },
+    volumes: { service: null },
   };
 }
 

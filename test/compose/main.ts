@@ -30,8 +30,10 @@ const { values: options } = parseArgs({
   },
 });
 
-/** Everything is created, downloaded or built in this time on a machine of two busy cores. */
 const minutes = (n: number) => ({ timeoutMs: n * 60_000, everyMs: 500 });
+
+/** Repeats a command until it succeeds: on a busy machine a server may take too long to answer at first. */
+const patiently = (what: string, command: () => Promise<string>) => until(what, command, minutes(5));
 
 async function main(): Promise<void> {
   if (options.help) return console.log(usage);
@@ -90,8 +92,7 @@ async function tryAll(deployment: Deployment): Promise<void> {
     await auditsToNoDifference(deployment);
   });
   await step('doctor finds nothing wrong', () =>
-    // On a busy machine a server may take too long to answer at first.
-    until('doctor ends with status 0', () => deployment.metersync('doctor'), minutes(5)),
+    patiently('doctor ends with status 0', () => deployment.metersync('doctor')),
   );
   await step('shows the console on a port of this machine', async () => {
     const answer = await until('the console answers', () => fetch(deployment.consoleUrl), minutes(1));
@@ -155,7 +156,8 @@ async function settled(deployment: Deployment, service: SandboxProcess): Promise
 }
 
 async function auditsToNoDifference(deployment: Deployment): Promise<number> {
-  const { compared, differences } = JSON.parse(await deployment.metersync('audit', '--json'));
+  const report = await patiently('audit', () => deployment.metersync('audit', '--json'));
+  const { compared, differences } = JSON.parse(report);
   equal(differences, 0);
   ok(compared > 1_000, `only ${compared} records were compared`);
   return compared;
@@ -166,9 +168,9 @@ async function lookingStartsNothing(deployment: Deployment): Promise<void> {
   const before = await deployment.containers();
   const once = (service: string, ...args: string[]) =>
     deployment.compose('run', '--rm', '--no-deps', '-T', service, ...args);
-  await deployment.metersync('status');
-  await once('worker', 'status');
-  await once('worker', 'upgrade', 'check');
+  await patiently('status', () => deployment.metersync('status'));
+  await patiently('status without a worker', () => once('worker', 'status'));
+  await patiently('upgrade check', () => once('worker', 'upgrade', 'check'));
   match(await once('migrate', 'migrate', '--plan'), /up to date/);
   deepEqual(await deployment.containers(), before);
 }
@@ -205,7 +207,8 @@ async function rotatePasswords(deployment: Deployment): Promise<void> {
     `postgres://metersync_worker:${password()}@postgres:5432/warehouse\n`,
   );
   await up(deployment, '--force-recreate');
-  match(await deployment.metersync('backfill', 'all', '--follow'), /complete/);
+  const backfill = () => deployment.metersync('backfill', 'all', '--follow');
+  match(await patiently('backfill', backfill), /complete/);
 }
 
 async function downAndUp(deployment: Deployment, service: SandboxProcess): Promise<void> {
