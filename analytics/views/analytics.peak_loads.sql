@@ -203,38 +203,26 @@ with
           0
       ) e
   ),
-  changes as (
-    select
-      company_id,
-      place,
-      time_zone,
-      at,
-      sum(change * factor) as change,
-      sum(meters)::integer as meters
-    from
-      changes_of_meters
-      cross join lateral unnest(places, time_zones) as p (place, time_zone)
-    group by
-      company_id,
-      place,
-      time_zone,
-      at
-  ),
+  -- The frame of the window includes all changes of the same moment.
   loads as (
     select
-      *,
-      sum(change) over so_far as kw,
-      sum(meters) over so_far as meters_now
+      c.company_id,
+      p.place,
+      p.time_zone,
+      c.at,
+      sum(c.change * c.factor) over so_far as kw,
+      sum(c.meters) over so_far as meters_now
     from
-      changes
+      changes_of_meters c
+      cross join lateral unnest(c.places, c.time_zones) as p (place, time_zone)
     window
       so_far as (
         partition by
-          company_id,
-          place,
-          time_zone
+          c.company_id,
+          p.place,
+          p.time_zone
         order by
-          at rows unbounded preceding
+          c.at
       )
   ),
   peaks as (
