@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { row } from '../deletes/tombstone.ts';
-import { companyNamed, documentNamed, type RecordResource } from '../resources.ts';
+import { companyNamed, type RecordResource } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
 
@@ -50,7 +50,7 @@ export const ownerOf = (resource: RecordResource): SQL => {
           else coalesce(${companyNamed(sql`d.raw`)}, d.company_id)
         end
       from ${documents} d
-      where d.id = coalesce(${documentNamed}, ${row}.document_id)
+      where d.id = ${row}.document_id
       offset 0
     ), `;
   return sql`coalesce(
