@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
+import { capitalized } from '../../contract/words.ts';
 import type { ServerWait } from '../process/running.ts';
 import { serverWait } from '../process/server-wait.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
@@ -47,7 +48,7 @@ export async function awaitTemporal(
       await wait(waits.everyMs, undefined, { signal: stopping.signal });
     }
     there = true;
-    log.info(`${whereIs(place)} answers now`);
+    log.info(`${capitalized(whereIs(place))} answers now`);
   };
   return serverWait(there ? Promise.resolve() : search(), stopping, () => there);
 }

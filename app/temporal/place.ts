@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
+import { capitalized } from '../../contract/words.ts';
 import { readSecretFiles } from '../settings/secret-files.ts';
 import { SettingsError } from '../settings/settings.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
@@ -86,14 +87,18 @@ function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientC
   }
 }
 
+/** Names the server, for the middle of a sentence. */
 export function whereIs(place: TemporalPlace): string {
-  if (place.address !== undefined) return `The embedded Temporal at ${place.address}`;
+  if (place.address !== undefined) return `the embedded Temporal at ${place.address}`;
   return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
 }
 
 /** Adds the address to an error, because the library's errors do not name it. */
 export function inWords(error: unknown, place: TemporalPlace): Error {
-  return new Error(`${whereIs(place)}: ${error instanceof Error ? error.message : String(error)}`, {
-    cause: error,
-  });
+  return new Error(
+    `${capitalized(whereIs(place))}: ${error instanceof Error ? error.message : String(error)}`,
+    {
+      cause: error,
+    },
+  );
 }

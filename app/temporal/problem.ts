@@ -1,5 +1,6 @@
 import { isGrpcServiceError } from '@temporalio/client';
 import { formatSeconds } from '../../contract/times.ts';
+import { capitalized } from '../../contract/words.ts';
 import { connectOptions, type TemporalPlace, whereIs } from './place.ts';
 
 /** Temporal cannot be used. Its message is the same in each command, page and alarm. */
@@ -33,7 +34,7 @@ function findingOf(
   error: unknown,
   reason: string,
 ): Pick<TemporalAway, 'finding' | 'todo'> & { refused?: boolean } {
-  const where = whereIs(place);
+  const where = capitalized(whereIs(place));
   const code = isGrpcServiceError(error) ? error.code : undefined;
   if (code === notFound)
     return {
@@ -46,7 +47,7 @@ function findingOf(
       todo: 'Correct TEMPORAL_API_KEY or the client certificate, and TEMPORAL_NAMESPACE.',
     };
   if (/\b(SSL|TLS)\b|certificate|CERT_/i.test(reason))
-    return { finding: `TLS to ${where} fails`, todo: 'Correct TEMPORAL_TLS and its certificates.' };
+    return { finding: `TLS to ${whereIs(place)} fails`, todo: 'Correct TEMPORAL_TLS and its certificates.' };
   return {
     refused: false,
     finding: `${where} does not answer`,

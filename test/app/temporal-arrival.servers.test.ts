@@ -14,6 +14,11 @@ function recorded() {
   return { lines, log };
 }
 const address = inject('temporalAddress');
+/** Lets the settings name a server, as they do unless the embedded one is used. */
+function inSettings(server: string): void {
+  vi.stubEnv('TEMPORAL_ADDRESS', server);
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
 const waits = { everyMs: 5, refusedForMs: 100 };
 
 test('a reachable Temporal ends the wait at once, and nothing is logged', async () => {
@@ -39,7 +44,8 @@ test('reaches Temporal directly, even if a proxy is set', async () => {
 
 test('logs an unknown namespace at once, and ends if nobody creates it', async () => {
   const { lines, log } = recorded();
-  const wait = await awaitTemporal({ address, namespace: 'nowhere' }, log, waits);
+  inSettings(address);
+  const wait = await awaitTemporal({ namespace: 'nowhere' }, log, waits);
   expect(wait.isThere()).toBe(false);
   await expect(wait.arrived).rejects.toThrow(
     /^Temporal at \S+ \(TEMPORAL_ADDRESS\) has no namespace nowhere: /,
@@ -49,12 +55,8 @@ test('logs an unknown namespace at once, and ends if nobody creates it', async (
 
 test('ends if a connection cannot be secured', async () => {
   vi.stubEnv('TEMPORAL_TLS', 'true');
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const wait = await awaitTemporal(
-    { address: address.replace('127.0.0.1', 'localhost') },
-    recorded().log,
-    waits,
-  );
+  inSettings(address.replace('127.0.0.1', 'localhost'));
+  const wait = await awaitTemporal({}, recorded().log, waits);
   await expect(wait.arrived).rejects.toThrow(/^TLS to Temporal at .* fails: .*SSL/);
 });
 
@@ -68,7 +70,8 @@ test('says in one line that Temporal cannot be reached and what to try, starts n
   onTestFinished(() => void hangsUp.close());
   await once(hangsUp, 'listening');
   const place = `127.0.0.1:${(hangsUp.address() as AddressInfo).port}`;
-  const wait = await awaitTemporal({ address: place }, log, { ...waits, refusedForMs: 0 });
+  inSettings(place);
+  const wait = await awaitTemporal({}, log, { ...waits, refusedForMs: 0 });
   let begun = false;
   const part = whenThere(wait, async () => {
     begun = true;

@@ -115,6 +115,7 @@ const overlaps = (page: Page) =>
 test('nothing is cut off: the placeholder of the search, the newest month, and the texts of charts', async () => {
   const context = await browser.person();
   const page = await context.newPage();
+  await enter(page);
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 900 });
     for (const path of ['/', `/companies/${trouble.companies[0]}`, '/issues', '/runs']) {

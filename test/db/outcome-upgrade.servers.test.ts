@@ -12,7 +12,7 @@ import { earlierMigrations } from '../support/migrations.ts';
 /** The migrations of 0.1.0, which did not store outcomes. */
 const before = 1;
 
-/** The view of version 0.1.0, which computed the outcomes. */
+/** The view of version 0.1.0, which computed the outcomes. It says why events are ignored, as the view does now. */
 const workedOut = sql`
   create view metersync.events as
   select e.id, e.type, e.kind, e.record_id, e.company_id, e.occurred_at, e.range_start, e.range_end,
@@ -26,7 +26,10 @@ const workedOut = sql`
       when e.arrived_as = 'applied' then e.recorded_at
       when done.outcome in ('applied', 'superseded') then done.settled_at
     end as applied_at,
-    coalesce(e.error, done.error, waits.error) as error,
+    coalesce(
+      e.error, done.error, waits.error,
+      case when e.arrived_as = 'ignored' then 'metersync does not use events of this type' end
+    ) as error,
     coalesce(e.error_code, done.error_code, waits.error_code) as error_code,
     coalesce(done.attempts, waits.attempts, 0) as attempts,
     case when waits.attempts > 0 then waits.due_at end as next_attempt_at,

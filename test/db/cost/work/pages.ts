@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { notingPages } from '../../../../db/backfill/manifest.ts';
+import { isAmong } from '../../../../db/connection/arrays.ts';
 import type { Warehouse } from '../../../../db/connection/connect.ts';
 import { retireUsage } from '../../../../db/hot/retire-usage.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
@@ -7,6 +8,7 @@ import type { RecordPage } from '../../../../db/records/page.ts';
 import { unlistRecords } from '../../../../db/records/unlist.ts';
 import { holdDocuments } from '../../../../db/records/usage-data.ts';
 import { writePage } from '../../../../db/records/write-page.ts';
+import { tableOf } from '../../../../db/resources.ts';
 import { type Listing, pageOfRecords, writeRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';
@@ -48,6 +50,21 @@ const make = {
   usageData: usage,
   meters: (plot, n) => ({ id: meterOf(plot, n), site: idOf('site', plot), datasourceType: 'GAS' }),
 } satisfies Record<Listing, Make>;
+
+const older = '2025-01-01T00:00:00Z';
+/** When rows were read, they had been updated just before, and a listing that lags behind follows shortly. */
+const [justBefore, shortlyAfter] = ['2025-03-01T23:59:00Z', '2025-03-02T00:10:00Z'];
+
+/** Writes a page of records in an older state than their rows have. */
+const writeOlder = (
+  warehouse: Warehouse,
+  listing: 'documents' | 'usageData',
+  plot: number,
+  readAt: string,
+) => {
+  const records = numbers(1, 50).map((n) => ({ ...make[listing](plot, n), updated: older }));
+  return writeRecords(warehouse, listing, records, { readAt, companyId: idOf('company', plot) });
+};
 
 /** How many records of each listing a plot has. Records with higher numbers are new. */
 const existing: Readonly<Record<Listing, number>> = {
@@ -134,16 +151,27 @@ export const pages: readonly Work[] = [
     run: page('documents', false, 'all').run,
   },
   ...(['documents', 'usageData'] as const).map((listing) => ({
-    name: `a page of 50 ${listing} in an older state than their rows`,
+    name: `a page of 50 ${listing} in an older state than a recent read`,
+    rows: 150,
+    prepare: (warehouse: Warehouse, plot: number) => {
+      const ids = numbers(1, 50).map((n) => make[listing](plot, n).id);
+      const dates = listing === 'documents' ? sql`raw_updated = ${justBefore}, ` : sql``;
+      return warehouse.db.execute(sql`
+        update ${tableOf(listing)}
+        set ${dates}updated = ${justBefore}
+        where ${isAmong(sql`id`, ids, 'uuid')}`);
+    },
+    run: async (warehouse: Warehouse, plot: number) => {
+      const written = await writeOlder(warehouse, listing, plot, shortlyAfter);
+      if (written.older !== 50) throw new Error(`${written.older} records were older`);
+    },
+  })),
+  ...(['documents', 'usageData'] as const).map((listing) => ({
+    name: `a page of 50 ${listing} that went back to an older state`,
     rows: 150,
     run: async (warehouse: Warehouse, plot: number) => {
-      const older = { updated: '2025-01-01T00:00:00Z' };
-      const records = numbers(1, 50).map((n) => ({ ...make[listing](plot, n), ...older }));
-      const written = await writeRecords(warehouse, listing, records, {
-        readAt,
-        companyId: idOf('company', plot),
-      });
-      if (written.older !== 50) throw new Error(`${written.older} records were older`);
+      const written = await writeOlder(warehouse, listing, plot, readAt);
+      if (written.reverted !== 50) throw new Error(`${written.reverted} records were reverted`);
     },
   })),
   {
