@@ -94,10 +94,15 @@ async function tryAll(deployment: Deployment): Promise<void> {
   await step('doctor finds nothing wrong', () =>
     patiently('doctor ends with status 0', () => deployment.metersync('doctor')),
   );
-  await step('shows the console on a port of this machine', async () => {
-    const answer = await until('the console answers', () => fetch(deployment.consoleUrl), minutes(1));
-    ok(answer.status < 500, `the console answered ${answer.status}`);
-    match(await answer.text(), /metersync/i);
+  await step('shows the console on a port of this machine, to whoever has its link', async () => {
+    const closed = await until('the console answers', () => fetch(deployment.consoleUrl), minutes(1));
+    equal(closed.status, 403);
+    const file = await compose('exec', '-T', 'console', 'cat', '/var/lib/metersync/console-link');
+    const opened = await fetch(new URL(new URL(file.trim()).pathname, deployment.consoleUrl));
+    const cookie = opened.headers.getSetCookie().map((one) => one.split(';')[0]);
+    const answer = await fetch(deployment.consoleUrl, { headers: { cookie: cookie.join('; ') } });
+    equal(answer.status, 200);
+    match(await answer.text(), /In sync|Catching up|Needs you/);
   });
   await step('starts nothing when somebody looks', () => lookingStartsNothing(deployment));
   await step('sees signing secrets that are replaced by renaming a file', () =>
