@@ -1,6 +1,6 @@
 -- Values of a company's records that no column holds, each with its record, field and text. It
--- returns at most a thousand values and 200 characters of each: if a service writes all values of a field in another way, more
--- issues would not say more. metersync status counts all values.
+-- returns at most a thousand values and 200 characters of each: if a service writes all values of a
+-- field in another way, more issues would not say more. metersync status counts all values.
 create or replace function metersync.find_unreadable_values (company uuid) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 20
 set
   enable_hashjoin = off

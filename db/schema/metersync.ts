@@ -97,7 +97,8 @@ export const journal = metersync.table(
 
 /**
  * The payload of each event of the journal. If jsonb cannot hold it as it was sent, `body` has its
- * bytes, and the payload has U+FFFD for the characters, or is NULL. A row is written once, unless its event is recorded again, and deleted when it is old enough.
+ * bytes, and the payload has U+FFFD for the characters, or is NULL. A row is written once, unless
+ * its event is recorded again, and deleted when it is old enough.
  */
 export const eventPayloads = metersync.table(
   'event_payloads',

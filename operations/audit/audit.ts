@@ -49,7 +49,8 @@ export interface AuditOptions {
 
 /**
  * Compares the service with the warehouse, changing nothing. A change that takes longer than `settleMs` to
- * arrive is a difference. A listing that the service refuses to show counts as a difference, too. Memory holds ids (8 bytes a reading) and a page of each listing that is being read.
+ * arrive is a difference. A listing that the service refuses to show counts as a difference, too. Memory holds
+ * ids (8 bytes a reading) and a page of each listing that is being read.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
