@@ -32,14 +32,17 @@ export async function noteListed(
   const asked = array(printedUuids(ids).sort(), 'text');
   const { rows } = await hot(tx, 'noteListed').execute<{ id: string }>(sql`
     with listed as materialized (
-      select distinct held.id, held.company_id, held.yields, held.is_held_back
+      select distinct
+        held.id,
+        held.company_id,
+        held.is_held_back,
+        held.may_move and (held.company_id > ${companyId}::uuid or held.is_held_back) as yields
       from unnest(${asked}) as asked (id)
         cross join lateral (
           select
             ${row.id},
             ${row.companyId},
-            not ${saysOwner(resource, sql`${row}`)}
-              and (${row.companyId} > ${companyId}::uuid or ${isHeldBack(resource)}) as yields,
+            not ${saysOwner(resource, sql`${row}`)} as may_move,
             ${isHeldBack(resource)} as is_held_back
           from ${tableOf(resource)} ${row}
           where ${row.id} = ${idOf(resource, sql`asked.id`)}
