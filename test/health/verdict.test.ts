@@ -4,7 +4,7 @@ import { opensAlarms, seenIn } from '../../health/alarms.ts';
 import { type FindingType, verdictWords, wordOfSeverity } from '../../health/finding-type.ts';
 import { alarmNames, alarmTypes, findingTypes, isAlarmName, placeOf } from '../../health/findings.ts';
 import type { Health, WarehouseHealth } from '../../health/measured.ts';
-import { headline, verdictOf, verdictStatus } from '../../health/verdict.ts';
+import { headline, type Verdict, verdictOf, verdictStatus } from '../../health/verdict.ts';
 import { away, health, ills, paused, temporal, warehouse } from '../support/health-states.ts';
 
 const noPostgres: Health = { warehouse: away, temporal, schema: null };
@@ -200,6 +200,16 @@ describe('changes that came without an event', () => {
       expect(seenIn(state).unknown).toContain('ChangesMissed');
     }
   });
+});
+
+test('silence is not judged while accepted events wait to be recorded', () => {
+  const quiet = { ...warehouse.silence, quietSeconds: 100 * 3_600, lastEventAt: '2026-11-20 01:00:00+00' };
+  const named = ({ findings }: Verdict) => findings.map(({ alarm }) => alarm);
+  expect(named(verdictOf(health({ silence: quiet })))).toContain('Silent');
+  const waiting = health({ silence: quiet }, { openGroups: 1 });
+  expect(named(verdictOf(waiting))).not.toContain('Silent');
+  expect(seenIn(waiting).unknown).toContain('Silent');
+  expect(seenIn(health({}, { openGroups: 1 })).unknown).not.toContain('Silent');
 });
 
 test('without any Temporal no worker runs, so the verdict is Broken and no worker can open an alarm', () => {
