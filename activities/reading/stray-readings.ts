@@ -2,9 +2,11 @@ import { canonicalId } from '../../contract/ids.ts';
 import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import { type RejectedRecord, readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
-import { indexedMax } from '../../db/resources.ts';
 import type { ListedIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
+
+/** Longest text of an indexed column, in characters: Postgres refuses entries of 2,704 bytes. */
+const indexedMax = 500;
 
 /** A reading that no row of the meter can hold. */
 export interface Stray {

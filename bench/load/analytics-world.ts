@@ -33,19 +33,22 @@ export async function fillAnalytics(
     insert into world_meters
       select c, m, md5('company' || c)::uuid, md5('site' || c || '/' || m % 5)::uuid, md5('meter' || c || '/' || m)::uuid::text
       from generate_series(${from}, ${to}) c, generate_series(0, ${meters - 1}) m;
-    insert into utility.companies (id, external_id, name, raw, synced_at)
-      select distinct company_id, 'external-' || company, 'Company ' || company, '{}'::jsonb, now() from world_meters;
-    insert into utility.sites (id, company_id, name, raw, synced_at)
-      select distinct site_id, company_id, 'Site ' || meter % 5, '{}'::jsonb, now() from world_meters;
+    insert into utility.companies (id, raw, synced_at)
+      select distinct company_id, jsonb_build_object('externalId', 'external-' || company, 'name', 'Company ' || company), now()
+      from world_meters;
+    insert into utility.sites (id, company_id, raw, synced_at)
+      select distinct site_id, company_id, jsonb_build_object('name', 'Site ' || meter % 5), now() from world_meters;
     insert into ops.site_overrides (site_id, time_zone)
       select distinct site_id, 'America/New_York' from world_meters;
-    insert into utility.meters (id, company_id, site_id, account_id, datasource_type, raw, synced_at)
-      select meter_id, company_id, site_id, 'account-' || meter, case when meter % 4 = 3 then 'GAS' else 'ELECTRICITY' end,
-        jsonb_build_object('id', meter_id, 'netMeteringType', null), now() from world_meters;
-    insert into utility.connections (id, company_id, datasource, status, created, updated, raw_updated, raw, synced_at)
-      select md5('connection' || company || '/' || meter % 3)::uuid, company_id, 'Provider ' || meter % 3,
-        case when meter % 3 = 0 and company % 10 = 1 then 'MFA_TOKEN_EXPIRED' else 'CONNECTED' end, now(), now(), now(),
-        jsonb_build_object('accounts', jsonb_agg(jsonb_build_object('id', 'account-' || meter,
+    insert into utility.meters (id, company_id, raw, synced_at)
+      select meter_id, company_id, jsonb_build_object('id', meter_id, 'site', site_id, 'account', 'account-' || meter,
+        'datasourceType', case when meter % 4 = 3 then 'GAS' else 'ELECTRICITY' end, 'netMeteringType', null), now()
+      from world_meters;
+    insert into utility.connections (id, company_id, raw, synced_at)
+      select md5('connection' || company || '/' || meter % 3)::uuid, company_id,
+        jsonb_build_object('datasource', 'Provider ' || meter % 3,
+          'status', case when meter % 3 = 0 and company % 10 = 1 then 'MFA_TOKEN_EXPIRED' else 'CONNECTED' end,
+          'created', now(), 'updated', now(), 'accounts', jsonb_agg(jsonb_build_object('id', 'account-' || meter,
           'accountNumber', 'A-' || company || '-' || meter, 'meters', jsonb_build_array(meter_id)))), now()
       from world_meters group by company, company_id, meter % 3;`);
   await client.query(documents(shape));
@@ -66,9 +69,10 @@ const documents = ({ documents: wanted, months }: AnalyticsShape): string => `
       round((abs(hashint4(company * 100000 + meter * 100 + n)) % 1000000) / 100.0, 2) as amount
     from world_meters w, generate_series(0, ${months - 1}) n
     where meter * ${months} + n < ${wanted};
-  insert into utility.documents (id, company_id, site_id, created, updated, raw_updated, raw, synced_at, deleted_at, deleted_reason)
-    select id, company_id, site_id, last + interval '3 days', last + interval '3 days', last + interval '3 days',
-      jsonb_build_object('id', id, 'utilityCompany', 'Provider ' || meter % 3,
+  insert into utility.documents (id, company_id, raw, synced_at, deleted_at, deleted_reason)
+    select id, company_id,
+      jsonb_build_object('id', id, 'site', site_id, 'created', last + interval '3 days', 'updated', last + interval '3 days',
+        'utilityCompany', 'Provider ' || meter % 3,
         'invoiceId', 'INV-' || meter || '-' || n, 'startDate', first, 'billDate', last, 'dueDate', last + 20,
         'chargesUnits', case when company % 7 = 0 then 'CAD' else 'USD' end, 'totalCharges', amount::text,
         'currentCharges', amount::text, 'taxCharges', round(amount / 20, 2)::text, 'sourceType', 'WEB', 'status', 'PROCESSED',
@@ -90,11 +94,11 @@ const documents = ({ documents: wanted, months }: AnalyticsShape): string => `
     from world_bills`;
 
 const usage = `
-  insert into utility.usage_data (id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units, created, updated,
-      raw, synced_at)
-    select md5('usage' || id)::uuid, company_id, id, meter_id, first, last, amount * 8,
-      case when meter % 4 = 3 then 'therm' else 'kWh' end, last + interval '3 days', last + interval '3 days',
-      jsonb_build_object('id', md5('usage' || id), 'meter', meter_id, 'isEstimated', n % 20 = 0, 'exclusion', false,
+  insert into utility.usage_data (id, company_id, document_id, raw, synced_at)
+    select md5('usage' || id)::uuid, company_id, id,
+      jsonb_build_object('id', md5('usage' || id), 'document', id, 'meter', meter_id, 'startDate', first, 'endDate', last,
+        'usage', (amount * 8)::text, 'usageUnits', case when meter % 4 = 3 then 'therm' else 'kWh' end,
+        'created', last + interval '3 days', 'updated', last + interval '3 days', 'isEstimated', n % 20 = 0, 'exclusion', false,
         'billedDemand', round(amount / 100, 2)::text, 'tariff', 'T-' || meter % 3, 'utilityName', 'Provider ' || meter % 3),
       now()
     from world_bills`;

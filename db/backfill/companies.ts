@@ -10,7 +10,7 @@ export async function noteCompanies(db: Executor, ids: readonly string[]): Promi
     .values([...new Set(ids)].sort().map((id) => ({ id })))
     .onConflictDoUpdate({
       target: companies.id,
-      set: { deletedAt: null, deletedReason: null },
+      set: { absentSince: null, absentBy: null },
       setWhere: isNotNull(companies.deletedAt),
     });
 }

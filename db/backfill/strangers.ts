@@ -135,7 +135,7 @@ export async function admitCompany(
 /** The `on conflict` clause that restores a row that only events wrote. */
 const revival = <Table extends typeof companies | typeof sites>({ id, raw, deletedAt }: Table) => ({
   target: id,
-  set: { deletedAt: null, deletedReason: null },
+  set: { absentSince: null, absentBy: null },
   setWhere: sql`${deletedAt} is not null and ${raw} is null`,
 });
 
@@ -273,7 +273,7 @@ export async function tombstoneUnverified(db: Executor, companyId: string): Prom
   const tombstone = async (table: WrittenByEvents, ofCompany: SQL, also: SQL | undefined) => {
     await db
       .update(table)
-      .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
+      .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
       .where(and(ofCompany, isNull(table.raw), isNull(table.deletedAt), also));
   };
   for (const [table, kind] of [

@@ -182,7 +182,7 @@ export async function postponeDocuments(
   if (givenUp.length === 0) return;
   await db
     .update(documents)
-    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
+    .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
     .where(
       and(
         isAmong(documents.id, givenUp, 'uuid'),

@@ -1,11 +1,11 @@
-import { and, eq, exists, gte, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, eq, exists, gte, isNotNull, isNull, lt, ne, notExists, or, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { refreshStale } from '../hot/refresh-stale.ts';
 import { type Judged, settleJudged } from '../hot/settle-judged.ts';
-import { staleRecords } from '../schema/metersync.ts';
-import { connections, documents, usageData } from '../schema/utility.ts';
+import { journal, staleRecords } from '../schema/metersync.ts';
+import { connections, documents } from '../schema/utility.ts';
 import { postpone } from './postpone.ts';
 import { eventKind, keyOf, staleOf } from './stale.ts';
 
@@ -102,8 +102,8 @@ export async function moveToCompany(
 }
 
 /**
- * Accepts an older state of records, because the service never returned the state that events
- * named. The next read is written unless other events wait for a newer state.
+ * Ends the hints of events that were given up, because the service never returned the state that
+ * they named. The rows then show what was read, unless another event still waits.
  */
 async function acceptOlder(
   db: Executor,
@@ -111,19 +111,27 @@ async function acceptOlder(
   recordIds: readonly string[],
 ): Promise<void> {
   const table = kind === 'documents' ? documents : connections;
-  const wanted = db
-    .select({ wanted: staleRecords.wanted })
-    .from(staleRecords)
-    .where(eq(staleRecords.key, keyOf(eventKind[kind], sql`${table.id}`)));
+  const waits = db
+    .select({})
+    .from(journal)
+    .where(and(eq(journal.id, table.hintEventId), eq(journal.outcome, 'pending')));
   await db
     .update(table)
-    .set({ syncedAt: null, updated: sql`greatest(${table.rawUpdated}, ${wanted})` })
-    .where(and(isAmong(table.id, recordIds, 'uuid'), isNull(table.deletedAt)));
+    .set({ hintSettledAt: sql`clock_timestamp()`, unreadable: null })
+    .where(
+      and(
+        isAmong(table.id, recordIds, 'uuid'),
+        isNotNull(table.hint),
+        eq(table.hintDeletes, false),
+        isNull(table.deletedAt),
+        notExists(waits),
+      ),
+    );
 }
 
 /**
- * Tombstones records that the service has not had for long enough, and their usage. Records that a
- * later read found are not changed.
+ * Tombstones records that the service has not had for long enough. Records that a later read found
+ * are not changed.
  */
 async function tombstoneNotFound(
   db: Executor,
@@ -151,9 +159,9 @@ async function tombstoneNotFound(
       ),
     )
     .offset(literal(0));
-  const tombstoned = db
+  await db
     .update(table)
-    .set({ deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' })
+    .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
     .where(
       and(
         isAmong(table.id, recordIds, 'uuid'),
@@ -161,17 +169,5 @@ async function tombstoneNotFound(
         or(isNull(table.syncedAt), lt(table.syncedAt, readAt)),
         exists(longUnseen),
       ),
-    )
-    .returning({ id: table.id, at: table.deletedAt });
-  if (kind === 'connections') {
-    await tombstoned;
-    return;
-  }
-  const gone = db.$with('gone').as(tombstoned);
-  await db
-    .with(gone)
-    .update(usageData)
-    .set({ deletedAt: sql`${gone.at}`, deletedReason: 'document' })
-    .from(gone)
-    .where(and(eq(usageData.documentId, gone.id), isNull(usageData.deletedAt)));
+    );
 }

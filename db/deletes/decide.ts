@@ -6,7 +6,7 @@ import { type RecordResource, recordResources } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
 import { approveReadings, reviveReadings } from './removed-readings.ts';
-import { decidedToKeep, note, revive, rowsOfNote, tombstone } from './tombstone.ts';
+import { decidedToKeep, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 
@@ -83,7 +83,11 @@ export async function approveDeletes(
 ): Promise<{ tombstoned: number; spared: number }> {
   const approved = await withTransaction(db, async (tx) => {
     const readings = await approveReadings(tx, runId);
-    const { tombstoned, held } = await retireHeld(tx, runId, stillAbsent);
+    // Usage is deleted as soon as its document is, and is gone itself all the same.
+    const isLive = sql`(${row.deletedAt} is null or ${row.deletedReason} = 'document')`;
+    const { tombstoned, held } = await retireHeld(tx, runId, (resource) =>
+      stillAbsent(resource, isLive),
+    );
     await tx.delete(deletes).where(and(eq(deletes.runId, runId), eq(deletes.state, 'quarantined')));
     return {
       tombstoned: tombstoned + readings.removed,

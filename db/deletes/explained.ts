@@ -159,13 +159,16 @@ const byDocument = sql`exists (
  * Whether a noted row is still gone from its listing, as far as the warehouse knows: it is live,
  * belongs to the same company, and no read, event or other listing has shown it since.
  */
-export const stillAbsent = (resource: RecordResource): SQL => {
+export const stillAbsent = (
+  resource: RecordResource,
+  isLive: SQL = sql`${row.deletedAt} is null`,
+): SQL => {
   const sameCompany =
     resource === 'companies'
       ? sql``
       : sql`
     and (${note.companyId} is null or ${row.companyId} = ${note.companyId})`;
-  return sql`${row.deletedAt} is null${sameCompany}
+  return sql`${isLive}${sameCompany}
     and (${note.reason} <> 'absent' or ${inNoOtherListing(resource)})
     and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
 };

@@ -1,6 +1,5 @@
 import { isNotNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
-import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { idOf, type RecordResource, resources } from '../resources.ts';
 import { companyChanges, deletes } from '../schema/metersync.ts';
@@ -34,8 +33,8 @@ export const changeOf = <Id extends PgColumn | SQL.Aliased>(companyId: Id) => ({
 });
 
 /**
- * Tombstones the rows whose note meets a condition, and their usage; returns their ids. A document
- * listed as deleted takes over its note's `updated`, so that no late event restores it.
+ * Tombstones the rows whose note meets a condition; returns their ids. A document listed as deleted
+ * takes over its note's `updated`, so that no late event restores it.
  */
 export async function tombstone(
   tx: Executor,
@@ -49,44 +48,10 @@ export async function tombstone(
   const takenOver = { updated: sql`greatest(${row.updated}, ${noted(note.updated)})` };
   const tombstoned = await tx
     .update(rowsOf(resource))
-    .set({ deletedAt: clock, deletedReason: noted(note.reason), ...(isDocument && takenOver) })
+    .set({ absentSince: clock, absentBy: noted(note.reason), ...(isDocument && takenOver) })
     .where(is(which))
     .returning({ id: row.id });
-  const ids = tombstoned.map(({ id }) => id);
-  if (isDocument) await tombstoneUsage(tx, runId, ids);
-  return ids;
-}
-
-/** Tombstones the usage of documents, except rows with a note of their own in the run. */
-async function tombstoneUsage(
-  tx: Executor,
-  runId: string,
-  documentIds: readonly string[],
-): Promise<void> {
-  await tx
-    .update(usageData)
-    .set({ deletedAt: deletedWith, deletedReason: 'document' })
-    .where(sql`${usageData.deletedAt} is null
-      and ${usageData.id} = any(array(
-        select theirs.id
-        from unnest(${array(documentIds, 'uuid')}) as gone (id)
-          cross join lateral (
-            select ${usage.id}
-            from ${usageData} ${usage}
-            where ${usage.documentId} = gone.id
-              and ${usage.deletedAt} is null
-            offset 0
-          ) theirs
-        where not exists (
-          select
-          from ${deletes} ${note}
-          where ${note.runId} = ${runId}::uuid
-            and ${note.resource} = 'usageData'
-            and ${note.recordId} = theirs.id::text
-          offset 0
-        )
-        order by theirs.id
-      ))`);
+  return tombstoned.map(({ id }) => id);
 }
 
 const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;
@@ -123,8 +88,7 @@ async function lockRows(
 }
 
 /**
- * Restores the rows that a run tombstoned and that nothing else has tombstoned since. Documents are
- * restored with their usage.
+ * Restores the rows that a run tombstoned and that nothing else has tombstoned since.
  */
 export async function revive(
   tx: Executor,
@@ -132,8 +96,6 @@ export async function revive(
   resource: RecordResource,
 ): Promise<number> {
   await lockRows(tx, runId, resource, isApplied);
-  // Usage comes first, because it is found by the tombstones of its documents.
-  if (resource === 'documents') await reviveUsage(tx, runId);
   const { is, noted } = notedBy(runId, resource);
   // Undoes that the tombstone took over `updated`, so that the next read does not count as older.
   const givenBack = sql`case
@@ -144,21 +106,12 @@ export async function revive(
   const { rowCount } = await tx
     .update(rowsOf(resource))
     .set({
-      deletedAt: null,
-      deletedReason: null,
+      absentSince: null,
+      absentBy: null,
       ...(resource === 'documents' && { updated: givenBack }),
     })
     .where(is(isApplied));
   return rowCount ?? 0;
-}
-
-async function reviveUsage(tx: Executor, runId: string): Promise<void> {
-  await tx
-    .update(usageData)
-    .set({ deletedAt: null, deletedReason: null })
-    .where(sql`${isUsageOfNoted(runId)}
-      and ${usageData.deletedReason} = 'document'
-      and ${usageData.deletedAt} = ${deletedWith}`);
 }
 
 /** The key of the row that a run noted. */
@@ -183,32 +136,3 @@ const notedBy = (runId: string, resource: RecordResource) => {
     noted: (column: PgColumn): SQL => sql`(select ${column} ${ofRow})`,
   };
 };
-
-/** When the document of a usage row was tombstoned. */
-const deletedWith = sql`(
-  select ${documents.deletedAt}
-  from ${documents}
-  where ${documents.id} = ${usageData.documentId}
-)`;
-
-/** Whether a usage row belongs to a document that a run tombstoned. */
-const isUsageOfNoted = (runId: string): SQL => sql`${usageData.id} = any(array(
-  select theirs.id
-  from ${deletes} ${note}
-    cross join lateral (
-      select *
-      from ${documents}
-      where ${documents.id} = ${keyOfNoted('documents')}
-      offset 0
-    ) ${row}
-    cross join lateral (
-      select ${usage.id}
-      from ${usageData} ${usage}
-      where ${usage.documentId} = ${row.id}
-      offset 0
-    ) theirs
-  where ${note.runId} = ${runId}::uuid
-    and ${note.resource} = 'documents'
-    and ${row.companyId} is not distinct from ${note.companyId}
-    and ${isApplied}
-))`;

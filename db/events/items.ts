@@ -30,10 +30,8 @@ export const areReplaced = (events: readonly RecordedEvent[]): boolean =>
   events.some(({ replaced }) => replaced !== undefined);
 
 /**
- * Events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)`. If texts
- * were replaced in any of them, the step also has `replaced`.
- * `deleted_at` is when the deleting event came, but not after the warehouse's clock, which also
- * dates reads: a read that begins later can restore what it finds.
+ * Events as a step `item (event_id, record_id, owner, r, type, deletes, occurred_at, recorded_at)`.
+ * If texts were replaced in any of them, the step also has `replaced`.
  */
 export const eventItems = (events: readonly RecordedEvent[]): SQL => sql`
   item as materialized (
@@ -43,8 +41,9 @@ export const eventItems = (events: readonly RecordedEvent[]): SQL => sql`
       t.owner,
       said.payload as r,
       t.type,
+      t.deletes,
       t.occurred_at,
-      case when t.deletes then least(t.received_at, t.recorded_at) end as deleted_at
+      t.recorded_at
       ${areReplaced(events) ? sql`, t.replaced::jsonb` : sql``}
     from ${recorded(events)}
       cross join lateral ${payloadOf(sql`t.event_id`)} said
@@ -60,7 +59,6 @@ export const recorded = (events: readonly RecordedEvent[]): SQL =>
     ['type', 'text', ({ event }) => event.type],
     ['deletes', 'boolean', ({ event }) => event.deletes],
     ['occurred_at', 'timestamptz', ({ occurredAt }) => occurredAt],
-    ['received_at', 'timestamptz', ({ receivedAt }) => receivedAt],
     ['recorded_at', 'timestamptz', ({ recordedAt }) => recordedAt],
     ...(areReplaced(events)
       ? [['replaced', 'text', ({ replaced }: RecordedEvent) => replaced ?? null] as const]

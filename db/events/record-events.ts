@@ -9,12 +9,11 @@ import { type Database, type Transaction, withTransaction } from '../connection/
 import { constraintOf, sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { applyConnectionSites } from '../hot/apply-connection-sites.ts';
-import { applyDocumentSites } from '../hot/apply-document-sites.ts';
 import { insertJournal, type JournalEntry, type RecordedBy } from '../hot/insert-journal.ts';
 import { noteDeleted } from '../hot/note-deleted.ts';
 import { noteStale } from '../hot/note-stale.ts';
 import { refreshStale } from '../hot/refresh-stale.ts';
-import { writeEvents } from '../hot/write-events.ts';
+import { writeHints } from '../hot/write-hints.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { holdableJson, replacedTexts } from '../records/unholdable.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
@@ -102,11 +101,10 @@ async function recordTogether(
 
   const written = { connections: noRows, documents: noRows };
   if (connections.length > 0) {
-    written.connections = await writeEvents(tx, 'connections', connections);
+    written.connections = await writeHints(tx, 'connections', connections);
     await applyConnectionSites(tx, connections);
   }
-  if (documents.length > 0) written.documents = await writeEvents(tx, 'documents', documents);
-  if (documents.length > deleted.length) await applyDocumentSites(tx, documents);
+  if (documents.length > 0) written.documents = await writeHints(tx, 'documents', documents);
   const refresh = deleted.length > 0 ? await noteDeleted(tx, deleted) : [];
   const wake = waiting.length > 0 ? await noteStale(tx, waiting) : [];
   if (refresh.length > 0) await refreshStale(tx, 'document', refresh);

@@ -21,16 +21,16 @@ const isHeldBack = (resource: RecordResource): SQL => sql`exists (
 /**
  * Notes that a company lists records that another company owns. Records that name no owner move to
  * the company if its id is less than the id of their owner, or if their owner no longer lists them.
- * Returns the ids of the records that moved. It runs for each page with records of other companies.
+ * It runs for each page with records of other companies.
  */
 export async function noteListed(
   tx: Executor,
   resource: RecordResource,
   companyId: string,
   ids: readonly (string | null)[],
-): Promise<string[]> {
+): Promise<void> {
   const asked = array(printedUuids(ids).sort(), 'text');
-  const { rows } = await hot(tx, 'noteListed').execute<{ id: string }>(sql`
+  await hot(tx, 'noteListed').execute(sql`
     with listed as materialized (
       select distinct
         held.id,
@@ -56,7 +56,6 @@ export async function noteListed(
       update ${tableOf(resource)} ${row}
       set company_id = ${companyId}::uuid
       where ${row.id} = any(array(select id from listed where yields))
-      returning ${row.id}
     ), others as (
       insert into ${alsoListed} (resource, record_id, company_id)
       select
@@ -68,7 +67,5 @@ export async function noteListed(
       order by id
       on conflict do nothing
     )
-    select id
-    from taken`);
-  return rows.map(({ id }) => id);
+    select`);
 }

@@ -57,6 +57,7 @@ export async function unchangedPlaces(
             and ${row.digest} = decode(page.digest, 'hex')
             and ${row.deletedAt} is null
             and ${row.syncedAt} is not null
+            ${eventKind === null ? sql`` : sql`and ${row.hint} is null`}
             ${awaited}
             ${listed}
           offset 0

@@ -9,17 +9,16 @@ import { alsoListed } from '../schema/metersync.ts';
 
 /**
  * Deletes the notes that a company lists records of other owners if it no longer lists them.
- * Records that it owned only because it listed them go to the next company that lists them. Returns
- * the ids of these records. It runs for each listing of a company that was read completely.
+ * Records that it owned only because it listed them go to the next company that lists them. It runs for each listing of a company that was read completely.
  */
 export async function unlistRecords(
   tx: Executor,
   resource: RecordResource,
   companyId: string,
   listedIds: readonly string[],
-): Promise<string[]> {
+): Promise<void> {
   const listed = array(printedUuids(listedIds), 'text');
-  const { rows } = await hot(tx, 'unlistRecords').execute<{ id: string }>(sql`
+  await hot(tx, 'unlistRecords').execute(sql`
     with unlisted as (
       delete from ${alsoListed} other
       where other.company_id = ${companyId}::uuid
@@ -45,9 +44,6 @@ export async function unlistRecords(
         and not (${row.id}::text = any(${listed}))
         and not ${saysOwner(resource, sql`${row}`)}
         and exists (select${alsoListing(resource)})
-      returning ${row.id}, ${row.companyId}
     )
-    select id
-    from inherited`);
-  return rows.map(({ id }) => id);
+    select`);
 }

@@ -25,8 +25,6 @@ export interface WrittenRow extends Record<string, unknown> {
 
 /** A written document, and the usage that its record lists now and listed before. */
 export interface WrittenDocument extends WrittenRow {
-  /** When it had been tombstoned; null if it was live. */
-  readonly tombstoned: string | null;
   /** Ids of the usage rows that its record listed before. */
   readonly before: readonly string[] | null;
   /** Usage rows as JSON text; null if they are not to be written, or a row has no id. */
@@ -77,7 +75,6 @@ function documentsWritten(page: RecordPage): SQL {
       written.own,
       ${isReverted(documents.rawUpdated)},
       clock_timestamp()::text as now,
-      earlier.deleted_at::text as tombstoned,
       (
         select array_agg(distinct metersync.uuid_of(row ->> 'id')::text)
         from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
@@ -91,7 +88,7 @@ function documentsWritten(page: RecordPage): SQL {
     from written
       join incoming on incoming.id = written.id
       left join lateral (
-        select raw, raw_updated, deleted_at
+        select raw, raw_updated
         from ${documents}
         where id = written.id
           and not written.inserted

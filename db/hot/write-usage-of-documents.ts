@@ -6,7 +6,7 @@ import { requeueMissing } from '../records/missing.ts';
 import { type Cte, type RecordPage, replacedIn } from '../records/page.ts';
 import { usageSource } from '../records/sources.ts';
 import { upsertRecords } from '../records/upsert.ts';
-import { ownerOfUsage, retiringUsage, usageElsewhere } from '../records/usage-data.ts';
+import { retiringUsage } from '../records/usage-data.ts';
 import { resources } from '../resources.ts';
 import { usageData } from '../schema/utility.ts';
 import type { WrittenDocument } from './write-records.ts';
@@ -17,8 +17,7 @@ const listsUsage = (document: WrittenDocument): document is Listing => document.
 
 /**
  * Updates what depends on documents that a page wrote. The usage that their records list replaces
- * their usage in the warehouse. Other usage of changed documents moves to the documents' owners.
- * Events of changed documents that count as missing become pending again; returns the ids of their
+ * their usage in the warehouse. Events of changed documents that count as missing become pending again; returns the ids of their
  * documents. It runs for each page, and its snapshot begins after the documents were locked.
  * Measured: 0.09 ms and 8 blocks for one document; 2.7 ms and 350 blocks for a page.
  */
@@ -30,16 +29,11 @@ export async function writeUsageOfDocuments(
   const changed = written.filter(({ inserted }) => !inserted).map(({ id }) => id);
   const listing = written.filter(listsUsage);
   if (changed.length + listing.length === 0) return [];
-  const usage = listing.length === 0 ? undefined : replacingUsage(listing, page);
-  const others = usage && sql`and id <> all(array(${usage.touched}))`;
+  const usage = listing.length === 0 ? sql`` : sql`${replacingUsage(listing, page)}, `;
   const { rows } = await hot(tx, 'writeUsageOfDocuments').execute<{
     record_id: string;
   }>(sql`
-    with ${usage ? sql`${usage.steps}, ` : sql``}moved as (
-      update ${usageData} set company_id = ${ownerOfUsage}
-      where id = any(${usageElsewhere(changed)})
-        ${others ?? sql``}
-    ), ${requeueMissing('documents', changed)}
+    with ${usage}${requeueMissing('documents', changed)}
     select record_id
     from requeued`);
   return rows.map(({ record_id }) => record_id);
@@ -49,17 +43,13 @@ export async function writeUsageOfDocuments(
  * Steps that replace the usage of documents with the rows in the documents' records, which this
  * transaction just wrote. A record that lists usage lists all of it. Rows with equal columns stay:
  * the record of the usage endpoint has more fields, and the row in a document must not replace it
- * at every backfill. `touched` is a query for the ids of rows that the steps write, because a
- * statement must not write a row twice.
+ * at every backfill.
  */
-function replacingUsage(
-  listing: readonly Listing[],
-  page: RecordPage,
-): { readonly steps: Cte; readonly touched: SQL } {
+function replacingUsage(listing: readonly Listing[], page: RecordPage): Cte {
   const source = { ...usageSource(usageOfRecords(listing, page), page), columnsAlone: true };
   const rows = upsertRecords(resources.usageData, source);
   const existing = listing.filter(({ inserted }) => !inserted);
-  if (existing.length === 0) return { steps: rows, touched: sql`select id from written` };
+  if (existing.length === 0) return rows;
   const accepted =
     page.usage === 'alone' ? sql`select unnest(${idsOf(existing)}) as id` : acceptedUsage(existing);
   const retired = retiringUsage({
@@ -70,14 +60,10 @@ function replacingUsage(
           where document_id = any(array(select id from accepted))
         )`,
     readAt: page.readAt,
-    also: sql`company_id = ${ownerOfUsage},`,
     unless: sql`and id <> all(array(select id from written))`,
   });
-  return {
-    steps: sql`accepted as materialized (${accepted}
-    ), ${rows}, ${retired}`,
-    touched: sql`select id from written union all select id from retired`,
-  };
+  return sql`accepted as materialized (${accepted}
+    ), ${rows}, ${retired}`;
 }
 
 const idsOf = (documents: readonly Listing[]): SQL =>

@@ -1,5 +1,5 @@
 import { and, eq, or, type SQL, sql } from 'drizzle-orm';
-import { array, columnNames, literal, oneRow } from '../connection/arrays.ts';
+import { array, columnNames, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
@@ -10,7 +10,6 @@ import { ownerOf } from '../records/owner.ts';
 import { type RecordPage, replacedIn } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
 import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
-import { unreadableOf, withReplaced } from '../records/unreadable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import { isVersioned, type RecordResource, resources } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
@@ -67,9 +66,10 @@ const listedSites = sql`case
 
 /** Each column's value in the record and in the row; events may have changed the row's value. */
 function columnsOf(resource: RecordResource): { name: string; reported: SQL; held: SQL }[] {
-  const columns = resources[resource].columns.map(({ column, of, kept, isOwner }) => {
+  const { table } = resources[resource];
+  const columns = resources[resource].columns.map(({ column, kept, isOwner }) => {
     const held = sql`${row}.${sql.identifier(column.name)}`;
-    const reported = isOwner ? ownerOf(resource) : of;
+    const reported = isOwner ? ownerOf(resource) : sql`read.${sql.identifier(column.name)}`;
     return {
       name: column.name,
       reported: kept ? sql`coalesce(${reported}, ${held})` : reported,
@@ -82,6 +82,12 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
     { name: 'deleted_at', reported: sql`null::timestamptz`, held: sql`${row.deletedAt}` },
     { name: 'deleted_reason', reported: sql`null::text`, held: sql`${row.deletedReason}` },
   );
+  if (table.rawUpdated)
+    columns.push({
+      name: 'raw_updated',
+      reported: sql`read.updated`,
+      held: sql`${row.rawUpdated}`,
+    });
   if (resource !== 'connections') return columns;
   return [...columns, { name: 'sites', reported: listedSites, held: heldSites }];
 }
@@ -157,13 +163,18 @@ async function compareRecords(
     .where(eq(table.id, idOfRecord(resources[resource])))
     .offset(literal(0))
     .as('row');
-  const unreadable = unreadableOf(resources[resource], resources[resource].columns);
+  const readColumns = resources[resource].columns.flatMap(({ column, isOwner }) =>
+    isOwner ? [] : [sql`said.${sql.identifier(column.name)}, `],
+  );
   const isReplaced = records.some(({ instead }) => instead !== undefined);
-  const read = db
-    .select({ unreadable: (isReplaced ? withReplaced(unreadable) : unreadable).as('unreadable') })
-    .from(oneRow)
-    .offset(literal(0))
-    .as('read');
+  const unreadable = isReplaced
+    ? sql`metersync.with_replaced(said.unreadable, replaced)`
+    : sql`said.unreadable`;
+  const read = sql`(
+      select ${sql.join(readColumns)}${unreadable} as unreadable
+      from ${resources[resource].read} said
+      offset 0
+    ) read`;
   const fields = db
     .select({
       all: sql`coalesce(

@@ -3,7 +3,7 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row } from '../deletes/tombstone.ts';
-import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { type RecordResource, resources, tableOf, updatedOf } from '../resources.ts';
 import { itemList, type RecordPage } from './page.ts';
 import { idOfRecord } from './upsert.ts';
 
@@ -17,13 +17,12 @@ export async function countOlder(
   resource: RecordResource,
   page: RecordPage,
 ): Promise<number> {
-  const { table, columns } = resources[resource];
-  const updated = columns.find(({ column }) => column === table.updated)?.of;
-  if (updated === undefined) return 0;
+  const { table } = resources[resource];
+  if (table.updated === undefined) return 0;
   const listed = db
     .selectDistinctOn([sql`id`], {
       id: idOfRecord(resources[resource]).as('id'),
-      updated: sql`${updated}`.as('updated'),
+      updated: updatedOf('r').as('updated'),
     })
     .from(sql`jsonb_array_elements(${itemList(page)}) as item (r)`)
     .orderBy(sql`id`, sql`updated desc nulls last`)

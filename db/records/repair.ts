@@ -5,7 +5,6 @@ import { type Database, type Executor, withTransaction } from '../connection/con
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
-import { reviveUsage } from './usage-data.ts';
 
 /**
  * Clears versions and tombstones of rows, so that the next write is accepted; usage is restored
@@ -29,7 +28,7 @@ export async function clearVersions(
       select ${idOf(resource, sql`id`)} from unnest(${array(ids, 'text')}) as differing (id)
     )`;
     const found = await tx
-      .select({ id: sql<string>`${row.id}`, tombstoned: sql<string | null>`${row.deletedAt}` })
+      .select({ id: sql<string>`${row.id}` })
       .from(sql`${tableOf(resource)} ${row}`)
       .where(
         and(
@@ -41,17 +40,17 @@ export async function clearVersions(
       .orderBy(row.id)
       .for('no key update');
     const cleared = found.map(({ id }) => id);
+    // Without a hint, the row shows what the next read finds.
+    const noHint = { hintEventId: null, hint: null, hintUpdated: null, hintDeletes: null };
     await tx
       .update(table)
       .set({
+        ...(resources[resource].eventKind === null ? {} : noHint),
         syncedAt: null,
-        deletedAt: null,
-        deletedReason: null,
-        updated: null,
-        rawUpdated: null,
+        absentSince: null,
+        absentBy: null,
       })
       .where(isAmong(table.id, cleared, table.id.getSQLType() === 'uuid' ? 'uuid' : 'text'));
-    if (resource === 'documents') await reviveUsage(tx, found);
   });
 }
 

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { companyNamed, documentNamed, type RecordResource } from '../resources.ts';
+import { companyNamed, type RecordResource } from '../resources.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
 import { items, type RecordPage, replacedIn } from './page.ts';
 import type { UpsertSource } from './upsert.ts';
@@ -75,7 +75,7 @@ export function reportedUsage(page: RecordPage): SQL {
     select
       item.*,
       coalesce(
-        ${documentNamed},
+        metersync.uuid_of(coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')),
         (${listedFor}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
         (
           select existing.document_id
@@ -95,13 +95,14 @@ export function reportedUsage(page: RecordPage): SQL {
 export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
   items: reported,
   page,
-  instead: new Map<PgColumn, SQL>([
+  given: new Map<PgColumn, SQL>([
     [usageData.companyId, sql`coalesce(d.company_id, ${companyNamed(sql`r`)}, owner)`],
     [usageData.documentId, sql`document_id`],
+    [usageData.documentDeletedAt, sql`d.deleted_at`],
   ]),
   from: sql`reported
       left join lateral (
-        select company_id, deleted_reason, usage_read_at
+        select company_id, deleted_at, deleted_reason, usage_read_at
         from ${documents}
         where id = document_id
         offset 0

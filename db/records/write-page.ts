@@ -16,7 +16,6 @@ import type { Cte, RecordPage, WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected-records.ts';
 import { digestsOf } from './unchanged.ts';
 import { type Holdable, holdableRecord, isSuspicious } from './unholdable.ts';
-import { moveUsage, reviveUsage } from './usage-data.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
@@ -142,10 +141,8 @@ async function writeChanged(
   const rows = await writeRows(tx, resource, page, ids);
   const inserted = rows.filter((row) => row.inserted).length;
   const own = rows.filter((row) => row.own).length;
-  if (isListedByCompany(resource) && companyId !== null && !byId && own < ids.length) {
-    const taken = await noteListed(tx, resource, companyId, ids);
-    if (resource === 'documents') await moveUsage(tx, taken);
-  }
+  if (isListedByCompany(resource) && companyId !== null && !byId && own < ids.length)
+    await noteListed(tx, resource, companyId, ids);
   // The number of records that differ from their rows and did not replace them: few, if any.
   const kept = ids.length - rows.length;
   const listed = page.digests !== undefined && !byId && page.confirms !== true;
@@ -171,7 +168,6 @@ export async function writeRows(
   }
   if (resource === 'documents') {
     const documents = rows as WrittenDocument[];
-    await reviveUsage(tx, documents);
     const requeued = await writeUsageOfDocuments(tx, page, documents);
     if (requeued.length > 0) await refreshStale(tx, 'document', requeued);
   }

@@ -11,7 +11,7 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { bytea, synced, time, unreadable } from './columns.ts';
+import { absence, bytea, hint, synced, time, unreadable } from './columns.ts';
 
 /** The current state of each resource as the service sent it; migrations have the comments. */
 export const utility = pgSchema('utility');
@@ -39,7 +39,7 @@ const companyColumns = () => ({
 
 export const companies = utility.table(
   'companies',
-  { id: uuid('id').primaryKey(), ...companyColumns(), unreadable: unreadable() },
+  { id: uuid('id').primaryKey(), ...companyColumns(), ...absence(), unreadable: unreadable() },
   (t) => [
     index('companies_unreadable').on(t.id).where(hasUnreadable),
     index('companies_external').on(t.externalId),
@@ -61,7 +61,7 @@ const siteColumns = () => ({
 
 export const sites = utility.table(
   'sites',
-  { id: uuid('id').primaryKey(), ...siteColumns(), unreadable: unreadable() },
+  { id: uuid('id').primaryKey(), ...siteColumns(), ...absence(), unreadable: unreadable() },
   (t) => [
     index('sites_company').on(t.companyId),
     index('sites_unreadable').on(t.companyId).where(hasUnreadable),
@@ -91,6 +91,8 @@ export const connections = utility.table(
   {
     id: uuid('id').primaryKey(),
     ...connectionColumns(),
+    ...absence(),
+    ...hint(),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },
@@ -154,6 +156,8 @@ export const documents = utility.table(
   {
     id: uuid('id').primaryKey(),
     ...documentColumns(),
+    ...absence(),
+    ...hint(),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },
@@ -208,6 +212,8 @@ export const usageData = utility.table(
   {
     id: uuid('id').primaryKey(),
     ...usageDataColumns(),
+    ...absence(),
+    documentDeletedAt: time('document_deleted_at'),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },
@@ -239,6 +245,7 @@ export const meters = utility.table(
   {
     id: text('id').primaryKey(),
     ...meterColumns(),
+    ...absence(),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },

@@ -53,10 +53,10 @@ async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, lis
 
 /** Lets the warehouse's last reads of documents and usage, and its deletions, lie hours in the past. */
 const hoursPass = async ({ warehouse: { db } }: ActivitiesUnderTest): Promise<void> => {
-  for (const table of [tableOf('documents'), tableOf('usageData')])
-    await db.execute(sql`
-      update ${table}
-      set synced_at = synced_at - interval '3 hours', deleted_at = deleted_at - interval '3 hours'`);
+  const before = (...columns: string[]) =>
+    sql.raw(columns.map((column) => `${column} = ${column} - interval '3 hours'`).join());
+  await db.execute(sql`update utility.documents set ${before('synced_at', 'deleted_at', 'hint_came')}`);
+  await db.execute(sql`update utility.usage_data set ${before('synced_at', 'deleted_at')}`);
 };
 
 const rowsIn = async ({ warehouse: { db } }: ActivitiesUnderTest, resource: 'documents' | 'usageData') => {

@@ -108,8 +108,8 @@ class History {
       case 'meter': {
         const owner = one.owner === null ? 'null' : `'${this.company(one.owner)}'`;
         return [
-          `insert into utility.meters (id, company_id, datasource_type, raw)
-            values ('${this.#idOf('meter', one.meter)}', ${owner}, 'WATER', '{}')
+          `insert into utility.meters (id, company_id, raw)
+            values ('${this.#idOf('meter', one.meter)}', ${owner}, '{"datasourceType": "WATER"}')
             on conflict (id) do update set company_id = excluded.company_id`,
         ];
       }
@@ -141,23 +141,29 @@ class History {
   #write({ owner, bill, meter, start, days, usage, successor }: Step & { do: 'bill' }): readonly string[] {
     const id = this.#bill(owner, bill);
     const company = this.company(owner);
-    const meterId = meter === undefined ? 'null' : `'${this.#idOf('meter', meter)}'`;
-    const raw = {
+    const day = (at: number) => new Date(Date.UTC(2025, 0, 1 + at)).toISOString().slice(0, 10);
+    const row = {
+      meter: meter === undefined ? null : this.#idOf('meter', meter),
+      startDate: day(start),
+      endDate: day(start + days),
+      usage: String(usage),
+      usageUnits: 'teu',
+      datasourceType: 'WATER',
+    };
+    const document = {
+      created: day(start),
       accountNumber: 'A-1',
       currentCharges: String(usage),
       chargesUnits: 'USD',
       revisedDocumentId: successor === undefined ? null : this.#bill(...successor),
     };
     return [
-      `insert into utility.documents (id, company_id, created, raw)
-        values ('${id}', '${company}', date '2025-01-01' + ${start}, '${JSON.stringify(raw)}')
-        on conflict (id) do update set raw = excluded.raw, created = excluded.created`,
-      `insert into utility.usage_data
-          (id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units, raw)
-        values ('${this.#idOf('usage', id)}', '${company}', '${id}', ${meterId}, date '2025-01-01' + ${start},
-          date '2025-01-01' + ${start + days}, ${usage}, 'teu', '{"datasourceType": "WATER"}')
-        on conflict (id) do update set meter_id = excluded.meter_id, start_date = excluded.start_date,
-          end_date = excluded.end_date, usage = excluded.usage`,
+      `insert into utility.documents (id, company_id, raw)
+        values ('${id}', '${company}', '${JSON.stringify(document)}')
+        on conflict (id) do update set raw = excluded.raw`,
+      `insert into utility.usage_data (id, company_id, document_id, raw)
+        values ('${this.#idOf('usage', id)}', '${company}', '${id}', '${JSON.stringify(row)}')
+        on conflict (id) do update set raw = excluded.raw`,
     ];
   }
 }
@@ -233,10 +239,9 @@ const orders = (left: readonly string[], right: readonly string[]): string[][] =
 const changes = {
   'a change of a bill': (id: string) =>
     `update utility.usage_data set usage = usage + 1 where company_id = '${id}'`,
-  'a first bill': (
-    id: string,
-  ) => `insert into utility.usage_data (id, company_id, start_date, end_date, usage, usage_units, raw)
-    values (gen_random_uuid(), '${id}', '2025-03-01', '2025-04-02', 5, 'kWh', '{}')`,
+  'a first bill': (id: string) => `insert into utility.usage_data (id, company_id, raw)
+    values (gen_random_uuid(), '${id}',
+      '{"startDate": "2025-03-01", "endDate": "2025-04-02", "usage": "5", "usageUnits": "kWh"}')`,
   'a change of a unit': () => `update ops.unit_factors set factor = factor * 1.01 where units = 'kWh'`,
 };
 

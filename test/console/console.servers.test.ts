@@ -309,7 +309,7 @@ describe('the pages', () => {
     onTestFinished(drop);
     const id = randomUUID();
     await db.execute(
-      sql`insert into utility.companies (id, name, raw, synced_at) values (${id}, 'Alder', '{}', now())`,
+      sql`insert into utility.companies (id, raw, synced_at) values (${id}, '{"name": "Alder"}', now())`,
     );
     for (const resource of companyResources) {
       const part = { runId: randomUUID(), companyId: id, resource };
@@ -328,8 +328,8 @@ describe('the pages', () => {
     expect(await statesWith('Broken')).toEqual(['read completely']);
     expect(await statesWith('Catching up')).toEqual(['read completely']);
     for (const status of ['CONNECTED', 'URL_INACCESSIBLE', 'WEBSITE_DOWN', 'PASSWORD_INCORRECT', 'PENDING'])
-      await db.execute(sql`insert into utility.connections (id, company_id, status, raw, synced_at)
-        values (gen_random_uuid(), ${id}, ${status}, '{}', now())`);
+      await db.execute(sql`insert into utility.connections (id, company_id, raw, synced_at)
+        values (gen_random_uuid(), ${id}, ${JSON.stringify({ status })}, now())`);
     expect(await statesWith('In sync')).toEqual([
       '1 connection needs a person',
       '2 connections collect nothing',
@@ -709,8 +709,9 @@ describe('an action', () => {
     const { ask, post } = await serve();
     const [site, other] = [randomUUID(), randomUUID()];
     await warehouse.db.execute(sql`
-      insert into utility.sites (id, company_id, name, raw, synced_at)
-      select id::uuid, (select id from utility.companies limit 1), ${hostile}, jsonb_build_object('address', address), now()
+      insert into utility.sites (id, company_id, raw, synced_at)
+      select id::uuid, (select id from utility.companies limit 1),
+        jsonb_build_object('name', ${hostile}::text, 'address', address), now()
       from (values (${site}, '1 Main St, Denver, CO 80202'), (${other}, '2 Main St, Boston, MA 02110')) as s (id, address)`);
     const page = await (await ask('/sites')).text();
     expect(page).toContain('proposed: America/Denver');

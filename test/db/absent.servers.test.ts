@@ -281,9 +281,9 @@ describe('a decision', () => {
     const runId = randomUUID();
     await retire(companyId, ids.slice(2), await now(), roomy, runId);
     const [first = '', second = ''] = ids;
-    await warehouse.db.execute(
-      sql`update utility.documents set deleted_reason = 'event' where id = ${first}::uuid`,
-    );
+    await recordEvents(warehouse.db, [
+      delivery(documentEvent('deleted', first, '2026-05-02T00:00:00.000001')),
+    ]);
     expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1, waiting: 0 });
     expect(await rowOf(warehouse, 'documents', second)).toMatchObject({ deleted_at: null });
     expect(await rowOf(warehouse, 'documents', first)).toMatchObject({ deleted_reason: 'event' });

@@ -53,11 +53,11 @@ test('finds the bills of an account by the number that its meters carry', async 
 test('finds the companies that a text may mean, the company with exactly this id or name first', async () => {
   const [plain, ltd, nameless] = [randomUUID(), randomUUID(), randomUUID()];
   await warehouse.db.execute(sql`
-    insert into utility.companies (id, name, external_id, raw, synced_at)
+    insert into utility.companies (id, raw, synced_at)
     values
-      (${plain}, 'Zinc 100% & Co', null, '{}', now()),
-      (${ltd}, 'Zinc 100% & Co Ltd', 'zinc', '{}', now()),
-      (${nameless}, null, 'C-1', '{}', now())`);
+      (${plain}, '{"name": "Zinc 100% & Co"}', now()),
+      (${ltd}, '{"name": "Zinc 100% & Co Ltd", "externalId": "zinc"}', now()),
+      (${nameless}, '{"externalId": "C-1"}', now())`);
   const meant = async (given: string) =>
     (await companiesMeant(warehouse.db, given)).map(({ id, isExact }) => [id, isExact]);
   expect(await meant('zinc 100% & co')).toEqual([

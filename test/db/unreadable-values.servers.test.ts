@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
-import { recordResources, resources } from '../../db/resources.ts';
+import { type RecordResource, recordResources, resources } from '../../db/resources.ts';
 import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { type Listing, pageOfRecords, rowOf, writeRecords } from '../support/pages.ts';
@@ -90,12 +90,21 @@ const odd = [
   JSON.stringify({ id: randomBytes(10_000).toString('hex') }),
 ];
 
+/** Further fields that a type or an id is expected of. */
+const parts: Partial<Record<RecordResource, readonly string[]>> = {
+  companies: ['externalId', 'publicId', 'sites'],
+  connections: ['externalId', 'sitesRelations'],
+  documents: ['revisedDocumentId', 'usageData'],
+  meters: ['siteId', 'account'],
+  usageData: ['documentId', 'meterId', 'isEstimated', 'exclusion', 'billedDemand'],
+};
+
 describe.each(recordResources)('%s', (resource) => {
-  const { columns, parts } = resources[resource];
+  const { columns } = resources[resource];
   const fields = [
     ...new Set([
-      ...columns.flatMap(({ from, column }) => from?.field ?? camelCase(column.name)),
-      ...parts.map(({ field }) => field),
+      ...columns.map(({ column }) => camelCase(column.name).replace(/Id$/, '')),
+      ...(parts[resource] ?? []),
       'netMeteringType',
     ]),
   ];

@@ -1,23 +1,27 @@
 /** Rows of a small warehouse in which every example of docs/guides/warehouse.md has results. */
 export const warehouseRows = `
-  insert into utility.companies (id, external_id, name, raw) values
-    ('c0000000-0000-4000-8000-000000000001', 'acme', 'Acme', '{}');
-  insert into utility.sites (id, company_id, name, raw) values
-    ('50000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', 'Main street', '{}');
-  insert into utility.connections (id, company_id, datasource, status, updated, raw_updated, raw) values
-    ('40000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', 'City Power', 'PASSWORD_INCORRECT',
-      '2026-03-01', '2026-03-01', '{"statusErrorDetail": "the portal refused the password"}');
+  insert into utility.companies (id, raw) values
+    ('c0000000-0000-4000-8000-000000000001', '{"externalId": "acme", "name": "Acme"}');
+  insert into utility.sites (id, company_id, raw) values
+    ('50000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', '{"name": "Main street"}');
+  insert into utility.connections (id, company_id, raw) values
+    ('40000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001',
+      '{"datasource": "City Power", "status": "PASSWORD_INCORRECT",
+        "statusErrorDetail": "the portal refused the password", "updated": "2026-03-01"}');
   insert into utility.connection_status_changes (connection_id, old_status, status, at, event_id) values
     ('40000000-0000-4000-8000-000000000001', 'CONNECTED', 'PASSWORD_INCORRECT', '2026-03-01', 'msg_1');
   insert into utility.connection_sites (connection_id, site_id, account_ids, datasource_types) values
     ('40000000-0000-4000-8000-000000000001', '50000000-0000-4000-8000-000000000001', '{A-1}', '{ELECTRICITY}');
-  insert into utility.meters (id, company_id, site_id, datasource_type, raw) values
-    ('meter-1', 'c0000000-0000-4000-8000-000000000001', '50000000-0000-4000-8000-000000000001', 'ELECTRICITY', '{}');
-  insert into utility.documents (id, company_id, updated, raw_updated, raw, deleted_at, deleted_reason) values
-    ('d0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', '2026-02-01', '2026-02-01',
-      '{"billDate": "2026-01-31", "chargesUnits": "USD", "totalCharges": "120.50", "revisedDocumentId": null}', null, null),
-    ('d0000000-0000-4000-8000-000000000002', 'c0000000-0000-4000-8000-000000000001', '2026-02-02', '2026-02-02',
-      '{"billDate": "2025-12-31", "chargesUnits": "USD", "totalCharges": "99.00"}', '2026-02-03', 'event');
+  insert into utility.meters (id, company_id, raw) values
+    ('meter-1', 'c0000000-0000-4000-8000-000000000001',
+      '{"site": "50000000-0000-4000-8000-000000000001", "datasourceType": "ELECTRICITY"}');
+  insert into utility.documents (id, company_id, raw, deleted_at, deleted_reason) values
+    ('d0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001',
+      '{"billDate": "2026-01-31", "chargesUnits": "USD", "totalCharges": "120.50", "revisedDocumentId": null,
+        "updated": "2026-02-01"}', null, null),
+    ('d0000000-0000-4000-8000-000000000002', 'c0000000-0000-4000-8000-000000000001',
+      '{"billDate": "2025-12-31", "chargesUnits": "USD", "totalCharges": "99.00", "updated": "2026-02-02"}',
+      '2026-02-03', 'absent');
   insert into utility.usage_data (id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units) values
     ('a0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001',
       'd0000000-0000-4000-8000-000000000001', 'meter-1', '2025-11-01', '2025-11-30', 1000.25, 'kWh'),

@@ -22,20 +22,24 @@ export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
   const [document, connection] = [randomUUID(), randomUUID()];
   const runs = { complete: randomUUID(), suspect: randomUUID(), running: randomUUID() };
   await db.execute(sql`
-    insert into utility.companies (id, name, external_id, raw, synced_at)
+    insert into utility.companies (id, raw, synced_at)
     values
-      (${companies[0]}, 'Acme Property Management', 'customer-17', '{}', now()),
-      (${companies[1]}, 'Bergmann & Söhne Immobilien', null, '{}', now()),
-      (${companies[2]}, ${hostile}, null, '{}', now())`);
+      (${acme}, '{"name": "Acme Property Management", "externalId": "customer-17"}', now()),
+      (${companies[1]}, '{"name": "Bergmann & Söhne Immobilien"}', now()),
+      (${strange}, ${JSON.stringify({ name: hostile })}, now())`);
   await db.execute(sql`
-    insert into utility.connections (id, company_id, datasource, status, raw, created, updated, synced_at)
-    values
-      (${connection}, ${acme}, 'Pacific Gas & Electric', 'PASSWORD_INCORRECT', '{}', now(), now(), now()),
-      (gen_random_uuid(), ${acme}, 'Con Edison', 'CONNECTED', '{}', now(), now(), now()),
-      (gen_random_uuid(), ${strange}, ${hostile}, 'NEW_PASSWORD_NEEDED', '{}', now(), now(), now())`);
+    insert into utility.connections (id, company_id, raw, synced_at)
+    select id::uuid, company_id::uuid,
+      jsonb_build_object('datasource', datasource, 'status', status, 'created', now(), 'updated', now()), now()
+    from (values
+      (${connection}, ${acme}, 'Pacific Gas & Electric', 'PASSWORD_INCORRECT'),
+      (gen_random_uuid()::text, ${acme}, 'Con Edison', 'CONNECTED'),
+      (gen_random_uuid()::text, ${strange}, ${hostile}, 'NEW_PASSWORD_NEEDED')
+    ) c (id, company_id, datasource, status)`);
   await db.execute(sql`
-    insert into utility.documents (id, company_id, raw, created, updated, synced_at)
-    values (${document}, ${acme}, '{"invoiceId": "4711"}', now() - interval '40 days', now(), now())`);
+    insert into utility.documents (id, company_id, raw, synced_at)
+    values (${document}, ${acme},
+      jsonb_build_object('invoiceId', '4711', 'created', now() - interval '40 days', 'updated', now()), now())`);
   await fillRuns({ db }, companies, runs);
   await db.execute(sql`
     insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
@@ -59,10 +63,10 @@ export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
 async function fillMonths({ db }: Pick<Warehouse, 'db'>, company: string): Promise<void> {
   const sites = [randomUUID(), randomUUID()] as const;
   await db.execute(sql`
-    insert into utility.sites (id, company_id, name, raw, synced_at)
+    insert into utility.sites (id, company_id, raw, synced_at)
     values
-      (${sites[0]}, ${company}, 'Boston Depot 2', '{}', now()),
-      (${sites[1]}, ${company}, ${hostile}, '{}', now())`);
+      (${sites[0]}, ${company}, '{"name": "Boston Depot 2"}', now()),
+      (${sites[1]}, ${company}, ${JSON.stringify({ name: hostile })}, now())`);
   await db.execute(sql`
     insert into metersync.monthly_usage
       (company_id, site_id, meter_id, datasource_type, month, units, usage, days_in_month, days_covered)

@@ -94,34 +94,40 @@ const readKey = (read: Read, lag: Lag): Key => [
 ];
 
 /** The order of hints. An event without `updated`, or with one in the future, dates from its coming. */
-const hintKey = ({ updated, deletes, content, came, eventId }: Hint): Key => [
-  hintUpdated({ updated, came }),
-  deletes,
-  content,
-  came,
-  eventId,
+const hintKey = (hint: Hint, lag: Lag): Key => [
+  hintUpdated(hint, lag),
+  hint.deletes,
+  hint.content,
+  hint.came,
+  hint.eventId,
 ];
 
-const hintUpdated = ({ updated, came }: Pick<Hint, 'updated' | 'came'>): number =>
-  Math.min(updated ?? came, came);
+const hintUpdated = ({ updated, came }: Pick<Hint, 'updated' | 'came'>, lag: Lag): number =>
+  updated === null ? came : Math.min(updated, came + lag);
 
 /** The hint while its event is not settled. */
 const counting = ({ hint }: Registers): Hint | null => (hint?.settled === null ? hint : null);
 
-/** Whether a read is from before a settled deletion. Only a later read shows the record again. */
-const isEnded = ({ hint }: Registers, { began }: Read): boolean =>
-  hint?.deletes === true && hint.settled !== null && began <= hint.settled;
+/**
+ * Whether a read is from before a deletion. A read shows the record again if its state is newer, or
+ * if it began so much later that it no longer lags behind the deletion.
+ */
+const isEnded = ({ hint }: Registers, { updated, began }: Read, lag: Lag): boolean =>
+  hint?.deletes === true &&
+  hint.settled === null &&
+  !(updated !== null && updated > hintUpdated(hint, lag)) &&
+  began - lag <= hint.came;
 
 /**
  * The read that the row shows if several companies list the record: the one with the latest
  * `updated`. Among equal ones, or if any lacks it, the record belongs to the company that it names,
  * otherwise to the company with the smallest id. Reads that a settled deletion ended come last.
  */
-export function shownRead(registers: Registers): Read | null {
+export function shownRead(registers: Registers, lag: Lag): Read | null {
   const all = [...registers.reads.values()];
   const areVersioned = all.every(({ updated }) => updated !== null);
   const ownerKey = (read: Read): Key => [
-    isEnded(registers, read),
+    isEnded(registers, read, lag),
     areVersioned ? -(read.updated as number) : 0,
     read.named !== read.lister,
     read.lister,
@@ -136,37 +142,38 @@ const isLater = (at: number, read: Read, lag: Lag): boolean => at - lag > showsS
 function isAbsent(registers: Registers, lag: Lag): boolean {
   const { absence } = registers;
   if (absence === null || absence.decision !== 'none') return false;
-  const read = shownRead(registers);
+  const read = shownRead(registers, lag);
   if (read !== null && !isLater(absence.last, read, lag)) return false;
   const hint = counting(registers);
   return hint === null || hint.deletes || hint.came <= absence.last - lag;
 }
 
 /** Whether an event deleted the record, and no later read shows it again. */
-function isDeletedByEvent(registers: Registers): boolean {
+function isDeletedByEvent(registers: Registers, lag: Lag): boolean {
   const { hint } = registers;
   if (!hint?.deletes) return false;
-  const read = shownRead(registers);
-  if (read === null) return true;
-  if (hint.settled !== null) return isEnded(registers, read);
-  const isNewer = read.updated !== null && read.updated > hintUpdated(hint);
-  return !(isNewer && read.began > hint.came);
+  const read = shownRead(registers, lag);
+  return read === null || isEnded(registers, read, lag);
 }
+
+/** Whether a read shows the state of an event, or a newer one. */
+const isShown = (hint: Hint, { updated, began }: Read, lag: Lag): boolean =>
+  updated === null ? began > hint.came : updated >= hintUpdated(hint, lag);
 
 /** Returns what the columns of the row say. */
 export function shown(registers: Registers, lag: Lag): Shown {
-  const read = shownRead(registers);
+  const read = shownRead(registers, lag);
   const hint = counting(registers);
-  if (isDeletedByEvent(registers)) return { deleted: true, since: registers.hint?.came ?? null };
+  if (isDeletedByEvent(registers, lag)) return { deleted: true, since: registers.hint?.came ?? null };
   if (isAbsent(registers, lag)) return { deleted: true, since: registers.absence?.since ?? null };
   if (read === null && hint === null) return { deleted: true, since: null };
-  const announced = hint !== null && (read === null || (read.updated ?? -Infinity) < hintUpdated(hint));
+  const announced = hint !== null && (read === null || !isShown(hint, read, lag));
   if (read === null || announced) {
-    const { content, updated, company } = hint as Hint;
+    const { content, company } = hint as Hint;
     return {
       deleted: false,
       content,
-      updated,
+      updated: hintUpdated(hint as Hint, lag),
       company: read === null ? company : (read.named ?? read.lister),
     };
   }
@@ -184,7 +191,7 @@ const isBehind = (fences: Fences, lister: string, began: number): boolean =>
  * Whether a page need not write a record: it is unchanged, and nothing waits on its row. The row then
  * keeps the date of an older read, and the fence of the company stands for the later date.
  */
-export function isSkipped(registers: Registers, read: Read): boolean {
+export function isSkipped(registers: Registers, read: Read, lag: Lag): boolean {
   const before = registers.reads.get(read.lister);
   const unchanged =
     before !== undefined &&
@@ -192,7 +199,10 @@ export function isSkipped(registers: Registers, read: Read): boolean {
     before.updated === read.updated &&
     before.named === read.named;
   return (
-    unchanged && registers.absence === null && counting(registers) === null && !isEnded(registers, before)
+    unchanged &&
+    registers.absence === null &&
+    counting(registers) === null &&
+    !isEnded(registers, before, lag)
   );
 }
 
@@ -204,22 +214,32 @@ export function mergeRead(registers: Registers, read: Read, lag: Lag, fences: Fe
   const { absence } = registers;
   // What another company listed before a deletion is not remembered when the record is back.
   const others = [...registers.reads.values()].filter(
-    (other) => isEnded(registers, read) || !isEnded(registers, other),
+    (other) => isEnded(registers, read, lag) || !isEnded(registers, other, lag),
   );
   const reads = new Map(others.map((other) => [other.lister, other])).set(read.lister, read);
-  if (absence === null) return { ...registers, reads };
+  const hint = afterRead(registers, read, lag);
+  if (absence === null) return { ...registers, reads, hint };
   // Another company's read shows that the record has moved, and the own read that it is back.
   if (absence.lister !== null && absence.lister !== read.lister) {
     reads.delete(absence.lister);
-    return { ...registers, reads, absence: null };
+    return { ...registers, reads, hint, absence: null };
   }
-  return { ...registers, reads, absence: isLater(absence.last, read, lag) ? absence : null };
+  return { ...registers, reads, hint, absence: isLater(absence.last, read, lag) ? absence : null };
 }
 
+/** A deletion is over once a read has ended it. */
+const afterRead = (registers: Registers, read: Read, lag: Lag): Hint | null => {
+  const { hint } = registers;
+  const isOver = hint?.deletes === true && hint.settled === null && !isEnded(registers, read, lag);
+  return isOver ? { ...hint, settled: read.began } : hint;
+};
+
 /** Merges the hint of an event. A new winner counts until it is settled. */
-export function mergeHint(registers: Registers, hint: Hint): Registers {
+export function mergeHint(registers: Registers, hint: Hint, lag: Lag): Registers {
   const before = registers.hint;
-  return before !== null && compare(hintKey(hint), hintKey(before)) <= 0 ? registers : { ...registers, hint };
+  return before !== null && compare(hintKey(hint, lag), hintKey(before, lag)) <= 0
+    ? registers
+    : { ...registers, hint };
 }
 
 /** Settles the hint of an event as of a time. Another event's hint is not ended with it. */
@@ -267,7 +287,7 @@ export function mergeNotFound(
   lag: Lag,
   fences: Fences = new Map(),
 ): Registers {
-  const read = shownRead(registers);
+  const read = shownRead(registers, lag);
   if (read === null || isBehind(fences, read.lister, began) || !isLater(began, read, lag)) return registers;
   return {
     ...registers,

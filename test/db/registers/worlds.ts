@@ -198,7 +198,7 @@ export function outcomeOf(all: History): Outcome {
         lister: company,
         named: nameOf(company, record),
       };
-      if (!isSkipped(registers, read)) registers = mergeRead(registers, read, lag, fences);
+      if (!isSkipped(registers, read, lag)) registers = mergeRead(registers, read, lag, fences);
     } else if (isProved && !isAbsenceSkipped(registers, lag)) {
       registers = mergeAbsence(registers, company, began, lag, { fences, decision });
     }
@@ -212,15 +212,14 @@ export function outcomeOf(all: History): Outcome {
     const record = at(began - behind);
     const later = fences as Fences;
     if (record === null) {
-      if (hint.deletes) registers = settleHint(registers, hint.eventId, began);
-      else if (isLast) {
+      if (!hint.deletes && isLast) {
         registers = mergeNotFound(registers, began, lag, later);
         registers = settleHint(registers, hint.eventId, began);
       }
       return;
     }
     const owner = record.listers[0] as string;
-    const lister = record.isNamed ? owner : (shownRead(registers)?.lister ?? null);
+    const lister = record.isNamed ? owner : (shownRead(registers, lag)?.lister ?? null);
     // A record that names no company and was never listed waits for a listing.
     if (lister !== null) {
       const read: Read = {
@@ -232,11 +231,9 @@ export function outcomeOf(all: History): Outcome {
       };
       registers = mergeRead(registers, read, lag, later);
     }
-    const announced = Math.min(hint.updated ?? hint.came, hint.came);
+    const announced = hint.updated === null ? hint.came : Math.min(hint.updated, hint.came + lag);
     const isShown = record.updated !== null && hint.updated !== null && record.updated >= announced;
     if (!hint.deletes && (isShown || isLast)) registers = settleHint(registers, hint.eventId, began);
-    // The service contradicts the deletion: it is over just before this read.
-    if (hint.deletes && isLast) registers = settleHint(registers, hint.eventId, began - 1);
   }
 
   for (const [place, event] of events.entries())
@@ -245,7 +242,7 @@ export function outcomeOf(all: History): Outcome {
         if (again > 0) return; // The journal has the event already.
         const { updated, deletes, content, company } = event;
         const hint = { eventId: `e${place}`, updated, deletes, content, company, came };
-        registers = mergeHint(registers, { ...hint, settled: null });
+        registers = mergeHint(registers, { ...hint, settled: null }, lag);
         for (const { behind, takes } of all.drains)
           later(came + takes, () => drain(came + Math.min(takes, 1), behind));
       });

@@ -1,0 +1,1010 @@
+-- The columns of records are computed from what was read (raw) and, for connections and documents, from what
+-- the newest event announced (hint). A trigger does this before each write of these two, so that no statement
+-- forgets or contradicts it. Code of 0.2 writes such columns itself and has to be stopped first. Therefore
+-- this migration names no floor.
+--
+-- The text of a field that no column holds, for the column unreadable; NULL for a blank text.
+create function metersync.unread_text(sent text, is_read boolean)
+returns text
+language sql immutable parallel safe
+begin atomic
+  select
+    case
+      when sent <> ''
+        and not is_read then nullif(left(btrim(sent, e' \t\n\v\f\r'), 200), '')
+    end;
+end;
+
+--> statement-breakpoint
+-- The id of a part of a record if it is not a UUID. A part with such an id has no row.
+create function metersync.odd_id(sent text)
+returns text
+language sql immutable parallel safe
+begin atomic
+  select
+    case
+      when sent <> ''
+        and metersync.uuid_of(sent) is null then sent
+    end;
+end;
+
+--> statement-breakpoint
+-- A text for an indexed column: NULL if it is too long, because Postgres refuses entries of 2,704 bytes.
+create function metersync.indexable(sent text)
+returns text
+language sql immutable parallel safe
+begin atomic
+  select case when length(sent) <= 500 then sent end;
+end;
+
+--> statement-breakpoint
+-- The company that a record, or the document in a usage record, names.
+create function metersync.company_sent(record jsonb)
+returns text
+language sql immutable parallel safe
+begin atomic
+  select coalesce(
+      metersync.id_of(record -> 'company'),
+      metersync.id_of(record #> '{document,company}')
+    );
+end;
+
+--> statement-breakpoint
+-- Fields with their texts as JSON; NULL if there are none.
+create function metersync.unreadable_of(fields jsonb)
+returns jsonb
+language sql immutable parallel safe
+begin atomic
+  select nullif(jsonb_strip_nulls(fields), '{}');
+end;
+
+--> statement-breakpoint
+-- Adds the texts of a record that were replaced to its fields that could not be read.
+create function metersync.with_replaced(unread jsonb, replaced jsonb)
+returns jsonb
+language sql immutable parallel safe
+begin atomic
+  select
+    case
+      when replaced is null then unread
+      else coalesce(unread, '{}') || replaced
+    end;
+end;
+
+--> statement-breakpoint
+-- What the columns of a row say if its record is as given. Each function never fails: an odd value costs its
+-- column, and not the record.
+create function metersync.read_company(record jsonb)
+returns table (external_id text, public_id text, name text, unreadable jsonb)
+language sql stable parallel safe
+begin atomic
+  select
+    metersync.indexable(record ->> 'externalId'),
+    record ->> 'publicId',
+    metersync.indexable(record ->> 'name'),
+    metersync.unreadable_of(jsonb_build_object(
+      'externalId',
+      metersync.unread_text(record ->> 'externalId', length(record ->> 'externalId') <= 500),
+      'name',
+      metersync.unread_text(record ->> 'name', length(record ->> 'name') <= 500),
+      'sites',
+      (
+        select metersync.unread_text(odd, false)
+        from jsonb_array_elements(metersync.elements(record -> 'sites')) part
+          cross join lateral metersync.odd_id(coalesce(part ->> 'id', part::text)) odd
+        where odd is not null
+        limit 1
+      )
+    ));
+end;
+
+--> statement-breakpoint
+create function metersync.read_site(record jsonb)
+returns table (name text, unreadable jsonb)
+language sql stable parallel safe
+begin atomic
+  select record ->> 'name', null::jsonb;
+end;
+
+--> statement-breakpoint
+create function metersync.read_connection(record jsonb)
+returns table (
+  company_id uuid,
+  external_id text,
+  datasource text,
+  status text,
+  url text,
+  created timestamptz,
+  updated timestamptz,
+  unreadable jsonb
+)
+language sql stable parallel safe
+begin atomic
+  select
+    company,
+    record ->> 'externalId',
+    coalesce(record #>> '{datasource,name}', record ->> 'datasource'),
+    metersync.indexable(record ->> 'status'),
+    record ->> 'url',
+    made,
+    changed,
+    metersync.unreadable_of(jsonb_build_object(
+      'company',
+      metersync.unread_text(metersync.company_sent(record), company is not null),
+      'status',
+      metersync.unread_text(record ->> 'status', length(record ->> 'status') <= 500),
+      'created',
+      metersync.unread_text(record ->> 'created', made is not null),
+      'updated',
+      metersync.unread_text(record ->> 'updated', changed is not null),
+      'sitesRelations',
+      (
+        select metersync.unread_text(odd, false)
+        from jsonb_array_elements(metersync.elements(record -> 'sitesRelations')) part
+          cross join lateral metersync.odd_id(metersync.id_of(part -> 'site')) odd
+        where odd is not null
+        limit 1
+      )
+    ))
+  from (
+    select
+      metersync.uuid_of(metersync.company_sent(record)) as company,
+      metersync.read_time(record ->> 'created') as made,
+      metersync.read_time(record ->> 'updated') as changed
+  ) said;
+end;
+
+--> statement-breakpoint
+create function metersync.read_meter(record jsonb)
+returns table (
+  company_id uuid,
+  site_id uuid,
+  account_id text,
+  datasource_type text,
+  unreadable jsonb
+)
+language sql stable parallel safe
+begin atomic
+  select
+    company,
+    metersync.uuid_of(site),
+    metersync.id_of(record -> 'account'),
+    record ->> 'datasourceType',
+    metersync.unreadable_of(jsonb_build_object(
+      'company',
+      metersync.unread_text(metersync.company_sent(record), company is not null),
+      'site',
+      metersync.unread_text(site, metersync.uuid_of(site) is not null)
+    ))
+  from (
+    select
+      metersync.uuid_of(metersync.company_sent(record)) as company,
+      coalesce(metersync.id_of(record -> 'site'), record ->> 'siteId') as site
+  ) said;
+end;
+
+--> statement-breakpoint
+-- A document belongs to the site that it names, or otherwise to the site that its first usage row names.
+create function metersync.read_document(record jsonb)
+returns table (
+  company_id uuid,
+  site_id uuid,
+  created timestamptz,
+  updated timestamptz,
+  unreadable jsonb
+)
+language sql stable parallel safe
+begin atomic
+  select
+    company,
+    metersync.uuid_of(site),
+    made,
+    changed,
+    metersync.unreadable_of(jsonb_build_object(
+      'company',
+      metersync.unread_text(metersync.company_sent(record), company is not null),
+      'site',
+      metersync.unread_text(site, metersync.uuid_of(site) is not null),
+      'created',
+      metersync.unread_text(record ->> 'created', made is not null),
+      'updated',
+      metersync.unread_text(record ->> 'updated', changed is not null),
+      'revisedDocumentId',
+      metersync.unread_text(
+        record ->> 'revisedDocumentId',
+        metersync.uuid_of(record ->> 'revisedDocumentId') is not null
+      ),
+      'usageData',
+      (
+        select metersync.unread_text(odd, false)
+        from jsonb_array_elements(metersync.elements(record -> 'usageData')) part
+          cross join lateral metersync.odd_id(part ->> 'id') odd
+        where odd is not null
+        limit 1
+      )
+    ))
+  from (
+    select
+      metersync.uuid_of(metersync.company_sent(record)) as company,
+      coalesce(
+        metersync.id_of(record -> 'site'),
+        metersync.id_of(record #> '{usageData,0,site}')
+      ) as site,
+      metersync.read_time(record ->> 'created') as made,
+      metersync.read_time(record ->> 'updated') as changed
+  ) said;
+end;
+
+--> statement-breakpoint
+-- The document is the one that the row names; a row that names none may be listed for a document.
+create function metersync.read_usage(record jsonb)
+returns table (
+  company_id uuid,
+  document_id uuid,
+  meter_id text,
+  start_date date,
+  end_date date,
+  usage numeric,
+  usage_units text,
+  created timestamptz,
+  updated timestamptz,
+  unreadable jsonb
+)
+language sql stable parallel safe
+begin atomic
+  select
+    company,
+    metersync.uuid_of(document),
+    metersync.canonical_id(metersync.indexable(meter)),
+    first_day,
+    last_day,
+    amount,
+    record ->> 'usageUnits',
+    made,
+    changed,
+    metersync.unreadable_of(jsonb_build_object(
+      'company',
+      metersync.unread_text(metersync.company_sent(record), company is not null),
+      'document',
+      metersync.unread_text(document, metersync.uuid_of(document) is not null),
+      'meter',
+      metersync.unread_text(meter, length(meter) <= 500),
+      'startDate',
+      metersync.unread_text(record ->> 'startDate', first_day is not null),
+      'endDate',
+      metersync.unread_text(record ->> 'endDate', last_day is not null),
+      'usage',
+      metersync.unread_text(record ->> 'usage', amount is not null),
+      'created',
+      metersync.unread_text(record ->> 'created', made is not null),
+      'updated',
+      metersync.unread_text(record ->> 'updated', changed is not null),
+      'isEstimated',
+      metersync.unread_text(
+        record ->> 'isEstimated',
+        metersync.boolean_of(record ->> 'isEstimated') is not null
+      ),
+      'exclusion',
+      metersync.unread_text(
+        record ->> 'exclusion',
+        metersync.boolean_of(record ->> 'exclusion') is not null
+      ),
+      'billedDemand',
+      metersync.unread_text(
+        record ->> 'billedDemand',
+        metersync.number_of(record ->> 'billedDemand') is not null
+      )
+    ))
+  from (
+    select
+      metersync.uuid_of(metersync.company_sent(record)) as company,
+      coalesce(metersync.id_of(record -> 'document'), record ->> 'documentId') as document,
+      coalesce(metersync.id_of(record -> 'meter'), record ->> 'meterId') as meter,
+      metersync.read_date(record ->> 'startDate') as first_day,
+      metersync.read_date(record ->> 'endDate') as last_day,
+      metersync.read_number(record -> 'usage') as amount,
+      metersync.read_time(record ->> 'created') as made,
+      metersync.read_time(record ->> 'updated') as changed
+  ) said;
+end;
+
+--> statement-breakpoint
+-- How far an answer of the API may lag behind the service, together with the difference of the clocks.
+create function metersync.api_lag()
+returns interval
+language sql immutable parallel safe
+begin atomic
+  select interval '2 hours';
+end;
+
+--> statement-breakpoint
+-- Since when a read certainly shows its state: since the record was updated, but not earlier than the lag of
+-- the API before the read, and not later than the read began. Of two reads, the later of these wins.
+create function metersync.shows_since(updated timestamptz, began timestamptz)
+returns timestamptz
+language sql stable parallel safe
+begin atomic
+  select greatest(
+      began - metersync.api_lag(),
+      case when updated is not null then least(updated, began) end
+    );
+end;
+
+--> statement-breakpoint
+-- Whether a read ends the deletion that an event announced: it shows a newer state, or it began so much later
+-- that it no longer lags behind the deletion.
+create function metersync.ends_deletion(
+  updated timestamptz,
+  began timestamptz,
+  deleted_state timestamptz,
+  came timestamptz
+)
+returns boolean
+language sql stable parallel safe
+begin atomic
+  select coalesce(updated > deleted_state, false)
+    or coalesce(began - metersync.api_lag() > came, false);
+end;
+
+--> statement-breakpoint
+create function metersync.show_company()
+returns trigger
+language plpgsql
+as $$
+begin
+  if new.raw is null then
+    return new;
+  end if;
+  select
+    said.external_id,
+    coalesce(said.public_id, new.public_id),
+    said.name,
+    metersync.with_replaced(said.unreadable, new.unreadable)
+  into new.external_id, new.public_id, new.name, new.unreadable
+  from metersync.read_company(new.raw) said;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+create function metersync.show_site()
+returns trigger
+language plpgsql
+as $$
+begin
+  if new.raw is not null then
+    new.name := new.raw ->> 'name';
+  end if;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+create function metersync.show_meter()
+returns trigger
+language plpgsql
+as $$
+begin
+  if new.raw is null then
+    return new;
+  end if;
+  select
+    coalesce(said.company_id, new.company_id),
+    said.site_id,
+    said.account_id,
+    said.datasource_type,
+    metersync.with_replaced(said.unreadable, new.unreadable)
+  into new.company_id, new.site_id, new.account_id, new.datasource_type, new.unreadable
+  from metersync.read_meter(new.raw) said;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+-- What writes usage says its owner and its document.
+create function metersync.show_usage()
+returns trigger
+language plpgsql
+as $$
+begin
+  if new.raw is null then
+    return new;
+  end if;
+  select
+    said.meter_id,
+    said.start_date,
+    said.end_date,
+    said.usage,
+    said.usage_units,
+    said.created,
+    said.updated,
+    metersync.with_replaced(said.unreadable, new.unreadable)
+  into
+    new.meter_id,
+    new.start_date,
+    new.end_date,
+    new.usage,
+    new.usage_units,
+    new.created,
+    new.updated,
+    new.unreadable
+  from metersync.read_usage(new.raw) said;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+-- A row is deleted while its record is absent.
+create function metersync.show_deletion()
+returns trigger
+language plpgsql
+as $$
+begin
+  new.deleted_at := new.absent_since;
+  new.deleted_reason := new.absent_by;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+-- Usage is also deleted while its document is.
+create function metersync.show_deletion_of_usage()
+returns trigger
+language plpgsql
+as $$
+begin
+  new.deleted_at := coalesce(new.absent_since, new.document_deleted_at);
+  new.deleted_reason := case
+    when new.absent_since is not null then new.absent_by
+    when new.document_deleted_at is not null then 'document'
+  end;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+-- Usage belongs to the company of its document, and is deleted and restored with it.
+create function metersync.show_in_usage()
+returns trigger
+language plpgsql
+as $$
+begin
+  update utility.usage_data u
+  set
+    company_id = d.company_id,
+    document_deleted_at = d.deleted_at
+  from (
+      select theirs.id, n.company_id, n.deleted_at
+      from old_rows o
+        join new_rows n using (id)
+        cross join lateral (
+          select own.id
+          from utility.usage_data own
+          where own.document_id = n.id
+          offset 0
+        ) theirs
+      where (o.company_id, o.deleted_at) is distinct from (n.company_id, n.deleted_at)
+      order by theirs.id
+    ) d
+  where u.id = d.id
+    and (u.company_id, u.document_deleted_at) is distinct from (d.company_id, d.deleted_at);
+  return null;
+end
+$$;
+
+--> statement-breakpoint
+-- A hint is shown until a read shows its state or a newer one, or until its event is given up. It never decides
+-- who owns a record that was read. Its deletion lasts until a read ends it. What writes raw or a hint puts the
+-- texts that were replaced in it into unreadable.
+create function metersync.show_connection()
+returns trigger
+language plpgsql
+as $$
+declare
+  shown record;
+  read_until timestamptz;
+  is_gone boolean := false;
+  shows_hint boolean := false;
+  is_hint_new boolean := tg_op = 'INSERT' or new.hint_event_id is distinct from old.hint_event_id;
+begin
+  new.deleted_at := new.absent_since;
+  new.deleted_reason := new.absent_by;
+  if new.raw is null and new.hint is null then
+    return new;
+  end if;
+  if new.raw is not null then
+    select * into shown from metersync.read_connection(new.raw);
+    read_until := shown.updated;
+    new.company_id := coalesce(shown.company_id, new.company_id);
+  end if;
+  if new.hint is not null then
+    is_gone := new.hint_deletes
+      and new.hint_settled_at is null
+      and (
+        new.raw is null
+        or not metersync.ends_deletion(read_until, new.synced_at, new.hint_updated, new.hint_came)
+      );
+    shows_hint := new.raw is null
+      or new.hint_settled_at is null
+        and (is_gone or not new.hint_deletes)
+        and case
+          when read_until is null then coalesce(new.synced_at <= new.hint_came, true)
+          else new.hint_updated > read_until
+        end;
+  end if;
+  if tg_op = 'UPDATE' and shows_hint <> is_hint_new then
+    new.unreadable := old.unreadable;
+  end if;
+  if shows_hint then
+    select * into shown from metersync.read_connection(new.hint);
+    shown.updated := new.hint_updated;
+    if new.raw is null then
+      new.company_id := coalesce(shown.company_id, new.company_id);
+    end if;
+  elsif not is_gone then
+    new.hint := null;
+  end if;
+  new.raw_updated := read_until;
+  new.external_id := shown.external_id;
+  new.datasource := shown.datasource;
+  new.status := shown.status;
+  new.url := shown.url;
+  new.created := shown.created;
+  new.updated := shown.updated;
+  new.unreadable := metersync.with_replaced(shown.unreadable, new.unreadable);
+  if is_gone then
+    new.deleted_at := new.hint_came;
+    new.deleted_reason := 'event';
+  end if;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+-- Not every record of a document names its site. An event may, or an earlier record.
+create function metersync.show_document()
+returns trigger
+language plpgsql
+as $$
+declare
+  shown record;
+  read_until timestamptz;
+  is_gone boolean := false;
+  shows_hint boolean := false;
+  is_hint_new boolean := tg_op = 'INSERT' or new.hint_event_id is distinct from old.hint_event_id;
+  hint_site uuid;
+begin
+  new.deleted_at := new.absent_since;
+  new.deleted_reason := new.absent_by;
+  if new.raw is null and new.hint is null then
+    return new;
+  end if;
+  if new.raw is not null then
+    select * into shown from metersync.read_document(new.raw);
+    read_until := shown.updated;
+    new.company_id := coalesce(shown.company_id, new.company_id);
+  end if;
+  if new.hint is not null then
+    is_gone := new.hint_deletes
+      and new.hint_settled_at is null
+      and (
+        new.raw is null
+        or not metersync.ends_deletion(read_until, new.synced_at, new.hint_updated, new.hint_came)
+      );
+    shows_hint := new.raw is null
+      or new.hint_settled_at is null
+        and (is_gone or not new.hint_deletes)
+        and case
+          when read_until is null then coalesce(new.synced_at <= new.hint_came, true)
+          else new.hint_updated > read_until
+        end;
+    if shows_hint or new.hint_updated = read_until and not new.hint_deletes then
+      hint_site := metersync.uuid_of(metersync.id_of(new.hint -> 'site'));
+    end if;
+  end if;
+  if tg_op = 'UPDATE' and shows_hint <> is_hint_new then
+    new.unreadable := old.unreadable;
+  end if;
+  if shows_hint then
+    select * into shown from metersync.read_document(new.hint);
+    shown.updated := new.hint_updated;
+    if new.raw is null then
+      new.company_id := coalesce(shown.company_id, new.company_id);
+    end if;
+  elsif not is_gone then
+    new.hint := null;
+  end if;
+  new.raw_updated := read_until;
+  new.created := shown.created;
+  new.updated := shown.updated;
+  new.site_id := coalesce(shown.site_id, hint_site, new.site_id);
+  new.unreadable := metersync.with_replaced(shown.unreadable, new.unreadable);
+  if is_gone then
+    new.deleted_at := new.hint_came;
+    new.deleted_reason := 'event';
+  end if;
+  return new;
+end
+$$;
+
+--> statement-breakpoint
+alter table "utility"."companies"
+add column "absent_since" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."companies"
+add column "absent_by" text;
+
+--> statement-breakpoint
+alter table "utility"."sites"
+add column "absent_since" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."sites"
+add column "absent_by" text;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "absent_since" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "absent_by" text;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "absent_since" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "absent_by" text;
+
+--> statement-breakpoint
+alter table "utility"."meters"
+add column "absent_since" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."meters"
+add column "absent_by" text;
+
+--> statement-breakpoint
+alter table "utility"."usage_data"
+add column "absent_since" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."usage_data"
+add column "absent_by" text;
+
+--> statement-breakpoint
+alter table "utility"."usage_data"
+add column "document_deleted_at" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "hint_event_id" text;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "hint" jsonb;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "hint_updated" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "hint_deletes" boolean;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "hint_came" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "hint_settled_at" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "hint_event_id" text;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "hint" jsonb;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "hint_updated" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "hint_deletes" boolean;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "hint_came" timestamp(6) with time zone;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "hint_settled_at" timestamp(6) with time zone;
+
+--> statement-breakpoint
+comment on column utility.companies.absent_since is
+  'When the record was found to be gone; NULL while it is there.';
+
+--> statement-breakpoint
+comment on column utility.companies.absent_by is
+  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+
+--> statement-breakpoint
+comment on column utility.sites.absent_since is
+  'When the record was found to be gone; NULL while it is there.';
+
+--> statement-breakpoint
+comment on column utility.sites.absent_by is
+  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+
+--> statement-breakpoint
+comment on column utility.connections.absent_since is
+  'When the record was found to be gone; NULL while it is there.';
+
+--> statement-breakpoint
+comment on column utility.connections.absent_by is
+  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+
+--> statement-breakpoint
+comment on column utility.documents.absent_since is
+  'When the record was found to be gone; NULL while it is there.';
+
+--> statement-breakpoint
+comment on column utility.documents.absent_by is
+  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+
+--> statement-breakpoint
+comment on column utility.meters.absent_since is
+  'When the record was found to be gone; NULL while it is there.';
+
+--> statement-breakpoint
+comment on column utility.meters.absent_by is
+  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+
+--> statement-breakpoint
+comment on column utility.usage_data.absent_since is
+  'When the record was found to be gone; NULL while it is there.';
+
+--> statement-breakpoint
+comment on column utility.usage_data.absent_by is
+  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+
+--> statement-breakpoint
+comment on column utility.usage_data.document_deleted_at is 'deleted_at of its document.';
+
+--> statement-breakpoint
+comment on column utility.connections.hint_event_id is
+  'Id of the newest event about the record that came before a read showed its state.';
+
+--> statement-breakpoint
+comment on column utility.connections.hint is
+  'Payload of this event, while the columns show it; otherwise NULL.';
+
+--> statement-breakpoint
+comment on column utility.connections.hint_updated is
+  'updated of the record in this event, but not later than the event came plus two hours.';
+
+--> statement-breakpoint
+comment on column utility.connections.hint_deletes is 'Whether this event deletes the record.';
+
+--> statement-breakpoint
+comment on column utility.connections.hint_came is 'When this event was recorded.';
+
+--> statement-breakpoint
+comment on column utility.connections.hint_settled_at is
+  'When this event was given up, because the service never showed its state.';
+
+--> statement-breakpoint
+comment on column utility.documents.hint_event_id is
+  'Id of the newest event about the record that came before a read showed its state.';
+
+--> statement-breakpoint
+comment on column utility.documents.hint is
+  'Payload of this event, while the columns show it; otherwise NULL.';
+
+--> statement-breakpoint
+comment on column utility.documents.hint_updated is
+  'updated of the record in this event, but not later than the event came plus two hours.';
+
+--> statement-breakpoint
+comment on column utility.documents.hint_deletes is 'Whether this event deletes the record.';
+
+--> statement-breakpoint
+comment on column utility.documents.hint_came is 'When this event was recorded.';
+
+--> statement-breakpoint
+comment on column utility.documents.hint_settled_at is
+  'When this event was given up, because the service never showed its state.';
+
+--> statement-breakpoint
+-- What was proved before this migration stands in the columns, too.
+update utility.companies
+set
+  absent_since = deleted_at,
+  absent_by = deleted_reason
+where deleted_reason in ('absent', 'listed', 'not_found');
+
+--> statement-breakpoint
+update utility.sites
+set
+  absent_since = deleted_at,
+  absent_by = deleted_reason
+where deleted_reason in ('absent', 'listed', 'not_found');
+
+--> statement-breakpoint
+update utility.connections
+set
+  absent_since = deleted_at,
+  absent_by = deleted_reason
+where deleted_reason in ('absent', 'listed', 'not_found');
+
+--> statement-breakpoint
+update utility.documents
+set
+  absent_since = deleted_at,
+  absent_by = deleted_reason
+where deleted_reason in ('absent', 'listed', 'not_found');
+
+--> statement-breakpoint
+update utility.meters
+set
+  absent_since = deleted_at,
+  absent_by = deleted_reason
+where deleted_reason in ('absent', 'listed', 'not_found');
+
+--> statement-breakpoint
+update utility.usage_data
+set
+  absent_since = deleted_at,
+  absent_by = deleted_reason
+where deleted_reason in ('absent', 'listed', 'not_found');
+
+--> statement-breakpoint
+update utility.usage_data u
+set document_deleted_at = d.deleted_at
+from utility.documents d
+where u.document_id = d.id
+  and d.deleted_at is not null;
+
+--> statement-breakpoint
+-- A row whose document is live again lost its tombstone with it, or is gone itself.
+update utility.usage_data
+set
+  absent_since = deleted_at,
+  absent_by = 'absent'
+where deleted_reason = 'document'
+  and document_deleted_at is null;
+
+--> statement-breakpoint
+-- What events announced before this migration stands in the columns.
+update utility.connections r
+set
+  hint_event_id = e.id,
+  hint = jsonb_strip_nulls(
+    jsonb_build_object(
+      'company', r.company_id,
+      'externalId', r.external_id,
+      'datasource', r.datasource,
+      'status', r.status,
+      'url', r.url,
+      'created', r.created,
+      'updated', r.updated
+    )
+  ),
+  hint_updated = r.updated,
+  hint_deletes = false,
+  hint_came = e.recorded_at
+from (
+    select c.id as row_id, named.id, coalesce(named.recorded_at, c.first_synced_at) as recorded_at
+    from utility.connections c
+      left join lateral (
+        select j.id, j.recorded_at
+        from metersync.journal j
+        where j.record_id = c.id::text
+          and j.kind = 'connection'
+          and j.occurred_at = c.updated
+        order by j.recorded_at desc
+        limit 1
+      ) named on true
+    where c.updated > c.raw_updated
+      or c.raw is null
+  ) e
+where r.id = e.row_id
+  and r.updated is not null
+  and r.deleted_at is null;
+
+--> statement-breakpoint
+update utility.documents r
+set
+  hint_event_id = e.id,
+  hint = jsonb_strip_nulls(
+    jsonb_build_object(
+      'company', r.company_id,
+      'site', r.site_id,
+      'created', r.created,
+      'updated', r.updated
+    )
+  ),
+  hint_updated = r.updated,
+  hint_deletes = coalesce(r.deleted_reason = 'event', false),
+  hint_came = coalesce(case r.deleted_reason when 'event' then r.deleted_at end, e.recorded_at)
+from (
+    select c.id as row_id, named.id, coalesce(named.recorded_at, c.first_synced_at) as recorded_at
+    from utility.documents c
+      left join lateral (
+        select j.id, j.recorded_at
+        from metersync.journal j
+        where j.record_id = c.id::text
+          and j.kind = 'document'
+          and j.occurred_at = c.updated
+        order by j.recorded_at desc
+        limit 1
+      ) named on true
+    where c.updated > c.raw_updated
+      or c.raw is null
+      or c.deleted_reason = 'event'
+  ) e
+where r.id = e.row_id
+  and r.updated is not null
+  and (r.deleted_at is null or r.deleted_reason = 'event');
+
+--> statement-breakpoint
+create trigger show_columns
+before insert or update of raw on utility.companies for each row
+execute function metersync.show_company();
+
+--> statement-breakpoint
+create trigger show_columns
+before insert or update of raw on utility.sites for each row
+execute function metersync.show_site();
+
+--> statement-breakpoint
+create trigger show_columns
+before insert or update of raw, hint_event_id, hint_settled_at, absent_since on utility.connections for each row
+execute function metersync.show_connection();
+
+--> statement-breakpoint
+create trigger show_columns
+before insert or update of raw, hint_event_id, hint_settled_at, absent_since on utility.documents for each row
+execute function metersync.show_document();
+
+--> statement-breakpoint
+create trigger show_columns
+before insert or update of raw on utility.meters for each row
+execute function metersync.show_meter();
+
+--> statement-breakpoint
+create trigger show_columns
+before insert or update of raw on utility.usage_data for each row
+execute function metersync.show_usage();
+
+--> statement-breakpoint
+create trigger show_deletion
+before insert or update of absent_since on utility.companies for each row
+execute function metersync.show_deletion();
+
+--> statement-breakpoint
+create trigger show_deletion
+before insert or update of absent_since on utility.sites for each row
+execute function metersync.show_deletion();
+
+--> statement-breakpoint
+create trigger show_deletion
+before insert or update of absent_since on utility.meters for each row
+execute function metersync.show_deletion();
+
+--> statement-breakpoint
+create trigger show_deletion
+before insert or update of absent_since, document_deleted_at on utility.usage_data for each row
+execute function metersync.show_deletion_of_usage();
+
+--> statement-breakpoint
+create trigger show_in_usage
+after update on utility.documents REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
+execute function metersync.show_in_usage();
