@@ -212,7 +212,10 @@ async function readUpdated(
         `${page.totalPages} pages were updated since ${since}: more than ${batches.pagesOfReconcile} are left to the full backfill`,
       );
     if (!trusted) trusted = await filterHolds(deps, listing, page, deletedToo);
-    if (!deleted) written = sum(written, await write(deps, { listing: resource, companyId, readAt, page }));
+    if (!deleted) {
+      const arrival = { listing: resource, companyId, readAt, walkBegan: beganAt, page };
+      written = sum(written, await write(deps, arrival));
+    }
     for (const [at, id] of page.ids.entries()) {
       if (id !== null) documents.push({ id, updated: updatedOf(page.items[at]) ?? null });
     }

@@ -5,7 +5,7 @@ import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import type { Listing, Seen } from '../../db/deletes/listing.ts';
 import { countAbsent } from '../../db/hot/count-absent.ts';
-import { unlistRecords } from '../../db/hot/unlist-records.ts';
+import { unlistRecords } from '../../db/records/unlist.ts';
 import type { ListedResource, RecordResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -27,6 +27,8 @@ export interface PassResult {
   readonly done: boolean;
   readonly state: RunState;
   readonly reason?: string;
+  /** When the pass began that is proved complete; absent if none is. */
+  readonly provedBegan?: string;
   /** Whether no row is absent from the listing. */
   readonly lacksNothing?: boolean;
 }
@@ -48,12 +50,14 @@ export async function judgeListing(
   const agreedSince = agrees ? before.beganAt : undefined;
   const result = await judgeAbsent(deps, input, seen, agreedSince);
   if (input.resource !== 'companies') return result;
-  const ofSites = await judgeSites(deps, input.runId, seen, agreedSince);
-  const results = [result, ofSites, await judgeGone(deps, input.runId, seen, agreedSince)];
+  const ofCompanies = { ...seen, of: input };
+  const ofSites = await judgeSites(deps, input.runId, ofCompanies, agreedSince);
+  const results = [result, ofSites, await judgeGone(deps, input.runId, ofCompanies, agreedSince)];
   const reasons = results.flatMap(({ reason }) => reason ?? []);
   return {
     done: results.every(({ done }) => done),
     state: results.find(({ state }) => state !== 'complete')?.state ?? 'complete',
+    ...(result.provedBegan === undefined ? {} : { provedBegan: result.provedBegan }),
     lacksNothing: result.lacksNothing ?? false,
     ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }),
   };
@@ -64,6 +68,8 @@ interface Judged {
   readonly live: number;
   readonly absent: number;
   readonly quarantined: number;
+  /** Whether nothing was tombstoned because a later walk was proved. */
+  readonly overtaken?: boolean | undefined;
 }
 
 /** Tombstones rows that two stable passes lack. Without `agreedSince`, the first's start, it does nothing. */
@@ -71,20 +77,20 @@ async function judgeRows(
   deps: ActivityDependencies,
   runId: string,
   listing: Listing,
-  { ids, beganAt }: Seen,
+  { ids, beganAt, of = listing }: Seen,
   agreedSince: string | undefined,
 ): Promise<Judged> {
   const { db } = deps.warehouse;
   const { resource, companyId } = listing;
   const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
-  if (shared && companyId !== null) await unlistRecords(db, resource, companyId, ids);
+  if (shared && companyId !== null) await unlistRecords(db, { resource, companyId }, { ids, beganAt, of });
   if (absent === 0 || agreedSince === undefined) return { live, absent, quarantined: 0 };
-  const seen = { ids, beganAt: agreedSince };
+  const seen = { ids, beganAt: agreedSince, of };
   // An empty listing although there are live rows is more likely a fault of the service than a deletion.
   const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
-  const { quarantined, awaited } = await retireAbsent(db, runId, listing, seen, cap);
+  const { quarantined, awaited, overtaken } = await retireAbsent(db, runId, listing, seen, cap);
   if (awaited > 0) await wakeFor(deps, resource);
-  return { live, absent, quarantined };
+  return { live, absent, quarantined, overtaken };
 }
 
 async function judgeAbsent(
@@ -95,19 +101,23 @@ async function judgeAbsent(
 ): Promise<PassResult> {
   const configured = deps.companies;
   const judged = await judgeRows(deps, runId, { ...listing, configured }, seen, agreedSince);
-  const { live, absent, quarantined } = judged;
-  if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
+  const { live, absent, quarantined, overtaken } = judged;
+  if (absent === 0) return { done: true, state: 'complete', lacksNothing: true, provedBegan: seen.beganAt };
   if (agreedSince === undefined) {
     const reason = `${counted(absent, 'row')} ${agreeing(absent, 'was', 'were')} missing from one pass and no second one agreed: nothing was tombstoned`;
     return { done: false, state: 'suspect', reason };
   }
-  if (quarantined === 0) return { done: true, state: 'complete' };
+  if (overtaken) return { done: false, state: 'suspect', reason: overtakenBy };
+  const proved = { done: true, provedBegan: agreedSince } as const;
+  if (quarantined === 0) return { ...proved, state: 'complete' };
   const lack =
     seen.ids.length === 0
       ? `the service lists nothing where ${counted(live, 'row')} ${agreeing(live, 'lives', 'live')}`
       : `${quarantined} of ${counted(live, 'row')} ${agreeing(quarantined, 'is', 'are')} missing from the service`;
-  return { done: true, state: 'suspect', reason: `${lack}: ${untilDecided}` };
+  return { ...proved, state: 'suspect', reason: `${lack}: ${untilDecided}` };
 }
+
+const overtakenBy = 'a later walk over the listing was proved meanwhile: nothing was tombstoned';
 
 /** Wakes the catch-up that settles the events of records which were tombstoned just now. */
 async function wakeFor(deps: ActivityDependencies, resource: RecordResource): Promise<void> {
@@ -121,7 +131,7 @@ async function wakeFor(deps: ActivityDependencies, resource: RecordResource): Pr
 async function judgeSites(
   deps: ActivityDependencies,
   runId: string,
-  { ids: companyIds, beganAt }: Seen,
+  { ids: companyIds, beganAt, of }: Seen,
   agreedSince: string | undefined,
 ): Promise<PassResult> {
   const { db } = deps.warehouse;
@@ -130,9 +140,9 @@ async function judgeSites(
   for (const { companyId, named, confirmed } of await sitesInDoubt(db, companyIds, beganAt)) {
     const listing = { resource: 'sites', companyId } as const;
     const since = confirmed ? agreedSince : undefined;
-    const judged = await judgeRows(deps, runId, listing, { ids: named, beganAt }, since);
-    if (judged.absent === 0) await clearQuarantine(db, listing);
-    if (since === undefined) doubtful += judged.absent;
+    const judged = await judgeRows(deps, runId, listing, { ids: named, beganAt, of }, since);
+    if (judged.absent === 0) await clearQuarantine(db, listing, beganAt);
+    if (since === undefined || judged.overtaken) doubtful += judged.absent;
     quarantined += judged.quarantined;
   }
   return resultOf(['site', 'sites'], 'the records of one pass', doubtful, quarantined);
@@ -145,7 +155,7 @@ async function judgeSites(
 async function judgeGone(
   deps: ActivityDependencies,
   runId: string,
-  { ids: companyIds, beganAt }: Seen,
+  { ids: companyIds, beganAt, of }: Seen,
   agreedSince: string | undefined,
 ): Promise<PassResult> {
   const { db } = deps.warehouse;
@@ -155,9 +165,10 @@ async function judgeGone(
   const living = [...companyIds, ...deps.companies];
   const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {
-    await unlistRecords(db, listing.resource, listing.companyId, []);
-    const judged = await judgeRows(deps, runId, listing, { ids: [], beganAt }, agreedSince);
-    if (agreedSince === undefined) doubtful += judged.absent;
+    const seen = { ids: [], beganAt, of };
+    await unlistRecords(db, listing, seen);
+    const judged = await judgeRows(deps, runId, listing, seen, agreedSince);
+    if (agreedSince === undefined || judged.overtaken) doubtful += judged.absent;
     quarantined += judged.quarantined;
   }
   return resultOf(

@@ -46,7 +46,7 @@ export async function backfillListing(
   const { written } = cursor;
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
-  const { state, reason: error, lacksNothing = false } = withOlder(result, written);
+  const { state, reason: error, provedBegan, lacksNothing = false } = withOlder(result, written);
   // An attempt that was killed before its heartbeat may have written rows that no cursor counts.
   const isFirstTry = Context.current().info.attempt === 1 && resumed === undefined;
   await finishListing(db, input, {
@@ -60,6 +60,7 @@ export async function backfillListing(
       distinctIds: seen,
       unchanged: unchangedOf(seen, written),
     },
+    provedBegan,
     lacksNothing,
     mayHaveMissed: readBefore && !(isFirstTry && lacksNothing && written.inserted + written.changed === 0),
   });
@@ -86,7 +87,8 @@ async function readOnePass(
   const { companyId, resource } = input;
   const key = { ...input, pass: from.pass };
   let cursor = from;
-  const resumed = from.page === 0 ? undefined : (await readManifest(db, key)).pages.at(-1);
+  const before = from.page === 0 ? undefined : await readManifest(db, key);
+  const resumed = before?.pages.at(-1);
   if (resumed?.asked === from.page && !resumed.hasNext) return { cursor };
   let last: PageManifest | undefined;
   const { report, beganAt } = await walkListing(deps, {
@@ -96,6 +98,7 @@ async function readOnePass(
     lane: 'backfill',
     from: from.page + 1,
     beganAt: input.beganAt,
+    walkBegan: before?.beganAt ?? undefined,
     noting: (read) => {
       const pages = read.map(({ page, asked, readAt }) => ({ ...manifestOf(asked, page), readAt }));
       return notingPages(key, pages);

@@ -138,7 +138,7 @@ async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly
   if (pass.ids.length === 0 && existing.length > 0) return false;
   await withTransaction(db, async (tx) => {
     await holdDocuments(tx, documentIds);
-    await retireUsage(tx, documentIds, last.ids, pass.beganAt);
+    await retireUsage(tx, documentIds, last.ids, pass.beganAt, companyId);
   });
   return true;
 }

@@ -14,6 +14,7 @@ export interface PageWrite {
   readonly companyId: string | null;
   readonly byId?: boolean | undefined;
   readonly readAt: string;
+  readonly walkBegan?: string | undefined;
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
   readonly usage?: RecordPage['usage'];
   readonly existingOnly?: boolean | undefined;
@@ -61,6 +62,7 @@ export async function rewrite(
     companyId,
     byId,
     readAt,
+    walkBegan,
     page,
     usage = 'corrected',
     existingOnly,
@@ -71,7 +73,7 @@ export async function rewrite(
   },
 ): Promise<PageWrittenAt> {
   const { body, itemsKey, joined = false } = page;
-  const source = { companyId, byId, readAt, usage, apiVersion, existingOnly, confirms };
+  const source = { companyId, byId, readAt, walkBegan, usage, apiVersion, existingOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...source };
   if (listing !== 'companies') return await writePage(warehouse.db, listing, { ...record, noted }, page.ids);
   const written = await writePage(warehouse.db, listing, record, page.ids);

@@ -21,6 +21,8 @@ export interface ListingWalk {
   readonly from?: number;
   /** The warehouse's clock before the walk; read when absent. */
   readonly beganAt?: string | undefined;
+  /** When the walk began that this one continues; absent if it begins here. */
+  readonly walkBegan?: string | undefined;
   /** See `RecordPage`. */
   readonly existingOnly?: boolean;
   /** A step that notes pages in the statement of their rows. */
@@ -47,6 +49,7 @@ export async function walkListing(
     signal: AbortSignal.any([signal, stopped.signal]),
   });
   const beganAt = walk.beganAt ?? (await warehouseNow(db));
+  const dated = { ...walk, walkBegan: walk.walkBegan ?? beganAt };
   let clock = beganAt;
   let written = nothingWritten;
   const ids: string[] = [];
@@ -55,7 +58,7 @@ export async function walkListing(
     signal.throwIfAborted();
     let now: string | undefined;
     for (const group of groupByItemsKey(read)) {
-      const part = await write(deps, arrivalOf(walk, group));
+      const part = await write(deps, arrivalOf(dated, group));
       written = sum(written, part);
       now = part.now;
     }
@@ -80,7 +83,7 @@ function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
 
 /** Joins pages into one write. All of it counts as read when the first of the pages was read. */
 function arrivalOf(
-  { listing, companyId, lane, existingOnly, noting }: ListingWalk,
+  { listing, companyId, lane, walkBegan, existingOnly, noting }: ListingWalk,
   read: readonly PageRead[],
 ): PageWrite & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
@@ -90,7 +93,7 @@ function arrivalOf(
   const usage = confirms ? 'all' : 'corrected';
   const { readAt } = first;
   const noted = noting?.(read);
-  const more = { listing, companyId, readAt, usage, existingOnly, confirms, noted } as const;
+  const more = { listing, companyId, readAt, walkBegan, usage, existingOnly, confirms, noted } as const;
   if (read.length === 1) return { ...more, page: first.page };
   const pages = read.map(({ page }) => page);
   return {

@@ -108,3 +108,9 @@ from
 select
   metersync.copy_comments ('analytics.connections_needing_attention', 'metersync.unwell_connections'),
   metersync.copy_comments ('analytics.usage', 'metersync.counted_usage');
+select
+  metersync.copy_comments (('utility.' || name)::regclass, 'metersync.earlier_states'),
+  metersync.copy_comments (('utility.' || name)::regclass, ('history.' || name)::regclass),
+  metersync.copy_comments ('metersync.earlier_states', ('history.' || name)::regclass)
+from
+  unnest(array['companies', 'sites', 'connections', 'documents', 'usage_data', 'meters']) name;

@@ -69,7 +69,7 @@ const documents = ({ documents: wanted, months }: AnalyticsShape): string => `
       round((abs(hashint4(company * 100000 + meter * 100 + n)) % 1000000) / 100.0, 2) as amount
     from world_meters w, generate_series(0, ${months - 1}) n
     where meter * ${months} + n < ${wanted};
-  insert into utility.documents (id, company_id, raw, synced_at, deleted_at, deleted_reason)
+  insert into utility.documents (id, company_id, raw, synced_at, absent_since, absent_by)
     select id, company_id,
       jsonb_build_object('id', id, 'site', site_id, 'created', last + interval '3 days', 'updated', last + interval '3 days',
         'utilityCompany', 'Provider ' || meter % 3,
@@ -105,9 +105,9 @@ const usage = `
 
 /** Earlier states of the two bills in a hundred that were corrected. */
 const corrections = `
-  insert into history.documents (id, company_id, site_id, created, updated, raw_updated, raw, api_version, first_synced_at,
+  insert into metersync.earlier_states (resource, id, company_id, site_id, revised_document_id, created, updated, raw_updated, raw, api_version, first_synced_at,
       synced_at, valid_from, valid_to, ended_by_kind, ended_by)
-    select d.id, d.company_id, d.site_id, d.created, d.updated, d.raw_updated,
+    select 'documents', d.id, d.company_id, d.site_id, d.revised_document_id, d.created, d.updated, d.raw_updated,
       d.raw || jsonb_build_object('currentCharges', (b.amount + 1)::text), d.api_version, d.first_synced_at, d.synced_at,
       d.created, d.created + interval '10 days', 'event', 'msg_' || b.n
     from world_bills b join utility.documents d on d.id = b.id

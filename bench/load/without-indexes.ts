@@ -26,7 +26,7 @@ export async function loadWithoutIndexes(url: string, load: () => Promise<void>)
       from pg_index i
       join pg_class c on c.oid = i.indrelid
       where not i.indisunique
-        and c.relnamespace::regnamespace::text in ('utility', 'history', 'metersync', 'ops')
+        and c.relnamespace::regnamespace::text in ('utility', 'metersync', 'ops')
         and not c.relispartition`);
     for (const { name } of indexes) await client.query(`drop index ${name}`);
     await load();

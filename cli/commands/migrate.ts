@@ -1,7 +1,7 @@
 import { migrate, planOf, requireAnswer } from '../../app/warehouse/prepare.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
-import type { MigrationPlan, Rewrite } from '../../db/migrate/migration-plan.ts';
+import type { MigrationPlan } from '../../db/migrate/migration-plan.ts';
 import { roles } from '../../db/migrate/roles.ts';
 import { asOperation } from '../as-operation.ts';
 import { withContext } from '../context.ts';
@@ -75,11 +75,8 @@ function describeFloor(applied: number, floor: number): string {
     : 'Stop the workers first: the version that migrated it last must not write afterwards.';
 }
 
-/** A cautious estimate of the rows that a migration rewrites in a second. Two idle cores rewrite 25,000. */
-const rowsPerSecond = 15_000;
-
 /** Says how long a migration that rewrites a large table takes. Says nothing about a small table. */
-function describeLong({ table, rows }: Rewrite): string[] {
+function describeLong({ table, rows, rowsPerSecond }: MigrationPlan['rewrites'][number]): string[] {
   const seconds = Math.ceil(rows / rowsPerSecond);
   if (seconds < 4) return [];
   return [

@@ -4,9 +4,10 @@ import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connectio
 import type { Executor } from '../connection/connect.ts';
 import { isHeld, isTombstonedBy } from '../deletes/absent.ts';
 import { runStep } from '../hot/run-step.ts';
+import { proving } from '../records/fence.ts';
 import type { Cte } from '../records/page.ts';
 import type { ListedResource } from '../resources.ts';
-import { deletes, pages, runs } from '../schema/metersync.ts';
+import { deletes, noCompany, pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
 import { ended, isRun, type RunCounts, type RunKey } from './runs.ts';
 
@@ -26,9 +27,6 @@ interface PassKey {
   readonly resource: ListedResource;
   readonly pass: number;
 }
-
-/** The company id that stands for the list of companies in a manifest. */
-export const noCompany = '00000000-0000-0000-0000-000000000000';
 
 const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL | undefined =>
   and(
@@ -109,6 +107,8 @@ export interface ListingEnd {
   readonly state: RunState;
   readonly error?: string | undefined;
   readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'requests'>;
+  /** When the walk began that proved the listing complete; absent if none did. */
+  readonly provedBegan?: string | undefined;
   /** Whether the listing is complete. Then what an earlier run quarantined is out of date. */
   readonly lacksNothing: boolean;
   /** Whether an earlier run read the listing, and this run changed or tombstoned a row. */
@@ -116,14 +116,15 @@ export interface ListingEnd {
 }
 
 /**
- * Ends the part of a run that read a listing, and deletes its manifest. Postgres counts tombstoned
- * and missed rows, requests and moved pages. A page moved if the service answered with another
- * page, or with another total than on the first page of the pass.
+ * Ends the part of a run that read a listing, moves the fence of the listing if a walk was proved,
+ * and deletes the manifest. Postgres counts tombstoned and missed rows, requests and moved pages. A
+ * page moved if the service answered with another page, or with another total than on the first
+ * page of the pass.
  */
 export async function finishListing(
   db: Executor,
   key: RunKey & { readonly resource: ListedResource },
-  { state, error, counts, lacksNothing, mayHaveMissed }: ListingEnd,
+  { state, error, counts, provedBegan, lacksNothing, mayHaveMissed }: ListingEnd,
 ): Promise<void> {
   const { pass, asked, currentPage, total } = pages;
   const page = db
@@ -133,11 +134,18 @@ export async function finishListing(
   const hasMoved = sql`${page.currentPage} <> ${page.asked} or ${page.total} is distinct from ${firstTotal}`;
   const judged = db.$with('judged').as(db.select({ moved: hasMoved.as('moved') }).from(page));
   const missed = mayHaveMissed ? missedBy(db, key.runId, key) : undefined;
+  const began = provedBegan ?? '-infinity';
   const cleared = db
     .$with('cleared')
-    .as(db.delete(deletes).where(isHeld(key)).returning({ recordId: deletes.recordId }));
+    .as(db.delete(deletes).where(isHeld(key, began)).returning({ recordId: deletes.recordId }));
+  const proved = db.$with('proved').as(proving(db, { ...key, began }));
   await db
-    .with(page, judged, ...(lacksNothing ? [cleared] : []))
+    .with(
+      page,
+      judged,
+      ...(lacksNothing ? [cleared] : []),
+      ...(provedBegan === undefined ? [] : [proved]),
+    )
     .update(runs)
     .set({
       ...ended(key, state, error, counts),

@@ -31,16 +31,11 @@ import {
 import { type DeletesCap, overCap } from '../deletes/absent.ts';
 import { untouchedSince } from '../deletes/explained.ts';
 import { note, row, tombstone } from '../deletes/tombstone.ts';
-import { deletes, runs } from '../schema/metersync.ts';
-import {
-  companies,
-  documents,
-  earlierCompanies,
-  earlierMeters,
-  earlierSites,
-  meters,
-  sites,
-} from '../schema/utility.ts';
+import { isStateOf } from '../records/earlier-states.ts';
+import { isBehind } from '../records/fence.ts';
+import { resources } from '../resources.ts';
+import { deletes, earlierStates, runs } from '../schema/metersync.ts';
+import { companies, documents, meters, sites } from '../schema/utility.ts';
 import { isWhole } from './runs.ts';
 
 /** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */
@@ -92,11 +87,11 @@ export async function changedUntimed(
   const changed: UntimedListing[] = [];
   if (listRead.length === 0) {
     const isCompany = eq(companies.id, companyId);
-    const company = await hasChanged(db, companies, earlierCompanies, isCompany, since);
-    const site = await hasChanged(db, sites, earlierSites, eq(sites.companyId, companyId), since);
+    const company = await hasChanged(db, 'companies', isCompany, since);
+    const site = await hasChanged(db, 'sites', eq(sites.companyId, companyId), since);
     if (company || site) changed.push('companies');
   }
-  if (await hasChanged(db, meters, earlierMeters, eq(meters.companyId, companyId), since))
+  if (await hasChanged(db, 'meters', eq(meters.companyId, companyId), since))
     changed.push('meters');
   return changed;
 }
@@ -104,15 +99,15 @@ export async function changedUntimed(
 /** Whether rows had another state at some time since the given moment. */
 async function hasChanged(
   db: Executor,
-  table: typeof companies | typeof sites | typeof meters,
-  earlier: typeof earlierCompanies | typeof earlierSites | typeof earlierMeters,
+  resource: 'companies' | 'sites' | 'meters',
   which: SQL,
   since: SQL,
 ): Promise<boolean> {
+  const { table } = resources[resource];
   const state = db
     .select({})
-    .from(sql`${earlier}`)
-    .where(and(eq(earlier.id, table.id), gte(earlier.validTo, since)))
+    .from(earlierStates)
+    .where(and(isStateOf(resource, table.id), gte(earlierStates.validTo, since)))
     .offset(literal(0));
   const changed = await db
     .select({ id: sql`${table.id}` })
@@ -133,8 +128,8 @@ export interface ListedDocument {
  * them restores them. Rows written since `beganAt`, rows newer than the listing's state, rows that
  * somebody decided to keep while absent, and states about which somebody decided do not change. If
  * there are more documents than the cap allows, all are held back until an operator decides. Kept
- * documents that are listed as deleted with a newer state are held back, too. `live` is the number
- * of live documents before.
+ * documents that are listed as deleted with a newer state are held back, too. If a later walk over
+ * the documents was proved, nothing changes. `live` is the number of live documents before.
  */
 export async function retireListed(
   db: Database,
@@ -144,10 +139,12 @@ export async function retireListed(
   beganAt: string,
   cap: DeletesCap,
 ) {
+  const walk = { companyId, resource: 'documents', began: beganAt } as const;
   return await withTransaction(db, async (tx) => {
     const isLive = and(eq(documents.companyId, companyId), isNull(documents.deletedAt));
     const [counted] = await tx.select({ live: count() }).from(documents).where(isLive);
     const live = counted?.live ?? 0;
+    if (await isBehind(tx, walk, 'absences')) return { live, tombstoned: 0, quarantined: 0 };
     const gone = await lockGone(tx, companyId, listed, beganAt);
     if (gone.length === 0) return { live, tombstoned: 0, quarantined: 0 };
     const [held, others] = [

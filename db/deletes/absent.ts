@@ -1,8 +1,9 @@
-import { and, eq, getTableColumns, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import { lookAtOnce } from '../catch-up/stale.ts';
 import { excluded, isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { countAbsent } from '../hot/count-absent.ts';
+import { isBehind } from '../records/fence.ts';
 import { resources } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { isKeptOrHeld, untouchedSince } from './explained.ts';
@@ -38,7 +39,8 @@ export const overCap = (
  * decided to keep. If there are more rows with an unexplained absence than the cap allows, all of
  * them are quarantined: they stay live until an operator decides. `awaited` is the number of
  * tombstoned records for which events wait, because the event of their deletion was lost. These
- * records become due at once, and the next catch-up settles their events.
+ * records become due at once, and the next catch-up settles their events. If a later walk over the
+ * listing was proved, the passes are `overtaken`, and nothing changes.
  */
 export async function retireAbsent(
   db: Database,
@@ -46,10 +48,13 @@ export async function retireAbsent(
   listing: Listing,
   seen: Seen,
   cap: DeletesCap,
-): Promise<{ quarantined: number; awaited: number }> {
+): Promise<{ quarantined: number; awaited: number; overtaken?: true }> {
   const { resource, companyId } = listing;
+  const walk = { ...(seen.of ?? listing), began: seen.beganAt };
   return await withTransaction(db, async (tx) => {
-    const listed = await clearQuarantine(tx, listing);
+    if (await isBehind(tx, walk, 'absences'))
+      return { quarantined: 0, awaited: 0, overtaken: true };
+    const listed = await clearQuarantine(tx, listing, seen.beganAt);
     const { live, absent } = await countAbsent(tx, listing, seen, isCapped(resource, seen));
     const tooMany = overCap(cap, absent, live);
     const noted = await noteAbsent(tx, runId, listing, seen, { tooMany, listed });
@@ -151,9 +156,13 @@ export const countTombstoned = async (
   listing: Listing,
 ): Promise<number> => await db.$count(deletes, isTombstonedBy(runId, listing));
 
-/** Whether a note holds back a row of a listing. Its index has the state as a literal, too. */
-export const isHeld = ({ resource, companyId }: Listing): SQL | undefined =>
+/**
+ * Whether a note holds back a row of a listing, and is not about an absence since a pass began. The
+ * index of the notes has the state as a literal, too.
+ */
+export const isHeld = ({ resource, companyId }: Listing, beganAt: string): SQL | undefined =>
   and(
+    lte(deletes.absentSince, beganAt),
     sql`${deletes.state} = 'quarantined'`,
     // An expression, so that only the index by company serves. After an analyse of an empty table,
     // the planner would as soon walk the notes of all companies by their resource.
@@ -162,11 +171,18 @@ export const isHeld = ({ resource, companyId }: Listing): SQL | undefined =>
   );
 
 /**
- * Deletes the notes of rows that an earlier pass quarantined, because a later pass has judged the
- * listing again. Returns the ids of the rows that the service listed as deleted.
+ * Deletes the notes of rows that an earlier pass quarantined, because a pass that began at `beganAt`
+ * has judged the listing again. Returns the ids of the rows that the service listed as deleted.
  */
-export async function clearQuarantine(db: Executor, listing: Listing): Promise<string[]> {
+export async function clearQuarantine(
+  db: Executor,
+  listing: Listing,
+  beganAt: string,
+): Promise<string[]> {
   const { recordId, reason } = deletes;
-  const cleared = await db.delete(deletes).where(isHeld(listing)).returning({ recordId, reason });
+  const cleared = await db
+    .delete(deletes)
+    .where(isHeld(listing, beganAt))
+    .returning({ recordId, reason });
   return cleared.flatMap((of) => (of.reason === 'listed' ? [of.recordId] : []));
 }

@@ -1,14 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { isStale } from '../catch-up/stale.ts';
+import { isStateOf } from '../records/earlier-states.ts';
 import { alsoListing } from '../records/owner.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
-import { deletes, journal, runs } from '../schema/metersync.ts';
-import { companies, documents, earlierDocuments } from '../schema/utility.ts';
+import { deletes, earlierStates, journal, runs } from '../schema/metersync.ts';
+import { companies, documents } from '../schema/utility.ts';
 import { decidedToKeep, keyOfNoted, note, row } from './tombstone.ts';
 
 const event = alias(journal, 'event');
-const earlier = alias(earlierDocuments, 'earlier');
 
 /** The document of a usage row. */
 const bill = alias(documents, 'bill');
@@ -65,6 +65,16 @@ export const isKept = (resource: RecordResource): SQL => {
     ? sql`(${kept} or ${withDocument(sql`in ('rejected', 'undone')`)})`
     : kept;
 };
+
+/** Whether a row with this id is held back for a decision, or kept by one. */
+export const isInDoubt = (resource: RecordResource, id: SQL): SQL => sql`exists (
+      select
+      from ${deletes} ${note}
+      where ${note.resource} = ${resource}
+        and ${note.recordId} = ${id}::text
+        and ${note.state} in ('quarantined', 'rejected', 'undone')
+      offset 0
+    )`;
 
 /** Whether a row is kept, or is usage whose document is held back. */
 export const isKeptOrHeld = (resource: RecordResource): SQL =>
@@ -144,11 +154,12 @@ const byDocument = sql`exists (
             )
             and not exists (
               select
-              from ${earlierDocuments} ${earlier}
-              where ${earlier.id} = ${bill.id}
-                and ${earlier.syncedAt} <= ${lastListed}
-                and ${earlier.rawUpdated} is not distinct from ${bill.rawUpdated}
-                and ${earlier.raw} -> 'usageData' is not distinct from ${bill.raw} -> 'usageData'
+              from ${earlierStates}
+              where ${isStateOf('documents', bill.id)}
+                and ${earlierStates.syncedAt} <= ${lastListed}
+                and ${earlierStates.rawUpdated} is not distinct from ${bill.rawUpdated}
+                and ${earlierStates.raw} -> 'usageData'
+                  is not distinct from ${bill.raw} -> 'usageData'
               offset 0
             )
         )

@@ -18,6 +18,8 @@ export interface Listing {
 export interface Seen {
   readonly ids: readonly string[];
   readonly beganAt: string;
+  /** The listing that it walked, if another listing is judged by it: the list of companies. */
+  readonly of?: Listing | undefined;
 }
 
 /**

@@ -16,7 +16,8 @@ interface Counted extends Record<string, unknown> {
 
 /**
  * Counts the live rows of a listing, and the rows that meet `among` and are absent from a pass.
- * Also deletes decisions to keep rows that the pass listed, because the service shows them again.
+ * Also deletes earlier decisions to keep rows that the pass listed, because the service shows them
+ * again.
  * It runs for each pass over a company's listing, 4,000 times in a backfill of 1,000 companies.
  * Measured: 0.15 ms and 29 blocks for a listing of 300 records, 0.47 ms and 60 blocks if unchanged.
  */
@@ -32,6 +33,7 @@ export async function countAbsent(
       where ${deletes.state} in ('rejected', 'undone')
         and ${deletes.resource} = ${listing.resource}
         and ${deletes.companyId} is not distinct from ${listing.companyId}::uuid
+        and ${deletes.absentSince} < ${seen.beganAt}::timestamptz
         and ${deletes.recordId} = any(${array(printedUuids(seen.ids), 'text')})
     )
     select

@@ -1,25 +1,27 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { canonicalId } from '../../contract/ids.ts';
-import { isStale } from '../catch-up/stale.ts';
+import { isStale, keyOf, type StaleKind } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { isInDoubt } from '../deletes/explained.ts';
 import { row } from '../deletes/tombstone.ts';
 import { isAlsoListed } from '../records/owner.ts';
 import type { RecordPage } from '../records/page.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
-import { rejectedRecords } from '../schema/metersync.ts';
+import { deletes, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 
 /**
  * Returns the positions in a page, from 0, of the records that are unchanged since their rows were
- * written and that an upsert would not touch. Also deletes earlier refusals of these records. It
- * runs for each page. Measured: 0.06 ms and 15 blocks for five records; 0.54 ms and 379 blocks for
- * seventy.
+ * written and that an upsert would not touch: nothing waits on their rows, neither an event nor a
+ * decision, and no row is tombstoned. Whether anything waits on rows of the company is looked up
+ * once. Also deletes earlier refusals of these records. It runs for each page. Measured: 0.07 ms
+ * and 21 blocks for five records; 0.56 ms and 385 blocks for seventy.
  */
 export async function unchangedPlaces(
   db: Executor,
   resource: RecordResource,
-  { companyId, byId = false, readAt, confirms = false }: RecordPage,
+  { companyId, byId = false, readAt }: RecordPage,
   ids: readonly (string | null)[],
   digests: readonly string[],
 ): Promise<Set<number>> {
@@ -31,12 +33,17 @@ export async function unchangedPlaces(
     canonicalIds.map((id) => (twice.has(id) ? null : id)),
     'text',
   );
-  // Records for which events wait count as read now, which only the upsert notes.
+  const isOfOther = sql`${row.companyId} is distinct from ${companyId}::uuid`;
   const { eventKind } = resources[resource];
-  const awaited =
-    confirms && eventKind !== null
-      ? sql`and not ${isStale(eventKind, sql`${row.id}::text`)}`
-      : sql``;
+  const areEvents = eventKind === null ? sql`false` : hasStale(eventKind, companyId);
+  const isAwaited =
+    eventKind === null
+      ? sql``
+      : sql`
+            and not (
+              (${isOfOther} or (select events from waiting))
+              and ${isStale(eventKind, sql`${row.id}::text`)}
+            )`;
   const listed = byId
     ? sql``
     : sql`and (
@@ -46,7 +53,12 @@ export async function unchangedPlaces(
   const { rows } = await hot(db, 'unchangedPlaces').execute<{
     place: number;
   }>(sql`
-    with same as materialized (
+    with waiting as materialized (
+      select
+        ${areEvents} as events,
+        ${isNoted(resource, companyId, sql`= 'quarantined'`)}
+          or ${isNoted(resource, companyId, sql`in ('rejected', 'undone')`)} as decisions
+    ), same as materialized (
       select (place - 1)::int as place, page.id
       from unnest(${asked}, ${array(digests, 'text')})
         with ordinality as page (id, digest, place)
@@ -58,7 +70,10 @@ export async function unchangedPlaces(
             and ${row.deletedAt} is null
             and ${row.syncedAt} is not null
             ${eventKind === null ? sql`` : sql`and ${row.hint} is null`}
-            ${awaited}
+            and not (
+              (${isOfOther} or (select decisions from waiting))
+              and ${isInDoubt(resource, sql`${row.id}`)}
+            )${isAwaited}
             ${listed}
           offset 0
         ) existing
@@ -71,3 +86,23 @@ export async function unchangedPlaces(
     select place from same`);
   return new Set(rows.map(({ place }) => place));
 }
+
+/** Whether events wait for records of a company. */
+const hasStale = (kind: StaleKind, companyId: string | null): SQL => sql`exists (
+          select
+          from ${staleRecords}
+          where queue = ${keyOf(kind, companyId ?? '')}
+        )`;
+
+/** Whether a note in a state is about a row of a company. Only its index by company serves. */
+const isNoted = (
+  resource: RecordResource,
+  companyId: string | null,
+  state: SQL,
+): SQL => sql`exists (
+          select
+          from ${deletes}
+          where ${deletes.state} ${state}
+            and ${deletes.companyId} = ${companyId}::uuid
+            and ${deletes.resource} || '' = ${resource}
+        )`;

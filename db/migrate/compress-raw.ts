@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { history, utility } from '../schema/utility.ts';
+import { metersync } from '../schema/metersync.ts';
+import { utility } from '../schema/utility.ts';
 
 type Method = 'lz4' | 'pglz';
 
@@ -14,7 +15,7 @@ export async function compressRecords(tx: Executor, method: Method = 'lz4'): Pro
     from pg_class c
       join pg_namespace n on n.oid = c.relnamespace
       join pg_attribute a on a.attrelid = c.oid
-    where n.nspname in (${utility.schemaName}, ${history.schemaName})
+    where n.nspname in (${utility.schemaName}, ${metersync.schemaName})
       and c.relkind = 'r'
       and a.attname = 'raw'
       and not a.attisdropped

@@ -1,14 +1,11 @@
 import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
+import { floorOf, knownMigrations, migrationsFolder, type Rewrite } from './known-migrations.ts';
 import { readMigratable } from './migrate.ts';
 
 /** What a migration would do. */
 export type MigrationPlan = Awaited<ReturnType<typeof planMigration>>;
-
-/** A table that a migration rewrites, and about how many rows it has. */
-export type Rewrite = Awaited<ReturnType<typeof sizesOf>>[number];
 
 /**
  * Lists the statements of the migrations that `migrateWarehouse` would run. It takes no lock on a table.
@@ -29,16 +26,20 @@ export async function planMigration(db: Executor, folder: string = migrationsFol
     ),
     rewrites: await sizesOf(
       db,
-      missing.flatMap(({ rewrites }) => rewrites ?? []),
+      missing.flatMap(({ rewrites }) => rewrites),
     ),
   };
 }
 
 /** Estimates the number of rows of each table that exists. */
-async function sizesOf(db: Executor, tables: readonly string[]) {
+async function sizesOf(db: Executor, rewrites: readonly Rewrite[]) {
+  const tables = rewrites.map(({ table }) => table);
   const { rows } = await db.execute<{ table: string; rows: number }>(sql`
     select name as table, greatest(reltuples, 0)::float8 as rows
     from unnest(${array(tables, 'text')}) as name
       join pg_class on pg_class.oid = to_regclass(name)`);
-  return rows;
+  return rewrites.flatMap((rewrite) => {
+    const size = rows.find(({ table }) => table === rewrite.table);
+    return size === undefined ? [] : [{ ...rewrite, rows: size.rows }];
+  });
 }

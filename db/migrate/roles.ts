@@ -16,11 +16,9 @@ export const roles = {
 
 const views = ['analytics', 'fields'];
 /** The schemas that have tables. */
-const written: readonly string[] = [utility, history, ops, metersync].map(
-  ({ schemaName }) => schemaName,
-);
+const written: readonly string[] = [utility, ops, metersync].map(({ schemaName }) => schemaName);
 const read = [utility.schemaName, ops.schemaName, ...views];
-const all = [...written, ...views];
+const all = [...written, history.schemaName, ...views];
 
 /** What `ensureRoles` could not do. */
 export interface Ungranted {

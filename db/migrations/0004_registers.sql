@@ -441,23 +441,28 @@ language plpgsql
 as $$
 begin
   new.deleted_at := new.absent_since;
-  new.deleted_reason := new.absent_by;
+  new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
   return new;
 end
 $$;
 
 --> statement-breakpoint
--- Usage is also deleted while its document is.
+-- Usage is also deleted with its document, unless a later read found it.
 create function metersync.show_deletion_of_usage()
 returns trigger
 language plpgsql
 as $$
 begin
-  new.deleted_at := coalesce(new.absent_since, new.document_deleted_at);
-  new.deleted_reason := case
-    when new.absent_since is not null then new.absent_by
-    when new.document_deleted_at is not null then 'document'
-  end;
+  if new.absent_since is not null then
+    new.deleted_at := new.absent_since;
+    new.deleted_reason := new.absent_by;
+  elsif new.document_deleted_at is not null and new.synced_at > new.document_deleted_at is not true then
+    new.deleted_at := new.document_deleted_at;
+    new.deleted_reason := 'document';
+  else
+    new.deleted_at := null;
+    new.deleted_reason := null;
+  end if;
   return new;
 end
 $$;
@@ -508,7 +513,7 @@ declare
   is_hint_new boolean := tg_op = 'INSERT' or new.hint_event_id is distinct from old.hint_event_id;
 begin
   new.deleted_at := new.absent_since;
-  new.deleted_reason := new.absent_by;
+  new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
   if new.raw is null and new.hint is null then
     return new;
   end if;
@@ -575,7 +580,7 @@ declare
   hint_site uuid;
 begin
   new.deleted_at := new.absent_since;
-  new.deleted_reason := new.absent_by;
+  new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
   if new.raw is null and new.hint is null then
     return new;
   end if;

@@ -1,20 +1,11 @@
 import { desc, eq, sql } from 'drizzle-orm';
 import type { TracedKind } from '../../contract/names.ts';
 import type { Executor } from '../connection/connect.ts';
-import {
-  connections,
-  documents,
-  earlierConnections,
-  earlierDocuments,
-  earlierMeters,
-  meters,
-} from '../schema/utility.ts';
+import { isStateOf } from '../records/earlier-states.ts';
+import { resources } from '../resources.ts';
+import { earlierStates } from '../schema/metersync.ts';
 
-const tables = {
-  document: { now: documents, earlier: earlierDocuments },
-  connection: { now: connections, earlier: earlierConnections },
-  meter: { now: meters, earlier: earlierMeters },
-} as const;
+const resourceOf = { document: 'documents', connection: 'connections', meter: 'meters' } as const;
 
 /** Maximum number of changes that are returned: the latest changes. */
 const changesMax = 50;
@@ -33,19 +24,19 @@ const stateOf = sql<Readonly<Record<string, string>> | null>`(
  * a read of a catch-up. Values are JSON as text, null for an absent field.
  */
 export async function readChanges(db: Executor, kind: TracedKind, id: string) {
-  const { now, earlier } = tables[kind];
-  const [held] = await db.select({ state: stateOf }).from(now).where(eq(now.id, id));
+  const { table } = resources[resourceOf[kind]];
+  const [held] = await db.select({ state: stateOf }).from(table).where(eq(table.id, id));
   const states = await db
     .select({
-      at: earlier.validTo,
-      byKind: earlier.endedByKind,
-      by: earlier.endedBy,
+      at: earlierStates.validTo,
+      byKind: earlierStates.endedByKind,
+      by: earlierStates.endedBy,
       wasRead: sql<boolean>`raw is not null`,
       state: stateOf,
     })
-    .from(earlier)
-    .where(eq(earlier.id, id))
-    .orderBy(desc(earlier.validTo))
+    .from(earlierStates)
+    .where(isStateOf(resourceOf[kind], id))
+    .orderBy(desc(earlierStates.validTo))
     .limit(changesMax);
   const changes = states.flatMap(({ at, byKind, by, wasRead, state }, place) => {
     const next = place === 0 ? held : states[place - 1];

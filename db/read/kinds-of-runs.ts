@@ -18,10 +18,9 @@ import { alias } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
 import type { KindOfRuns } from '../../health/measured.ts';
-import { noCompany } from '../backfill/manifest.ts';
 import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
-import { pages, runCompanies, runs } from '../schema/metersync.ts';
+import { noCompany, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { secondsSince } from './counted.ts';
 
 const part = alias(runs, 'part');

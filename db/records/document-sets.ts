@@ -41,7 +41,8 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
       }
       if (usage !== undefined) await writePage(tx, 'usageData', usage.page, usage.ids);
       const seen = (usage?.ids ?? []).filter((id) => id !== null);
-      await retireUsage(tx, completeIds, seen, readAt);
+      const { companyId = null } = (usage ?? documents)?.page ?? {};
+      await retireUsage(tx, completeIds, seen, readAt, companyId);
     });
   } catch (error) {
     throw warehouseFailure(error);

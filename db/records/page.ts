@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
+import { isAhead, lockedFence, type Walk } from './fence.ts';
 
 /** A page of records without secrets. Only Postgres parses it: no number becomes a float. */
 export interface RecordPage {
@@ -15,6 +16,10 @@ export interface RecordPage {
   readonly apiVersion: string;
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
+  /** When the walk began that the read belongs to; absent if the read is not part of a walk. */
+  readonly walkBegan?: string | undefined;
+  /** The walk whose page it is. If it is behind the fence of its listing, no record is written. */
+  readonly walk?: Walk | undefined;
   /**
    * Which documents' usage is written from their records. `corrected` (the default): changed
    * existing documents. `all`: new documents, too. `alone`: all in any case, because usage has no
@@ -22,8 +27,8 @@ export interface RecordPage {
    */
   readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
   /**
-   * Whether events caused the read. Then an unchanged record counts as read now: an earlier read
-   * that is written later, with another state of the same `updated`, does not replace it.
+   * Whether events caused the read. Then records in an older state than their rows are not counted:
+   * the service may not show an announced state yet.
    */
   readonly confirms?: boolean;
   /** Whether to skip companies without a row; a backfill of the list inserts and reads them. */
@@ -51,12 +56,13 @@ export type Cte = SQL;
 
 /**
  * The page's records as a step `item (r, place, owner, digest)`; `owner` lists them. If texts were
- * replaced in any of them, the step also has `replaced`.
+ * replaced in any of them, the step also has `replaced`. It is empty if the page is behind the
+ * fence of its listing, which the step `fence` locks.
  */
 export function items(page: RecordPage): SQL {
   const digests = array(page.digests ?? [], 'text');
-  const { replaced } = page;
-  return sql`item as materialized (
+  const { replaced, walk } = page;
+  return sql`${walk ? sql`${lockedFence(walk)}, ` : sql``}item as materialized (
     select
       r,
       place,
@@ -68,6 +74,7 @@ export function items(page: RecordPage): SQL {
       unnest(${digests})
       ${replaced ? sql`, unnest(${array(replaced, 'text')})` : sql``}
     ) with ordinality as t (r, digest${replaced ? sql`, replaced` : sql``}, place)
+    ${walk ? sql`where ${isAhead(walk)}` : sql``}
   )`;
 }
 

@@ -3,6 +3,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core';
 import { isStale } from '../catch-up/stale.ts';
 import { columnNames, excludedOf as excluded } from '../connection/arrays.ts';
 import { fixed } from '../connection/fixed.ts';
+import { isInDoubt } from '../deletes/explained.ts';
 import { isListedByCompany, type RecordColumn, type Resource, updatedOf } from '../resources.ts';
 import { usageData } from '../schema/utility.ts';
 import { ownerOfSite, saysOwner } from './owner.ts';
@@ -43,7 +44,7 @@ const setting = (column: PgColumn, value: SQL): SQL =>
 export interface UpsertSource {
   /** Steps whose last is a table `item` as in page.ts, or the table of `from`. */
   readonly items: SQL;
-  readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms' | 'replaced'>;
+  readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'replaced'>;
   /** Replaces `item` as the source of rows. */
   readonly from?: SQL;
   /** Values of columns that depend on more than the record, instead of its lister as the owner. */
@@ -101,7 +102,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
       ${fixed(`settings of ${name}`, () => settingsOf(resource, [...given.keys()]))}
     where ${fixed(`newer ${name}`, () => sql`${isNewer(resource)} and ${yields(resource)}`)}
       and (${fixed(`changes of ${name}, ${records.columnsAlone}`, () => differs(resource, records))}
-        or ${isAwaited(resource, page)})
+        or ${isAwaited(resource)})
     returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
   )`;
 }
@@ -215,9 +216,12 @@ function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQ
         ${respelled}`;
 }
 
-/** Whether waiting events caused the read: the row is then written, to count as read now. */
-const isAwaited = (
-  { eventKind, table }: Resource,
-  { confirms = false }: Pick<RecordPage, 'confirms'>,
-): SQL =>
-  confirms && eventKind !== null ? isStale(eventKind, sql`${held(table.id)}::text`) : sql`false`;
+/**
+ * Whether events or a decision wait on the row. Then it is written although the record did not
+ * change, to count as read now.
+ */
+function isAwaited({ name, eventKind, table }: Resource): SQL {
+  const inDoubt = isInDoubt(name, held(table.id));
+  if (eventKind === null) return inDoubt;
+  return sql`${isStale(eventKind, sql`${held(table.id)}::text`)} or ${inDoubt}`;
+}

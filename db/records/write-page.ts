@@ -10,6 +10,7 @@ import { writeConnectionSites } from '../hot/write-connection-sites.ts';
 import { type WrittenDocument, type WrittenRow, writeRecords } from '../hot/write-records.ts';
 import { writeUsageOfDocuments } from '../hot/write-usage-of-documents.ts';
 import { isListedByCompany, type RecordResource } from '../resources.ts';
+import { isBehind } from './fence.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
 import type { Cte, RecordPage, WrittenRows } from './page.ts';
@@ -49,17 +50,19 @@ type Ids = readonly (string | null)[];
  * before Postgres parses anything. Characters that Postgres cannot hold are replaced, and `unreadable`
  * of the row has the original texts. If Postgres refuses a record, the page is split to find it. The
  * record is kept in `metersync.rejected_records` with its text until a later read succeeds. The
- * other records are written, and the page is noted after them. `ids` are the ids of the page's
+ * other records are written, and the page is noted after them. A page that is behind the fence of
+ * its listing is only noted. `ids` are the ids of the page's
  * items, in order, null for items without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
   db: Database | Transaction,
   resource: RecordResource,
-  page: RecordPage,
+  given: RecordPage,
   ids: Ids,
 ): Promise<PageWrittenAt> {
-  const { companyId, noted } = page;
+  const { companyId, noted, readAt, walkBegan = readAt } = given;
+  const page = { ...given, walk: { companyId, resource, began: walkBegan } };
   try {
     const records = await changedRecords(db, resource, page, ids);
     if (records.length === 0) return await noteAlone(db, nothingWritten, noted);
@@ -137,16 +140,18 @@ async function writeChanged(
   page: RecordPage,
   ids: Ids,
 ): Promise<PageWrittenAt> {
-  const { companyId, byId = false } = page;
+  const { companyId, byId = false, walk } = page;
   const rows = await writeRows(tx, resource, page, ids);
   const inserted = rows.filter((row) => row.inserted).length;
   const own = rows.filter((row) => row.own).length;
-  if (isListedByCompany(resource) && companyId !== null && !byId && own < ids.length)
-    await noteListed(tx, resource, companyId, ids);
   // The number of records that differ from their rows and did not replace them: few, if any.
   const kept = ids.length - rows.length;
-  const listed = page.digests !== undefined && !byId && page.confirms !== true;
-  const older = kept > 0 && listed ? await countOlder(tx, resource, page) : 0;
+  const isShared = isListedByCompany(resource) && companyId !== null && !byId && own < ids.length;
+  const asksOlder = kept > 0 && page.digests !== undefined && !byId && page.confirms !== true;
+  const mayBeLate = rows.length === 0 && (isShared || asksOlder);
+  if (mayBeLate && walk && (await isBehind(tx, walk, 'page'))) return nothingWritten;
+  if (isShared) await noteListed(tx, resource, companyId, ids);
+  const older = asksOlder ? await countOlder(tx, resource, page) : 0;
   const changed = rows.length - inserted;
   const reverted = rows.filter((row) => row.reverted).length;
   return { inserted, changed, rejected: 0, now: rows[0]?.now, ...ifAny({ older, reverted }) };

@@ -26,7 +26,7 @@ import {
   runKinds,
   runStates,
 } from '../../contract/names.ts';
-import { bytea, now, time } from './columns.ts';
+import { bytea, now, synced, time } from './columns.ts';
 
 /** The pipeline's own state. */
 export const metersync = pgSchema('metersync');
@@ -108,6 +108,56 @@ export const eventPayloads = metersync.table(
     body: bytea('body'),
   },
   () => [check('event_payloads_keep_bytes', sql`payload is not null or body is not null`)],
+);
+
+/**
+ * The earlier states of all records, which a trigger writes with the change that ends them. A state
+ * has the values of the columns of its record's table; the other columns are NULL. A meter has its
+ * id in `meterId`, because it need not be a UUID. The views of schema `history` have the states of
+ * one resource each.
+ */
+export const earlierStates = metersync.table(
+  'earlier_states',
+  {
+    resource: text('resource').notNull(),
+    id: uuid('id'),
+    companyId: uuid('company_id'),
+    siteId: uuid('site_id'),
+    documentId: uuid('document_id'),
+    revisedDocumentId: uuid('revised_document_id'),
+    meterId: text('meter_id'),
+    externalId: text('external_id'),
+    publicId: text('public_id'),
+    name: text('name'),
+    datasource: text('datasource'),
+    status: text('status'),
+    url: text('url'),
+    accountId: text('account_id'),
+    datasourceType: text('datasource_type'),
+    startDate: date('start_date'),
+    endDate: date('end_date'),
+    usage: numeric('usage'),
+    usageUnits: text('usage_units'),
+    isEstimated: boolean('is_estimated'),
+    exclusion: boolean('exclusion'),
+    netMeteringType: text('net_metering_type'),
+    billedDemand: numeric('billed_demand'),
+    created: time('created'),
+    updated: time('updated'),
+    rawUpdated: time('raw_updated'),
+    usageReadAt: time('usage_read_at'),
+    ...synced(),
+    validFrom: time('valid_from').notNull(),
+    validTo: time('valid_to').notNull(),
+    endedByKind: text('ended_by_kind', { enum: ['event', 'run'] }),
+    endedBy: text('ended_by'),
+  },
+  (t) => [
+    index('earlier_states_record').on(t.resource, t.id, t.validTo),
+    index('earlier_states_meter').on(t.meterId, t.validTo).where(sql`resource = 'meters'`),
+    index('earlier_states_company').on(t.companyId).where(sql`resource = 'documents'`),
+    check('earlier_states_have_an_id', sql`(id is null) = (resource = 'meters')`),
+  ],
 );
 
 /**
@@ -330,6 +380,9 @@ export const runCompanies = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId] })],
 );
 
+/** The company id that stands for the list of companies in tables that need one. */
+export const noCompany = '00000000-0000-0000-0000-000000000000';
+
 /** The manifest of a pass while it runs: the ids on each page. */
 export const pages = metersync.table(
   'pages',
@@ -363,6 +416,20 @@ export const alsoListed = metersync.table(
     primaryKey({ columns: [t.resource, t.recordId, t.companyId] }),
     index('also_listed_company').on(t.companyId, t.resource),
   ],
+);
+
+/**
+ * The fence of each listing: when its newest proved walk began. Unchanged records of that walk left
+ * no date in their rows, so pages and absences of an earlier walk are dropped. See records/fence.ts.
+ */
+export const listings = metersync.table(
+  'listings',
+  {
+    companyId: uuid('company_id').notNull(),
+    resource: text('resource').notNull(),
+    provedBegan: time('proved_began').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.companyId, t.resource] })],
 );
 
 /** Records of the API that Postgres refused, with their text. */

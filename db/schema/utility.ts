@@ -16,30 +16,23 @@ import { absence, bytea, hint, synced, time, unreadable } from './columns.ts';
 /** The current state of each resource as the service sent it; migrations have the comments. */
 export const utility = pgSchema('utility');
 
-/** Earlier states of records, which a trigger writes with the change that ends them. */
+/** Views of `metersync.earlier_states`, one for each resource: analytics/views has their text. */
 export const history = pgSchema('history');
-
-const state = () => ({
-  validFrom: time('valid_from').notNull(),
-  validTo: time('valid_to').notNull(),
-  endedByKind: text('ended_by_kind', { enum: ['event', 'run'] }),
-  endedBy: text('ended_by'),
-});
 
 /** The condition of small indexes: few rows, if any, have a field that could not be read. */
 const hasUnreadable = sql`unreadable is not null`;
 
-/** Columns that both tables of a resource have. */
-const companyColumns = () => ({
-  externalId: text('external_id'),
-  publicId: text('public_id'),
-  name: text('name'),
-  ...synced(),
-});
-
 export const companies = utility.table(
   'companies',
-  { id: uuid('id').primaryKey(), ...companyColumns(), ...absence(), unreadable: unreadable() },
+  {
+    id: uuid('id').primaryKey(),
+    externalId: text('external_id'),
+    publicId: text('public_id'),
+    name: text('name'),
+    ...synced(),
+    ...absence(),
+    unreadable: unreadable(),
+  },
   (t) => [
     index('companies_unreadable').on(t.id).where(hasUnreadable),
     index('companies_external').on(t.externalId),
@@ -47,50 +40,35 @@ export const companies = utility.table(
   ],
 );
 
-export const earlierCompanies = history.table(
-  'companies',
-  { id: uuid('id').notNull(), ...companyColumns(), ...state() },
-  (t) => [index('history_companies_id').on(t.id, t.validTo)],
-);
-
-const siteColumns = () => ({
-  companyId: uuid('company_id'),
-  name: text('name'),
-  ...synced(),
-});
-
 export const sites = utility.table(
   'sites',
-  { id: uuid('id').primaryKey(), ...siteColumns(), ...absence(), unreadable: unreadable() },
+  {
+    id: uuid('id').primaryKey(),
+    companyId: uuid('company_id'),
+    name: text('name'),
+    ...synced(),
+    ...absence(),
+    unreadable: unreadable(),
+  },
   (t) => [
     index('sites_company').on(t.companyId),
     index('sites_unreadable').on(t.companyId).where(hasUnreadable),
   ],
 );
 
-export const earlierSites = history.table(
-  'sites',
-  { id: uuid('id').notNull(), ...siteColumns(), ...state() },
-  (t) => [index('history_sites_id').on(t.id, t.validTo)],
-);
-
-const connectionColumns = () => ({
-  companyId: uuid('company_id'),
-  externalId: text('external_id'),
-  datasource: text('datasource'),
-  status: text('status'),
-  url: text('url'),
-  created: time('created'),
-  updated: time('updated'),
-  rawUpdated: time('raw_updated'),
-  ...synced(),
-});
-
 export const connections = utility.table(
   'connections',
   {
     id: uuid('id').primaryKey(),
-    ...connectionColumns(),
+    companyId: uuid('company_id'),
+    externalId: text('external_id'),
+    datasource: text('datasource'),
+    status: text('status'),
+    url: text('url'),
+    created: time('created'),
+    updated: time('updated'),
+    rawUpdated: time('raw_updated'),
+    ...synced(),
     ...absence(),
     ...hint(),
     digest: bytea('digest'),
@@ -104,12 +82,6 @@ export const connections = utility.table(
     index('connections_status').on(t.status, t.id),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
-);
-
-export const earlierConnections = history.table(
-  'connections',
-  { id: uuid('id').notNull(), ...connectionColumns(), ...state() },
-  (t) => [index('history_connections_id').on(t.id, t.validTo)],
 );
 
 export const connectionSites = utility.table(
@@ -135,19 +107,6 @@ export const connectionStatusChanges = utility.table(
   (t) => [primaryKey({ columns: [t.connectionId, t.at, t.status] })],
 );
 
-const documentColumns = () => ({
-  companyId: uuid('company_id'),
-  siteId: uuid('site_id'),
-  created: time('created'),
-  updated: time('updated'),
-  rawUpdated: time('raw_updated'),
-  usageReadAt: time('usage_read_at'),
-  ...synced(),
-  revisedDocumentId: uuid('revised_document_id').generatedAlwaysAs(
-    sql`metersync.uuid_of(raw ->> 'revisedDocumentId')`,
-  ),
-});
-
 /** The numbers by which people search a bill. */
 export const documentNumbers = sql`(array[raw ->> 'invoiceId', raw ->> 'accountNumber'])`;
 
@@ -155,7 +114,16 @@ export const documents = utility.table(
   'documents',
   {
     id: uuid('id').primaryKey(),
-    ...documentColumns(),
+    companyId: uuid('company_id'),
+    siteId: uuid('site_id'),
+    created: time('created'),
+    updated: time('updated'),
+    rawUpdated: time('raw_updated'),
+    usageReadAt: time('usage_read_at'),
+    ...synced(),
+    revisedDocumentId: uuid('revised_document_id').generatedAlwaysAs(
+      sql`metersync.uuid_of(raw ->> 'revisedDocumentId')`,
+    ),
     ...absence(),
     ...hint(),
     digest: bytea('digest'),
@@ -173,45 +141,34 @@ export const documents = utility.table(
   ],
 );
 
-export const earlierDocuments = history.table(
-  'documents',
-  { id: uuid('id').notNull(), ...documentColumns(), ...state() },
-  (t) => [
-    index('history_documents_id').on(t.id, t.validTo),
-    index('history_documents_company').on(t.companyId),
-  ],
-);
-
 /** Postgres accepts NaN (its largest number) and infinities, which would ruin every sum. */
 const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
 
 /** Fields that sums read have columns: reading them from raw would parse whole records. */
-const usageDataColumns = () => ({
-  companyId: uuid('company_id'),
-  documentId: uuid('document_id'),
-  meterId: text('meter_id'),
-  startDate: date('start_date'),
-  endDate: date('end_date'),
-  usage: numeric('usage'),
-  usageUnits: text('usage_units'),
-  created: time('created'),
-  updated: time('updated'),
-  ...synced(),
-  isEstimated: boolean('is_estimated').generatedAlwaysAs(
-    sql`metersync.boolean_of(raw ->> 'isEstimated')`,
-  ),
-  exclusion: boolean('exclusion').generatedAlwaysAs(sql`metersync.boolean_of(raw ->> 'exclusion')`),
-  netMeteringType: text('net_metering_type').generatedAlwaysAs(sql`raw ->> 'netMeteringType'`),
-  billedDemand: numeric('billed_demand').generatedAlwaysAs(
-    sql`metersync.number_of(raw ->> 'billedDemand')`,
-  ),
-});
-
 export const usageData = utility.table(
   'usage_data',
   {
     id: uuid('id').primaryKey(),
-    ...usageDataColumns(),
+    companyId: uuid('company_id'),
+    documentId: uuid('document_id'),
+    meterId: text('meter_id'),
+    startDate: date('start_date'),
+    endDate: date('end_date'),
+    usage: numeric('usage'),
+    usageUnits: text('usage_units'),
+    created: time('created'),
+    updated: time('updated'),
+    ...synced(),
+    isEstimated: boolean('is_estimated').generatedAlwaysAs(
+      sql`metersync.boolean_of(raw ->> 'isEstimated')`,
+    ),
+    exclusion: boolean('exclusion').generatedAlwaysAs(
+      sql`metersync.boolean_of(raw ->> 'exclusion')`,
+    ),
+    netMeteringType: text('net_metering_type').generatedAlwaysAs(sql`raw ->> 'netMeteringType'`),
+    billedDemand: numeric('billed_demand').generatedAlwaysAs(
+      sql`metersync.number_of(raw ->> 'billedDemand')`,
+    ),
     ...absence(),
     documentDeletedAt: time('document_deleted_at'),
     digest: bytea('digest'),
@@ -226,25 +183,15 @@ export const usageData = utility.table(
   ],
 );
 
-export const earlierUsageData = history.table(
-  'usage_data',
-  { id: uuid('id').notNull(), ...usageDataColumns(), ...state() },
-  (t) => [index('history_usage_data_id').on(t.id, t.validTo)],
-);
-
-const meterColumns = () => ({
-  companyId: uuid('company_id'),
-  siteId: uuid('site_id'),
-  accountId: text('account_id'),
-  datasourceType: text('datasource_type'),
-  ...synced(),
-});
-
 export const meters = utility.table(
   'meters',
   {
     id: text('id').primaryKey(),
-    ...meterColumns(),
+    companyId: uuid('company_id'),
+    siteId: uuid('site_id'),
+    accountId: text('account_id'),
+    datasourceType: text('datasource_type'),
+    ...synced(),
     ...absence(),
     digest: bytea('digest'),
     unreadable: unreadable(),
@@ -253,12 +200,6 @@ export const meters = utility.table(
     index('meters_company').on(t.companyId),
     index('meters_unreadable').on(t.companyId).where(hasUnreadable),
   ],
-);
-
-export const earlierMeters = history.table(
-  'meters',
-  { id: text('id').notNull(), ...meterColumns(), ...state() },
-  (t) => [index('history_meters_id').on(t.id, t.validTo)],
 );
 
 /** Partitioned by month of `start_at`, which is in the key and never changes: see the migration. */

@@ -12,11 +12,11 @@ import { canonicalId } from '../../contract/ids.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { readKeptBy } from '../../db/deletes/kept.ts';
-import { unlistRecords } from '../../db/hot/unlist-records.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows, unlistedRows } from '../../db/read/extra-rows.ts';
 import { clearVersions } from '../../db/records/repair.ts';
+import { unlistRecords } from '../../db/records/unlist.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
@@ -238,7 +238,8 @@ class Auditor {
       // Readings are deleted with their meter.
       const retired = resource === 'intervals' ? 'meters' : resource;
       for (const companyId of new Set(gone.map((row) => row.companyId))) {
-        if (companyId !== null) await unlistRecords(db, retired, companyId, []);
+        const none = { ids: [], beganAt: this.#beganAt };
+        if (companyId !== null) await unlistRecords(db, { resource: retired, companyId }, none);
         await this.#repairer.retireAbsent({ resource: retired, companyId }, [], this.#beganAt);
       }
     }

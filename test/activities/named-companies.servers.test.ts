@@ -124,7 +124,7 @@ test.each([noUsage, noList])(
   async (catalogue) => {
     const at = await under('empty', catalogue, [unlisted]);
     const { db } = at.warehouse;
-    await db.execute(sql`insert into utility.companies (id, raw, first_synced_at, deleted_at, deleted_reason)
+    await db.execute(sql`insert into utility.companies (id, raw, first_synced_at, absent_since, absent_by)
     values (${unlisted}, '{}', '2026-01-01', '2026-01-02', 'absent')`);
     for (let run = 1; run <= 2; run++) {
       expect(await backfill(at)).toBe('complete');

@@ -11,7 +11,7 @@ test('the compression of tables and history is changed if Postgres supports it, 
       await db.execute<{ relation: string; method: string }>(sql`
         select attrelid::regclass::text as relation, attcompression as method
         from pg_attribute
-        where attname = 'raw' and attrelid::regclass::text ~ '^(utility|history)[.]'
+        where attname = 'raw' and attrelid::regclass::text ~ '^(utility|metersync)[.]'
           and (select relkind from pg_class where oid = attrelid) = 'r'
         order by relation`)
     ).rows;
@@ -21,7 +21,7 @@ test('the compression of tables and history is changed if Postgres supports it, 
   // The compression method that a migration sets depends on how this Postgres was built.
   const made = rows[0]?.has === true ? 'l' : '';
   const before = await methods();
-  expect(before.length).toBeGreaterThanOrEqual(12);
+  expect(before.length).toBeGreaterThanOrEqual(7);
   expect(new Set(before.map(({ method }) => method))).toEqual(new Set([made]));
 
   expect(await compressRecords(db, 'pglz')).toEqual(before.map(({ relation }) => `${relation}.raw`));

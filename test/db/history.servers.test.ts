@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { startRun } from '../../db/backfill/runs.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { tableName } from '../../db/resources.ts';
+import { type RecordResource, recordResources, tableName } from '../../db/resources.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
@@ -89,6 +89,75 @@ test('history names an event as the cause of a new status, and of the deletion o
   expect(await earlier('connections', connectionId)).toMatchObject([{ ...validation, status: 'CONNECTED' }]);
 });
 
+/** The columns of each table whose change makes another state. */
+const compared: Readonly<Record<RecordResource, readonly string[]>> = {
+  companies: ['external_id', 'public_id', 'name'],
+  sites: ['company_id', 'name'],
+  connections: ['company_id', 'external_id', 'datasource', 'status', 'url'],
+  documents: ['company_id', 'site_id'],
+  usageData: ['company_id', 'document_id', 'meter_id', 'start_date', 'end_date', 'usage', 'usage_units'],
+  meters: ['company_id', 'site_id', 'account_id', 'datasource_type'],
+};
+
+/** A value of each type, which differs from the value of another turn. */
+const literalOf = (type: string, turn: number): string =>
+  ({
+    uuid: `md5('${turn}')::uuid`,
+    text: `'text ${turn}'`,
+    date: `date '2025-01-01' + ${turn}`,
+    numeric: `${turn}.5`,
+    bytea: `'\\x0${turn}'`,
+    boolean: `${turn === 1}`,
+    jsonb: `jsonb_build_object('turn', ${turn}, 'revisedDocumentId', md5('${turn}')::uuid, 'isEstimated', true,
+      'exclusion', false, 'netMeteringType', 'IMPORT', 'billedDemand', '1.${turn}')`,
+    'timestamp(6) with time zone': `timestamptz '2025-01-01 00:00:00.123456Z' + ${turn} * interval '1 day'`,
+  })[type] ?? `a value of type ${type}`;
+
+test.each(recordResources)(
+  'a state of %s has the value of each column, and ends with a change of the record, not with a read of it',
+  async (resource) => {
+    const [table, states] = [`utility.${tableName(resource)}`, `history.${tableName(resource)}`];
+    const { rows: columns } = await warehouse.db.execute<{ name: string; type: string; isKept: boolean }>(sql`
+      select attname as name, format_type(atttypid, atttypmod) as type, attname in (
+          select attname from pg_attribute where attrelid = ${states}::regclass
+        ) as "isKept"
+      from pg_attribute
+      where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''
+        and attname <> 'id'`);
+    const rowIn = async (relation: string, id: string) => {
+      const { rows } = await warehouse.db.execute<{ row: Record<string, unknown> }>(
+        sql.raw(`select to_jsonb(t) as row from ${relation} t where id = '${id}'`),
+      );
+      return rows.map(({ row }) => row);
+    };
+    const ending: string[] = [];
+    for (const { name, type } of columns.filter(({ isKept }) => isKept)) {
+      const id = randomUUID();
+      await warehouse.db.transaction(async (tx) => {
+        // Triggers would compute columns from the record.
+        await tx.execute(sql`set local session_replication_role = replica`);
+        await tx.execute(
+          sql.raw(`insert into ${table} (id, ${columns.map((column) => column.name)})
+            values ('${id}', ${columns.map((column) => literalOf(column.type, 1))})`),
+        );
+      });
+      const [before] = await rowIn(table, id);
+      await warehouse.db.execute(
+        sql.raw(`update ${table} set ${name} = ${literalOf(type, 2)} where id = '${id}'`),
+      );
+      const [state] = await rowIn(states, id);
+      await warehouse.db.execute(sql.raw(`delete from ${table} where id = '${id}'`));
+      if (state === undefined) continue;
+      ending.push(name);
+      const { valid_from, valid_to, ended_by, ended_by_kind, ...kept } = state;
+      expect(before, name).toMatchObject(kept);
+      expect(Object.values(kept)).not.toContain(null);
+      expect(valid_from).toBe(before?.first_synced_at);
+    }
+    expect(ending.sort()).toEqual([...compared[resource], 'raw', 'api_version', 'deleted_at'].sort());
+  },
+);
+
 test('a change that is rolled back leaves no history', async () => {
   const id = randomUUID();
   await writeRecords(warehouse, 'meters', [{ id, name: 'a' }]);
@@ -117,7 +186,7 @@ test('the statements that follow a write are planned once per session, with a pl
   await write(1, 1);
   await write(2, 1);
   const ran = await session.plansOf(() => write(3, ids.length));
-  for (const table of ['history.documents', 'metersync.company_changes']) {
+  for (const table of ['metersync.earlier_states', 'metersync.company_changes']) {
     const text = `insert into ${table}`;
     const nodes = ran
       .filter((statement) => statement.text.startsWith(text))

@@ -26,7 +26,7 @@ test('the list of companies is read while there is a live site that is only know
 /** Adds usage of meters to a company, either live or tombstoned. */
 const addUsage = async (companyId: string, meterIds: readonly (string | null)[], deleted = false) => {
   await warehouse.db.execute(sql`
-    insert into utility.usage_data (id, company_id, raw, deleted_at, deleted_reason)
+    insert into utility.usage_data (id, company_id, raw, absent_since, absent_by)
     select gen_random_uuid(), ${companyId}::uuid, jsonb_build_object('meter', meter_id),
       case when ${deleted} then now() end, case when ${deleted} then 'absent' end
     from jsonb_array_elements_text(${JSON.stringify(meterIds)}::jsonb) meter_id`);

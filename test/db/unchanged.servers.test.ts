@@ -16,7 +16,8 @@ const warehouse = await forFile(createWarehouse());
 
 const updated = '2026-05-01T00:00:00.000001';
 const read = (readAt: string): Read => ({ companyId: company.id, readAt });
-const [earlier, later] = [read('2026-06-01T00:00:00Z'), read('2026-06-02T00:00:00Z')];
+const [early, late] = ['2026-06-01T00:00:00Z', '2026-06-02T00:00:00Z'];
+const [earlier, later] = [read(early), read(late)];
 const nothing = { inserted: 0, changed: 0, rejected: 0 };
 
 /** Marks a row with SQL. The mark disappears when metersync writes the row, so it shows a skipped row. */
@@ -57,7 +58,7 @@ describe('an unchanged record', () => {
   test.each([
     ['by another company', { ...later, companyId: randomUUID() }],
     ['in another version of the API', { ...later, apiVersion: 'v1' }],
-    ['for events that wait for it', { ...later, confirms: true }],
+    ['while events wait for it', later],
   ])('is written again when it is read %s', async (_, again) => {
     const [record, other] = [
       { id: randomUUID(), updated },
@@ -69,8 +70,76 @@ describe('an unchanged record', () => {
     await writeRecords(warehouse, 'documents', [record], again);
     expect(await isMarked('documents', record.id)).toBe(false);
     await mark('documents', other.id);
-    await writeRecords(warehouse, 'documents', [other], { ...later, confirms: true });
+    await writeRecords(warehouse, 'documents', [other], later);
     expect(await isMarked('documents', other.id)).toBe(true);
+  });
+
+  describe.each([
+    ['companies', 'companies'],
+    ['sites', 'sites'],
+    ['connections', 'connections'],
+    ['documents', 'documents'],
+    ['usageData', 'usage_data'],
+    ['meters', 'meters'],
+  ] as const)('of %s', (listing, table) => {
+    /** Writes a record at an early time, notes it with a state, and reads it again. Returns its date. */
+    async function readAgain(note: string | null): Promise<unknown> {
+      const [id, companyId] = [randomUUID(), randomUUID()];
+      const ofNobody = listing === 'companies' || listing === 'sites';
+      const owner = listing === 'sites' ? { id: companyId, sites: [{ id }] } : { id };
+      const write = async (resource: typeof listing, readAt: string) =>
+        await writeRecords(warehouse, resource, [owner], { companyId: ofNobody ? null : companyId, readAt });
+      if (listing === 'sites') await write('companies', early);
+      await write(listing, early);
+      if (note !== null)
+        await warehouse.db.execute(sql`
+          insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
+          values (${randomUUID()}, ${listing === 'companies' ? null : companyId}, ${listing}, ${id}, ${note},
+            '2026-06-01T12:00:00Z')`);
+      await write(listing, late);
+      const { rows } = await warehouse.db.execute<{ day: number }>(
+        sql`select extract(day from synced_at)::int as day from utility.${sql.raw(table)} where id::text = ${id}`,
+      );
+      return rows[0]?.day;
+    }
+
+    test.each([
+      ['that somebody keeps', 'rejected'],
+      ['that somebody keeps after its deletion', 'undone'],
+      ['that is held back for a decision', 'quarantined'],
+    ])('%s counts as read when it is listed', async (_, state) => {
+      expect(await readAgain(state)).toBe(2);
+    });
+
+    test('is not dated anew if nothing waits on it', async () => {
+      expect(await readAgain(null)).toBe(1);
+    });
+  });
+
+  test('is written again when the company of the listing does not own its row and it is held back', async () => {
+    const [owner, lister, id] = [randomUUID(), randomUUID(), randomUUID()].sort() as [string, string, string];
+    const write = async (companyId: string, readAt: string) =>
+      await writeRecords(warehouse, 'meters', [{ id }], { companyId, readAt });
+    await write(owner, early);
+    await write(lister, early);
+    await warehouse.db.execute(sql`
+      insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
+      values (${randomUUID()}, ${owner}, 'meters', ${id}, 'quarantined', '2026-06-01T12:00:00Z')`);
+    await write(lister, late);
+    const { rows } = await warehouse.db.execute(sql`select company_id from utility.meters where id = ${id}`);
+    expect(rows).toEqual([{ company_id: lister }]);
+  });
+
+  test('is written again while events of another company wait for it, if that company lists it, too', async () => {
+    const [owner, id] = [randomUUID(), randomUUID()];
+    const record = { id, updated };
+    await writeRecords(warehouse, 'documents', [record], { ...earlier, companyId: owner });
+    const event = documentEvent('updated', id, updated, { company: { id: company.id } });
+    await recordEvents(warehouse.db, [delivery(event)]);
+    await writeRecords(warehouse, 'documents', [record], earlier);
+    await mark('documents', id);
+    await writeRecords(warehouse, 'documents', [record], later);
+    expect(await isMarked('documents', id)).toBe(false);
   });
 
   test('is skipped in any listing, and written again when a listing names another document', async () => {

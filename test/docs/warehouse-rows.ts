@@ -15,7 +15,7 @@ export const warehouseRows = `
   insert into utility.meters (id, company_id, raw) values
     ('meter-1', 'c0000000-0000-4000-8000-000000000001',
       '{"site": "50000000-0000-4000-8000-000000000001", "datasourceType": "ELECTRICITY"}');
-  insert into utility.documents (id, company_id, raw, deleted_at, deleted_reason) values
+  insert into utility.documents (id, company_id, raw, absent_since, absent_by) values
     ('d0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001',
       '{"billDate": "2026-01-31", "chargesUnits": "USD", "totalCharges": "120.50", "revisedDocumentId": null,
         "updated": "2026-02-01"}', null, null),

@@ -41,7 +41,9 @@ async function tablesOf(db: Warehouse['db']): Promise<Pick<TableContent, 'name' 
     where not c.relispartition
       and (
         c.relkind in ('r', 'p')
-        and c.relnamespace in ('utility'::regnamespace, 'history'::regnamespace, 'ops'::regnamespace)
+        and c.relnamespace in ('utility'::regnamespace, 'ops'::regnamespace)
+        or c.relkind in ('r', 'v')
+        and c.relnamespace = 'history'::regnamespace
         or c.oid in ('metersync.events'::regclass, 'metersync.deletes'::regclass, 'metersync.runs'::regclass)
       )
       and not (c.relname = 'usage_data' and a.attname in (${sql.join(

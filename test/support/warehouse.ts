@@ -64,7 +64,7 @@ async function empty({ db, rowsAdded }: Warehouse): Promise<boolean> {
       begin
         for emptied in
           select oid::regclass::text from pg_class
-          where relnamespace::regnamespace::text in ('utility', 'history', 'ops', 'metersync')
+          where relnamespace::regnamespace::text in ('utility', 'ops', 'metersync')
             and relkind in ('r', 'p') and not relispartition
             and oid::regclass::text not in ('metersync.catch_ups', 'ops.unit_factors')
         loop

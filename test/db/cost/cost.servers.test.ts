@@ -182,9 +182,6 @@ test('all work costs as little with plans that a session made while the warehous
   };
   await change(empty.url, async ({ db }) => {
     await prepareTables(db);
-    // A later migration creates a trigger function again.
-    await db.execute(sql`
-      select metersync.make_history_of('sites', null, '{company_id,name,raw,api_version,deleted_at}')`);
     await db.execute(sql`vacuum`);
     await loadPlots(db, planned, works.length);
   });

@@ -93,24 +93,31 @@ const events = `
 
 const inserts = {
   'utility.companies': `
-    (id, external_id, public_id, name, raw, api_version, first_synced_at, synced_at)
-    select ${id('company')}, 'external ' || p, 'public ' || p, 'Company ' || p,
-      jsonb_build_object('id', ${id('company')}, 'sites', (
-        select jsonb_agg(jsonb_build_object('id', ${id('site', 'n')}, 'name', n))
-        from generate_series(1, 5) n)),
+    (id, raw, api_version, first_synced_at, synced_at)
+    select ${id('company')},
+      jsonb_build_object(
+        'id', ${id('company')},
+        'externalId', 'external ' || p,
+        'publicId', 'public ' || p,
+        'name', 'Company ' || p,
+        'sites', (
+          select jsonb_agg(jsonb_build_object('id', ${id('site', 'n')}, 'name', n))
+          from generate_series(1, 5) n)),
       ${synced}
     from plot`,
   'utility.sites': `
-    (id, company_id, name, raw, api_version, first_synced_at, synced_at)
-    select ${id('site', 'n')}, ${id('company')}, 'Site ' || n, '{}', ${synced}
+    (id, company_id, raw, api_version, first_synced_at, synced_at)
+    select ${id('site', 'n')}, ${id('company')}, jsonb_build_object('name', 'Site ' || n), ${synced}
     from plot, generate_series(1, ${perPlot.sites}) n`,
   'utility.connections': `
-    (id, company_id, external_id, datasource, status, created, updated, raw_updated, raw,
-      api_version, first_synced_at, synced_at)
-    select ${id('connection', 'n')}, ${id('company')}, 'c', 'City Power', 'VALID',
-      ${updated}, ${updated}, ${updated},
+    (id, company_id, raw, api_version, first_synced_at, synced_at)
+    select ${id('connection', 'n')}, ${id('company')},
       jsonb_build_object(
         'id', ${id('connection', 'n')},
+        'externalId', 'c',
+        'datasource', 'City Power',
+        'status', 'VALID',
+        'created', '${times.updated}',
         'updated', '${times.updated}',
         'accounts', jsonb_build_array(jsonb_build_object(
           'id', 'a',
@@ -126,49 +133,56 @@ const inserts = {
     select ${id('connection', 'n')}, 'VALID', ${updated}, 'e'
     from plot, generate_series(1, ${perPlot.connections}) n`,
   'utility.meters': `
-    (id, company_id, site_id, account_id, datasource_type, raw,
-      api_version, first_synced_at, synced_at)
-    select 'meter ' || p || ' ' || n, ${id('company')}, ${id('site', 'n')}, 'a', 'ELECTRICITY',
-      jsonb_build_object('id', n), ${synced}
+    (id, company_id, raw, api_version, first_synced_at, synced_at)
+    select 'meter ' || p || ' ' || n, ${id('company')},
+      jsonb_build_object(
+        'id', 'meter ' || p || ' ' || n,
+        'site', ${id('site', 'n')},
+        'account', 'a',
+        'datasourceType', 'ELECTRICITY'),
+      ${synced}
     from plot, generate_series(1, ${perPlot.meters}) n`,
   'utility.documents': `
-    (id, company_id, site_id, created, updated, raw_updated, raw,
-      api_version, first_synced_at, synced_at)
-    select ${id('document', 'n')}, ${id('company')}, ${id('site', '(n % 5 + 1)')},
-      ${updated}, ${updated}, ${updated},
-      ${document}, ${synced}
+    (id, raw, api_version, first_synced_at, synced_at)
+    select ${id('document', 'n')}, ${document}, ${synced}
     from plot, generate_series(1, ${perPlot.documents}) n`,
   'utility.usage_data': `
-    (id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units,
-      created, updated, raw, api_version, first_synced_at, synced_at)
+    (id, company_id, document_id, raw, api_version, first_synced_at, synced_at)
     select ${id('usage', 'n')}, ${id('company')}, ${id('document', '((n + 1) / 2)')},
-      'meter ' || p || ' ' || n % 5 + 1, '2025-01-01', '2025-01-31', (n + 1) / 2, 'kWh',
-      ${updated}, ${updated}, jsonb_build_object('id', ${id('usage', 'n')}), ${synced}
+      jsonb_build_object(
+        'id', ${id('usage', 'n')},
+        'document', ${id('document', '((n + 1) / 2)')},
+        'meter', 'meter ' || p || ' ' || n % 5 + 1,
+        'startDate', '2025-01-01',
+        'endDate', '2025-01-31',
+        'usage', (n + 1) / 2,
+        'usageUnits', 'kWh',
+        'created', '${times.updated}',
+        'updated', '${times.updated}'),
+      ${synced}
     from plot, generate_series(1, ${perPlot.usage}) n`,
-  'history.companies': `
-    (id, raw, valid_from, valid_to)
-    select ${id('company')}, '{}', ${dayBefore}
-    from plot, generate_series(1, 5)`,
-  'history.sites': `
-    (id, company_id, raw, valid_from, valid_to)
-    select ${id('site', 'n')}, ${id('company')}, '{}', ${dayBefore}
-    from plot, generate_series(1, ${perPlot.sites}) n`,
-  'history.connections': `
-    (id, company_id, raw, valid_from, valid_to)
-    select ${id('connection', 'n')}, ${id('company')}, '{}', ${dayBefore}
-    from plot, generate_series(1, ${perPlot.connections}) n`,
-  'history.meters': `
-    (id, company_id, raw, valid_from, valid_to)
-    select 'meter ' || p || ' ' || n, ${id('company')}, '{}', ${dayBefore}
-    from plot, generate_series(1, ${perPlot.meters}) n`,
-  'history.documents': `
-    (id, company_id, updated, raw, valid_from, valid_to, ended_by_kind, ended_by)
-    select ${id('document', 'n')}, ${id('company')}, ${updated}, '{}', ${dayBefore}, 'event', 'e'
-    from plot, generate_series(1, ${perPlot.documents}) n`,
-  'history.usage_data': `
-    (id, company_id, document_id, raw, valid_from, valid_to)
-    select ${id('usage', 'n')}, ${id('company')}, ${id('document', '((n + 1) / 2)')}, '{}', ${dayBefore}
-    from plot, generate_series(1, ${perPlot.usage}) n`,
+  'metersync.earlier_states': `
+    (resource, id, meter_id, company_id, document_id, updated, raw, valid_from, valid_to, ended_by_kind, ended_by)
+    select resource, record, meter, case when resource <> 'companies' then plot.company end, document,
+      case when resource = 'documents' then ${updated} end, '{}', ${dayBefore}, 'event', 'e'
+    from plot,
+      lateral (
+        select 'companies' as resource, ${id('company')} as record, null as meter, null::uuid as document
+        from generate_series(1, 5)
+        union all
+        select 'sites', ${id('site', 'n')}, null, null from generate_series(1, ${perPlot.sites}) n
+        union all
+        select 'connections', ${id('connection', 'n')}, null, null
+        from generate_series(1, ${perPlot.connections}) n
+        union all
+        select 'meters', null, 'meter ' || p || ' ' || n, null from generate_series(1, ${perPlot.meters}) n
+        union all
+        select 'documents', ${id('document', 'n')}, null, null
+        from generate_series(1, ${perPlot.documents}) n
+        union all
+        select 'usageData', ${id('usage', 'n')}, null, ${id('document', '((n + 1) / 2)')}
+        from generate_series(1, ${perPlot.usage}) n
+      ) states`,
   'utility.intervals': `
     (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at)
     select 'meter ' || p || ' ' || m, ${startOf('n')}, 3600, 'kWh', n, 'MEASURED', ${updated}, ${read}
@@ -225,6 +239,10 @@ const inserts = {
     (resource, record_id, company_id)
     select 'documents', ${id('document', 'n')}::text, md5('company ' || p + 1 || ' 1')::uuid
     from plot, generate_series(41, 50) n`,
+  'metersync.listings': `
+    (company_id, resource, proved_began)
+    select ${id('company')}, resource, '2025-01-01'
+    from plot, unnest('{documents,usageData,connections,meters}'::text[]) resource`,
   'metersync.rejected_records': `
     (resource, record_id, company_id, error, record)
     select 'documents', ${id('document', 'n')}, ${id('company')}, 'refused', '{}'
@@ -316,7 +334,7 @@ export async function forgetStatistics(db: Executor): Promise<void> {
     where ${ours} and relkind in ('r', 'i', 'p', 'I')`);
 }
 
-const schemas: SQL = sql`'utility', 'history', 'metersync', 'ops'`;
+const schemas: SQL = sql`'utility', 'metersync', 'ops'`;
 
 async function eachTable(db: Executor, statement: (table: string) => SQL): Promise<void> {
   const { rows } = await db.execute<{ name: string }>(sql`

@@ -181,11 +181,16 @@ export function shown(registers: Registers, lag: Lag): Shown {
   return { deleted: false, content, updated, company: named ?? lister };
 }
 
-/** The newest proved walk of each company: when it began. Older pages and absences are dropped. */
+/**
+ * The newest proved walk of each company: when it began. Older pages and absences are dropped, and so is a
+ * page of that walk itself that comes after its proof: another attempt has read the page since.
+ */
 export type Fences = ReadonlyMap<string, number>;
 
 const isBehind = (fences: Fences, lister: string, began: number): boolean =>
   began < (fences.get(lister) ?? -Infinity);
+const isLatePage = (fences: Fences, { lister, began }: Read): boolean =>
+  began <= (fences.get(lister) ?? -Infinity);
 
 /**
  * Whether a page need not write a record: it is unchanged, and nothing waits on its row. The row then
@@ -208,7 +213,7 @@ export function isSkipped(registers: Registers, read: Read, lag: Lag): boolean {
 
 /** Merges a read: of the reads of one company, the later one stays. */
 export function mergeRead(registers: Registers, read: Read, lag: Lag, fences: Fences = new Map()): Registers {
-  if (isBehind(fences, read.lister, read.began)) return registers;
+  if (isLatePage(fences, read)) return registers;
   const before = registers.reads.get(read.lister);
   if (before !== undefined && compare(readKey(read, lag), readKey(before, lag)) <= 0) return registers;
   const { absence } = registers;

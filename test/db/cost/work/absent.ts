@@ -18,8 +18,8 @@ import {
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
 import type { Listing } from '../../../../db/deletes/listing.ts';
 import { countAbsent } from '../../../../db/hot/count-absent.ts';
-import { unlistRecords } from '../../../../db/hot/unlist-records.ts';
 import { clearVersions } from '../../../../db/records/repair.ts';
+import { unlistRecords } from '../../../../db/records/unlist.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, readLater, type Work } from './work.ts';
@@ -40,8 +40,7 @@ const listings: readonly RecordResource[] = recordResources.filter((one) => one 
 const newVersions = ({ db }: Parameters<Work['run']>[0], plot: number) =>
   db.execute(sql`
     update utility.documents set
-      raw = raw - 'usageData',
-      raw_updated = ${changedAt},
+      raw = raw - 'usageData' || ${JSON.stringify({ updated: changedAt })}::jsonb,
       synced_at = ${changedAt}
     where company_id = ${idOf('company', plot)}::uuid`);
 
@@ -72,8 +71,9 @@ export const absent: readonly Work[] = [
       run: async ({ db }, plot) => {
         const listing = ofCompany(resource, plot);
         await countAbsent(db, listing, none);
+        const ofOwner = { resource, companyId: idOf('company', plot) };
         if (isListedByCompany(resource))
-          await unlistRecords(db, resource, idOf('company', plot), ['another']);
+          await unlistRecords(db, ofOwner, { ids: ['another'], beganAt: readAt });
         await retireAbsent(db, runOf(plot), listing, none, any);
         await countTombstoned(db, runOf(plot), listing);
         await countMissed(db, runOf(plot), listing);
@@ -88,7 +88,7 @@ export const absent: readonly Work[] = [
       await retireAbsent(db, runOf(plot), listing, none, nothing);
       await readDeletes(db, { all: false });
       await rejectDeletes(db, runOf(plot));
-      await clearQuarantine(db, listing);
+      await clearQuarantine(db, listing, readAt);
       await retireAbsent(db, runOf(plot + 100_000), listing, none, nothing);
       await approveDeletes(db, runOf(plot + 100_000));
       await undoDeletes(db, runOf(plot + 100_000));

@@ -3,9 +3,9 @@ import { notingPages } from '../../../../db/backfill/manifest.ts';
 import { isAmong } from '../../../../db/connection/arrays.ts';
 import type { Warehouse } from '../../../../db/connection/connect.ts';
 import { retireUsage } from '../../../../db/hot/retire-usage.ts';
-import { unlistRecords } from '../../../../db/hot/unlist-records.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
 import type { RecordPage } from '../../../../db/records/page.ts';
+import { unlistRecords } from '../../../../db/records/unlist.ts';
 import { holdDocuments } from '../../../../db/records/usage-data.ts';
 import { writePage } from '../../../../db/records/write-page.ts';
 import { tableOf } from '../../../../db/resources.ts';
@@ -155,10 +155,9 @@ export const pages: readonly Work[] = [
     rows: 150,
     prepare: (warehouse: Warehouse, plot: number) => {
       const ids = numbers(1, 50).map((n) => make[listing](plot, n).id);
-      const dates = listing === 'documents' ? sql`raw_updated = ${justBefore}, ` : sql``;
       return warehouse.db.execute(sql`
         update ${tableOf(listing)}
-        set ${dates}updated = ${justBefore}
+        set raw = raw || ${JSON.stringify({ updated: justBefore })}::jsonb
         where ${isAmong(sql`id`, ids, 'uuid')}`);
     },
     run: async (warehouse: Warehouse, plot: number) => {
@@ -181,8 +180,10 @@ export const pages: readonly Work[] = [
       const records = numbers(1, 50).map((n) => document(plot, n));
       const companyId = idOf('company', plot + 100_000);
       await writeRecords(warehouse, 'documents', records, { readAt, companyId });
-      await unlistRecords(warehouse.db, 'documents', companyId, [idOf('document', plot, 1)]);
-      await unlistRecords(warehouse.db, 'documents', idOf('company', plot), []);
+      const lister = { resource: 'documents', companyId } as const;
+      await unlistRecords(warehouse.db, lister, { ids: [idOf('document', plot, 1)], beganAt: readAt });
+      const owner = { ...lister, companyId: idOf('company', plot) };
+      await unlistRecords(warehouse.db, owner, { ids: [], beganAt: readAt });
     },
   },
   ...(['connections', 'meters'] as const).map(
@@ -295,7 +296,7 @@ export const pages: readonly Work[] = [
       db.transaction(async (tx) => {
         const ids = numbers(1, 50).map((n) => idOf('document', plot, n));
         await holdDocuments(tx, ids);
-        await retireUsage(tx, ids, [], readAt);
+        await retireUsage(tx, ids, [], readAt, idOf('company', plot));
       }),
   },
 ];

@@ -64,6 +64,7 @@ export const runs: readonly Work[] = [
       const end = {
         state: 'complete',
         counts,
+        provedBegan: readAt,
         lacksNothing: true,
         mayHaveMissed: true,
       } as const;
