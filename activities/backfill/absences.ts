@@ -5,7 +5,7 @@ import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import type { Listing, Seen } from '../../db/deletes/listing.ts';
 import { countAbsent } from '../../db/hot/count-absent.ts';
-import { unlistRecords } from '../../db/records/unlist.ts';
+import { unlistRecords } from '../../db/hot/unlist-records.ts';
 import type { ListedResource, RecordResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

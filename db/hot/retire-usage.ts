@@ -23,7 +23,7 @@ export async function retireUsage(
   const walk = { companyId, resource: 'usageData', began: readAt } as const;
   const all = array([...documentIds].sort(), 'uuid');
   const retired = retiringUsage({
-    documents: sql`case when ${isAhead(walk)} then ${all} else '{}' end`,
+    documents: sql`case when ${isAhead(walk, 'absences')} then ${all} else '{}' end`,
     seen: array(printedUuids(seenIds), 'text'),
     readAt,
   });

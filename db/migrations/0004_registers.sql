@@ -468,31 +468,20 @@ end
 $$;
 
 --> statement-breakpoint
--- Usage belongs to the company of its document, and is deleted and restored with it.
+-- Usage belongs to the company of its document, and is deleted and restored with it. Without the setting, a
+-- session would keep the plan that it made while the table was empty.
 create function metersync.show_in_usage()
 returns trigger
 language plpgsql
+set enable_seqscan = off
 as $$
 begin
   update utility.usage_data u
   set
-    company_id = d.company_id,
-    document_deleted_at = d.deleted_at
-  from (
-      select theirs.id, n.company_id, n.deleted_at
-      from old_rows o
-        join new_rows n using (id)
-        cross join lateral (
-          select own.id
-          from utility.usage_data own
-          where own.document_id = n.id
-          offset 0
-        ) theirs
-      where (o.company_id, o.deleted_at) is distinct from (n.company_id, n.deleted_at)
-      order by theirs.id
-    ) d
-  where u.id = d.id
-    and (u.company_id, u.document_deleted_at) is distinct from (d.company_id, d.deleted_at);
+    company_id = new.company_id,
+    document_deleted_at = new.deleted_at
+  where u.document_id = new.id
+    and (u.company_id, u.document_deleted_at) is distinct from (new.company_id, new.deleted_at);
   return null;
 end
 $$;
@@ -1011,5 +1000,7 @@ execute function metersync.show_deletion_of_usage();
 
 --> statement-breakpoint
 create trigger show_in_usage
-after update on utility.documents REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
+after update on utility.documents for each row when (
+  (old.company_id, old.deleted_at) is distinct from (new.company_id, new.deleted_at)
+)
 execute function metersync.show_in_usage();

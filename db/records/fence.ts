@@ -47,30 +47,29 @@ export const lockedFence = (walk: Walk): SQL => {
   )`;
 };
 
+/** What a walk found. */
+type Found = 'page' | 'absences';
+
 /**
- * Whether a page is not behind the step `fence`. Once its own walk is proved, a page comes late,
- * too: an attempt that froze wrote it, and another attempt has read it since. A fence in the future
- * does not count, because the warehouse's clock was wrong when it was set.
+ * Whether a later walk is proved. Once its own walk is proved, a page comes late, too: an attempt
+ * that froze wrote it, and another attempt has read it since. A fence in the future does not count,
+ * because the warehouse's clock was wrong when it was set.
  */
-export const isAhead = ({ began }: Walk): SQL => sql`not exists (
+const isPassed = ({ began }: Walk, what: Found): SQL => sql`
+        proved_began ${sql.raw(what === 'page' ? '>=' : '>')} ${began}::timestamptz
+        and proved_began <= ${clock}`;
+
+/** Whether a page, or the absences, of a walk are not behind the step `fence`. */
+export const isAhead = (walk: Walk, what: Found): SQL => sql`not exists (
       select
       from fence
-      where proved_began >= ${began}::timestamptz
-        and proved_began <= ${clock}
+      where${isPassed(walk, what)}
     )`;
 
 /** Locks the fence of a listing. Returns whether a page, or the absences, of a walk are behind it. */
-export async function isBehind(
-  tx: Executor,
-  walk: Walk,
-  what: 'page' | 'absences',
-): Promise<boolean> {
-  const { provedBegan } = listings;
-  const began = sql`${walk.began}::timestamptz`;
-  const isLater =
-    what === 'page' ? sql`${provedBegan} >= ${began}` : sql`${provedBegan} > ${began}`;
+export async function isBehind(tx: Executor, walk: Walk, what: Found): Promise<boolean> {
   const [fence] = await tx
-    .select({ isPassed: sql<boolean>`${isLater} and ${provedBegan} <= ${clock}` })
+    .select({ isPassed: sql<boolean>`${isPassed(walk, what)}` })
     .from(listings)
     .where(isOf(walk))
     .for('share');

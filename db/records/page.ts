@@ -74,7 +74,7 @@ export function items(page: RecordPage): SQL {
       unnest(${digests})
       ${replaced ? sql`, unnest(${array(replaced, 'text')})` : sql``}
     ) with ordinality as t (r, digest${replaced ? sql`, replaced` : sql``}, place)
-    ${walk ? sql`where ${isAhead(walk)}` : sql``}
+    ${walk ? sql`where ${isAhead(walk, 'page')}` : sql``}
   )`;
 }
 

@@ -714,19 +714,18 @@ describe('cost', () => {
   });
 });
 
-test('usage counts with its document even while the two have different owners', async () => {
+test('usage belongs to the company of its document at once, and is deleted with it', async () => {
   const company = await newCompany();
   const other = await newCompany();
   const usage = [{ meterId: null, start: '2024-01-01', end: '2024-01-31', usage: '10' }];
   const [id = ''] = await company.bill([{ billed: 1, cost: '5.00', usage, more: { site: other.siteId } }]);
-  const own = await company.rows('usage', 'usage_id');
-  expect(own).toMatchObject([{ bill_id: id, site_id: other.siteId }]);
+  const own = [{ bill_id: id, site_id: other.siteId }];
+  expect(await company.rows('usage', 'usage_id')).toMatchObject(own);
   const change = (set: ReturnType<typeof sql>) =>
     warehouse.db.execute(sql`update utility.documents set ${set} where id = ${id}::uuid`);
-  for (const owner of [other.id, null]) {
-    await change(sql`company_id = ${owner}::uuid`);
-    expect(await company.rows('usage', 'usage_id'), `owned by ${owner}`).toEqual(own);
-  }
-  await change(sql`deleted_at = now(), deleted_reason = 'event'`);
+  await change(sql`company_id = ${other.id}::uuid`);
   expect(await company.rows('usage', 'usage_id')).toEqual([]);
+  expect(await other.rows('usage', 'usage_id')).toMatchObject(own);
+  await change(sql`absent_since = now(), absent_by = 'absent'`);
+  expect(await other.rows('usage', 'usage_id')).toEqual([]);
 });

@@ -11,9 +11,9 @@ import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companie
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { unlistRecords } from '../../db/hot/unlist-records.ts';
 import { unlistedRows } from '../../db/read/extra-rows.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
-import { unlistRecords } from '../../db/records/unlist.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { type AuditOptions, audit, repair } from '../../operations/audit/audit.ts';
 import { recorded } from '../../operations/recorded.ts';

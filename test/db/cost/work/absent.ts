@@ -18,8 +18,8 @@ import {
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
 import type { Listing } from '../../../../db/deletes/listing.ts';
 import { countAbsent } from '../../../../db/hot/count-absent.ts';
+import { unlistRecords } from '../../../../db/hot/unlist-records.ts';
 import { clearVersions } from '../../../../db/records/repair.ts';
-import { unlistRecords } from '../../../../db/records/unlist.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, readLater, type Work } from './work.ts';
