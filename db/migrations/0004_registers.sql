@@ -73,30 +73,40 @@ end;
 
 --> statement-breakpoint
 -- What the columns of a row say if its record is as given. Each function never fails: an odd value costs its
--- column, and not the record.
-create function metersync.read_company(record jsonb)
-returns table (external_id text, public_id text, name text, unreadable jsonb)
-language sql stable parallel safe
-begin atomic
-  select
-    metersync.indexable(record ->> 'externalId'),
-    record ->> 'publicId',
-    metersync.indexable(record ->> 'name'),
-    metersync.unreadable_of(jsonb_build_object(
-      'externalId',
-      metersync.unread_text(record ->> 'externalId', length(record ->> 'externalId') <= 500),
-      'name',
-      metersync.unread_text(record ->> 'name', length(record ->> 'name') <= 500),
-      'sites',
-      (
-        select metersync.unread_text(odd, false)
-        from jsonb_array_elements(metersync.elements(record -> 'sites')) part
-          cross join lateral metersync.odd_id(coalesce(part ->> 'id', part::text)) odd
-        where odd is not null
-        limit 1
-      )
-    ));
-end;
+-- column, and not the record. They are in PL/pgSQL, because for each row a trigger would plan the functions of
+-- SQL again that are not made part of a statement.
+create function metersync.read_company(
+  record jsonb,
+  out external_id text,
+  out public_id text,
+  out name text,
+  out unreadable jsonb
+)
+language plpgsql stable parallel safe
+as $$
+declare
+  id_sent text := record ->> 'externalId';
+  name_sent text := record ->> 'name';
+  odd_part text;
+begin
+  external_id := metersync.indexable(id_sent);
+  public_id := record ->> 'publicId';
+  name := metersync.indexable(name_sent);
+  if record -> 'sites' <> '[]' then
+    select metersync.unread_text(odd, false)
+    into odd_part
+    from jsonb_array_elements(metersync.elements(record -> 'sites')) part
+      cross join lateral metersync.odd_id(coalesce(part ->> 'id', part::text)) odd
+    where odd is not null
+    limit 1;
+  end if;
+  unreadable := metersync.unreadable_of(jsonb_build_object(
+    'externalId', metersync.unread_text(id_sent, external_id is not null),
+    'name', metersync.unread_text(name_sent, name is not null),
+    'sites', odd_part
+  ));
+end
+$$;
 
 --> statement-breakpoint
 create function metersync.read_site(record jsonb)
@@ -107,206 +117,169 @@ begin atomic
 end;
 
 --> statement-breakpoint
-create function metersync.read_connection(record jsonb)
-returns table (
-  company_id uuid,
-  external_id text,
-  datasource text,
-  status text,
-  url text,
-  created timestamptz,
-  updated timestamptz,
-  unreadable jsonb
+create function metersync.read_connection(
+  record jsonb,
+  out company_id uuid,
+  out external_id text,
+  out datasource text,
+  out status text,
+  out url text,
+  out created timestamptz,
+  out updated timestamptz,
+  out unreadable jsonb
 )
-language sql stable parallel safe
-begin atomic
-  select
-    company,
-    record ->> 'externalId',
-    coalesce(record #>> '{datasource,name}', record ->> 'datasource'),
-    metersync.indexable(record ->> 'status'),
-    record ->> 'url',
-    made,
-    changed,
-    metersync.unreadable_of(jsonb_build_object(
-      'company',
-      metersync.unread_text(metersync.company_sent(record), company is not null),
-      'status',
-      metersync.unread_text(record ->> 'status', length(record ->> 'status') <= 500),
-      'created',
-      metersync.unread_text(record ->> 'created', made is not null),
-      'updated',
-      metersync.unread_text(record ->> 'updated', changed is not null),
-      'sitesRelations',
-      (
-        select metersync.unread_text(odd, false)
-        from jsonb_array_elements(metersync.elements(record -> 'sitesRelations')) part
-          cross join lateral metersync.odd_id(metersync.id_of(part -> 'site')) odd
-        where odd is not null
-        limit 1
-      )
-    ))
-  from (
-    select
-      metersync.uuid_of(metersync.company_sent(record)) as company,
-      metersync.read_time(record ->> 'created') as made,
-      metersync.read_time(record ->> 'updated') as changed
-  ) said;
-end;
+language plpgsql stable parallel safe
+as $$
+declare
+  company_sent text := metersync.company_sent(record);
+  status_sent text := record ->> 'status';
+  odd_part text;
+begin
+  company_id := metersync.uuid_of(company_sent);
+  external_id := record ->> 'externalId';
+  datasource := coalesce(record #>> '{datasource,name}', record ->> 'datasource');
+  status := metersync.indexable(status_sent);
+  url := record ->> 'url';
+  created := metersync.read_time(record ->> 'created');
+  updated := metersync.read_time(record ->> 'updated');
+  if record -> 'sitesRelations' <> '[]' then
+    select metersync.unread_text(odd, false)
+    into odd_part
+    from jsonb_array_elements(metersync.elements(record -> 'sitesRelations')) part
+      cross join lateral metersync.odd_id(metersync.id_of(part -> 'site')) odd
+    where odd is not null
+    limit 1;
+  end if;
+  unreadable := metersync.unreadable_of(jsonb_build_object(
+    'company', metersync.unread_text(company_sent, company_id is not null),
+    'status', metersync.unread_text(status_sent, status is not null),
+    'created', metersync.unread_text(record ->> 'created', created is not null),
+    'updated', metersync.unread_text(record ->> 'updated', updated is not null),
+    'sitesRelations', odd_part
+  ));
+end
+$$;
 
 --> statement-breakpoint
-create function metersync.read_meter(record jsonb)
-returns table (
-  company_id uuid,
-  site_id uuid,
-  account_id text,
-  datasource_type text,
-  unreadable jsonb
+create function metersync.read_meter(
+  record jsonb,
+  out company_id uuid,
+  out site_id uuid,
+  out account_id text,
+  out datasource_type text,
+  out unreadable jsonb
 )
-language sql stable parallel safe
-begin atomic
-  select
-    company,
-    metersync.uuid_of(site),
-    metersync.id_of(record -> 'account'),
-    record ->> 'datasourceType',
-    metersync.unreadable_of(jsonb_build_object(
-      'company',
-      metersync.unread_text(metersync.company_sent(record), company is not null),
-      'site',
-      metersync.unread_text(site, metersync.uuid_of(site) is not null)
-    ))
-  from (
-    select
-      metersync.uuid_of(metersync.company_sent(record)) as company,
-      coalesce(metersync.id_of(record -> 'site'), record ->> 'siteId') as site
-  ) said;
-end;
+language plpgsql stable parallel safe
+as $$
+declare
+  company_sent text := metersync.company_sent(record);
+  site_sent text := coalesce(metersync.id_of(record -> 'site'), record ->> 'siteId');
+begin
+  company_id := metersync.uuid_of(company_sent);
+  site_id := metersync.uuid_of(site_sent);
+  account_id := metersync.id_of(record -> 'account');
+  datasource_type := record ->> 'datasourceType';
+  unreadable := metersync.unreadable_of(jsonb_build_object(
+    'company', metersync.unread_text(company_sent, company_id is not null),
+    'site', metersync.unread_text(site_sent, site_id is not null)
+  ));
+end
+$$;
 
 --> statement-breakpoint
 -- A document belongs to the site that it names, or otherwise to the site that its first usage row names.
-create function metersync.read_document(record jsonb)
-returns table (
-  company_id uuid,
-  site_id uuid,
-  created timestamptz,
-  updated timestamptz,
-  unreadable jsonb
+create function metersync.read_document(
+  record jsonb,
+  out company_id uuid,
+  out site_id uuid,
+  out created timestamptz,
+  out updated timestamptz,
+  out unreadable jsonb
 )
-language sql stable parallel safe
-begin atomic
-  select
-    company,
-    metersync.uuid_of(site),
-    made,
-    changed,
-    metersync.unreadable_of(jsonb_build_object(
-      'company',
-      metersync.unread_text(metersync.company_sent(record), company is not null),
-      'site',
-      metersync.unread_text(site, metersync.uuid_of(site) is not null),
-      'created',
-      metersync.unread_text(record ->> 'created', made is not null),
-      'updated',
-      metersync.unread_text(record ->> 'updated', changed is not null),
-      'revisedDocumentId',
-      metersync.unread_text(
-        record ->> 'revisedDocumentId',
-        metersync.uuid_of(record ->> 'revisedDocumentId') is not null
-      ),
-      'usageData',
-      (
-        select metersync.unread_text(odd, false)
-        from jsonb_array_elements(metersync.elements(record -> 'usageData')) part
-          cross join lateral metersync.odd_id(part ->> 'id') odd
-        where odd is not null
-        limit 1
-      )
-    ))
-  from (
-    select
-      metersync.uuid_of(metersync.company_sent(record)) as company,
-      coalesce(
-        metersync.id_of(record -> 'site'),
-        metersync.id_of(record #> '{usageData,0,site}')
-      ) as site,
-      metersync.read_time(record ->> 'created') as made,
-      metersync.read_time(record ->> 'updated') as changed
-  ) said;
-end;
+language plpgsql stable parallel safe
+as $$
+declare
+  company_sent text := metersync.company_sent(record);
+  site_sent text := coalesce(
+    metersync.id_of(record -> 'site'),
+    metersync.id_of(record #> '{usageData,0,site}')
+  );
+  revised text := record ->> 'revisedDocumentId';
+  odd_part text;
+begin
+  company_id := metersync.uuid_of(company_sent);
+  site_id := metersync.uuid_of(site_sent);
+  created := metersync.read_time(record ->> 'created');
+  updated := metersync.read_time(record ->> 'updated');
+  if record -> 'usageData' <> '[]' then
+    select metersync.unread_text(odd, false)
+    into odd_part
+    from jsonb_array_elements(metersync.elements(record -> 'usageData')) part
+      cross join lateral metersync.odd_id(part ->> 'id') odd
+    where odd is not null
+    limit 1;
+  end if;
+  unreadable := metersync.unreadable_of(jsonb_build_object(
+    'company', metersync.unread_text(company_sent, company_id is not null),
+    'site', metersync.unread_text(site_sent, site_id is not null),
+    'created', metersync.unread_text(record ->> 'created', created is not null),
+    'updated', metersync.unread_text(record ->> 'updated', updated is not null),
+    'revisedDocumentId', metersync.unread_text(revised, metersync.uuid_of(revised) is not null),
+    'usageData', odd_part
+  ));
+end
+$$;
 
 --> statement-breakpoint
 -- The document is the one that the row names; a row that names none may be listed for a document.
-create function metersync.read_usage(record jsonb)
-returns table (
-  company_id uuid,
-  document_id uuid,
-  meter_id text,
-  start_date date,
-  end_date date,
-  usage numeric,
-  usage_units text,
-  created timestamptz,
-  updated timestamptz,
-  unreadable jsonb
+create function metersync.read_usage(
+  record jsonb,
+  out company_id uuid,
+  out document_id uuid,
+  out meter_id text,
+  out start_date date,
+  out end_date date,
+  out usage numeric,
+  out usage_units text,
+  out created timestamptz,
+  out updated timestamptz,
+  out unreadable jsonb
 )
-language sql stable parallel safe
-begin atomic
-  select
-    company,
-    metersync.uuid_of(document),
-    metersync.canonical_id(metersync.indexable(meter)),
-    first_day,
-    last_day,
-    amount,
-    record ->> 'usageUnits',
-    made,
-    changed,
-    metersync.unreadable_of(jsonb_build_object(
-      'company',
-      metersync.unread_text(metersync.company_sent(record), company is not null),
-      'document',
-      metersync.unread_text(document, metersync.uuid_of(document) is not null),
-      'meter',
-      metersync.unread_text(meter, length(meter) <= 500),
-      'startDate',
-      metersync.unread_text(record ->> 'startDate', first_day is not null),
-      'endDate',
-      metersync.unread_text(record ->> 'endDate', last_day is not null),
-      'usage',
-      metersync.unread_text(record ->> 'usage', amount is not null),
-      'created',
-      metersync.unread_text(record ->> 'created', made is not null),
-      'updated',
-      metersync.unread_text(record ->> 'updated', changed is not null),
-      'isEstimated',
-      metersync.unread_text(
-        record ->> 'isEstimated',
-        metersync.boolean_of(record ->> 'isEstimated') is not null
-      ),
-      'exclusion',
-      metersync.unread_text(
-        record ->> 'exclusion',
-        metersync.boolean_of(record ->> 'exclusion') is not null
-      ),
-      'billedDemand',
-      metersync.unread_text(
-        record ->> 'billedDemand',
-        metersync.number_of(record ->> 'billedDemand') is not null
-      )
-    ))
-  from (
-    select
-      metersync.uuid_of(metersync.company_sent(record)) as company,
-      coalesce(metersync.id_of(record -> 'document'), record ->> 'documentId') as document,
-      coalesce(metersync.id_of(record -> 'meter'), record ->> 'meterId') as meter,
-      metersync.read_date(record ->> 'startDate') as first_day,
-      metersync.read_date(record ->> 'endDate') as last_day,
-      metersync.read_number(record -> 'usage') as amount,
-      metersync.read_time(record ->> 'created') as made,
-      metersync.read_time(record ->> 'updated') as changed
-  ) said;
-end;
+language plpgsql stable parallel safe
+as $$
+declare
+  company_sent text := metersync.company_sent(record);
+  document_sent text := coalesce(metersync.id_of(record -> 'document'), record ->> 'documentId');
+  meter_sent text := coalesce(metersync.id_of(record -> 'meter'), record ->> 'meterId');
+  estimated text := record ->> 'isEstimated';
+  excluded text := record ->> 'exclusion';
+  demand text := record ->> 'billedDemand';
+begin
+  company_id := metersync.uuid_of(company_sent);
+  document_id := metersync.uuid_of(document_sent);
+  meter_id := metersync.indexable(meter_sent);
+  meter_id := metersync.canonical_id(meter_id);
+  start_date := metersync.read_date(record ->> 'startDate');
+  end_date := metersync.read_date(record ->> 'endDate');
+  usage := metersync.read_number(record -> 'usage');
+  usage_units := record ->> 'usageUnits';
+  created := metersync.read_time(record ->> 'created');
+  updated := metersync.read_time(record ->> 'updated');
+  unreadable := metersync.unreadable_of(jsonb_build_object(
+    'company', metersync.unread_text(company_sent, company_id is not null),
+    'document', metersync.unread_text(document_sent, document_id is not null),
+    'meter', metersync.unread_text(meter_sent, meter_id is not null),
+    'startDate', metersync.unread_text(record ->> 'startDate', start_date is not null),
+    'endDate', metersync.unread_text(record ->> 'endDate', end_date is not null),
+    'usage', metersync.unread_text(record ->> 'usage', usage is not null),
+    'created', metersync.unread_text(record ->> 'created', created is not null),
+    'updated', metersync.unread_text(record ->> 'updated', updated is not null),
+    'isEstimated', metersync.unread_text(estimated, metersync.boolean_of(estimated) is not null),
+    'exclusion', metersync.unread_text(excluded, metersync.boolean_of(excluded) is not null),
+    'billedDemand', metersync.unread_text(demand, metersync.number_of(demand) is not null)
+  ));
+end
+$$;
 
 --> statement-breakpoint
 -- How far an answer of the API may lag behind the service, together with the difference of the clocks.
@@ -351,17 +324,16 @@ create function metersync.show_company()
 returns trigger
 language plpgsql
 as $$
+declare
+  said record;
 begin
-  if new.raw is null then
-    return new;
+  if new.raw is not null then
+    said := metersync.read_company(new.raw);
+    new.external_id := said.external_id;
+    new.public_id := coalesce(said.public_id, new.public_id);
+    new.name := said.name;
+    new.unreadable := metersync.with_replaced(said.unreadable, new.unreadable);
   end if;
-  select
-    said.external_id,
-    coalesce(said.public_id, new.public_id),
-    said.name,
-    metersync.with_replaced(said.unreadable, new.unreadable)
-  into new.external_id, new.public_id, new.name, new.unreadable
-  from metersync.read_company(new.raw) said;
   return new;
 end
 $$;
@@ -384,18 +356,17 @@ create function metersync.show_meter()
 returns trigger
 language plpgsql
 as $$
+declare
+  said record;
 begin
-  if new.raw is null then
-    return new;
+  if new.raw is not null then
+    said := metersync.read_meter(new.raw);
+    new.company_id := coalesce(said.company_id, new.company_id);
+    new.site_id := said.site_id;
+    new.account_id := said.account_id;
+    new.datasource_type := said.datasource_type;
+    new.unreadable := metersync.with_replaced(said.unreadable, new.unreadable);
   end if;
-  select
-    coalesce(said.company_id, new.company_id),
-    said.site_id,
-    said.account_id,
-    said.datasource_type,
-    metersync.with_replaced(said.unreadable, new.unreadable)
-  into new.company_id, new.site_id, new.account_id, new.datasource_type, new.unreadable
-  from metersync.read_meter(new.raw) said;
   return new;
 end
 $$;
@@ -406,29 +377,20 @@ create function metersync.show_usage()
 returns trigger
 language plpgsql
 as $$
+declare
+  said record;
 begin
-  if new.raw is null then
-    return new;
+  if new.raw is not null then
+    said := metersync.read_usage(new.raw);
+    new.meter_id := said.meter_id;
+    new.start_date := said.start_date;
+    new.end_date := said.end_date;
+    new.usage := said.usage;
+    new.usage_units := said.usage_units;
+    new.created := said.created;
+    new.updated := said.updated;
+    new.unreadable := metersync.with_replaced(said.unreadable, new.unreadable);
   end if;
-  select
-    said.meter_id,
-    said.start_date,
-    said.end_date,
-    said.usage,
-    said.usage_units,
-    said.created,
-    said.updated,
-    metersync.with_replaced(said.unreadable, new.unreadable)
-  into
-    new.meter_id,
-    new.start_date,
-    new.end_date,
-    new.usage,
-    new.usage_units,
-    new.created,
-    new.updated,
-    new.unreadable
-  from metersync.read_usage(new.raw) said;
   return new;
 end
 $$;
@@ -507,7 +469,7 @@ begin
     return new;
   end if;
   if new.raw is not null then
-    select * into shown from metersync.read_connection(new.raw);
+    shown := metersync.read_connection(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
   end if;
@@ -530,7 +492,7 @@ begin
     new.unreadable := old.unreadable;
   end if;
   if shows_hint then
-    select * into shown from metersync.read_connection(new.hint);
+    shown := metersync.read_connection(new.hint);
     shown.updated := new.hint_updated;
     if new.raw is null then
       new.company_id := coalesce(shown.company_id, new.company_id);
@@ -574,7 +536,7 @@ begin
     return new;
   end if;
   if new.raw is not null then
-    select * into shown from metersync.read_document(new.raw);
+    shown := metersync.read_document(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
   end if;
@@ -600,7 +562,7 @@ begin
     new.unreadable := old.unreadable;
   end if;
   if shows_hint then
-    select * into shown from metersync.read_document(new.hint);
+    shown := metersync.read_document(new.hint);
     shown.updated := new.hint_updated;
     if new.raw is null then
       new.company_id := coalesce(shown.company_id, new.company_id);
