@@ -141,12 +141,6 @@ export const recordPolicy = {
   notFoundAttemptsMax: 8,
   /** Attempts after which a state older than the event's is accepted, or an absence without proof. */
   olderStateAttemptsMax: 15,
-  /**
-   * How far an answer of the API may lag behind the service, together with the difference of the clocks: longer
-   * than the attempts for an event. Only reads that are further apart can show that the service went back to an
-   * older state.
-   */
-  apiLagSeconds: 7_200,
   /** Attempts after which the readings of a range are accepted even though its event reported more. */
   shortfallAttemptsMax: 4,
   /** An outage counts as over if no attempt has failed for this long. */

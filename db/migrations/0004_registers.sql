@@ -1,5 +1,5 @@
 -- The columns of records are computed from what was read (raw) and, for connections and documents, from what
--- the newest event announced (hint). A trigger does this before each write of these two, so that no statement
+-- the newest event announced (hint). Triggers do this before each write of these two, so that no statement
 -- forgets or contradicts it. Code of 0.2 writes such columns itself and has to be stopped first. Therefore
 -- this migration names no floor.
 --
@@ -47,6 +47,15 @@ begin atomic
       metersync.id_of(record -> 'company'),
       metersync.id_of(record #> '{document,company}')
     );
+end;
+
+--> statement-breakpoint
+-- The document that a usage record names.
+create function metersync.document_sent(record jsonb)
+returns text
+language sql immutable parallel safe
+begin atomic
+  select coalesce(metersync.id_of(record -> 'document'), record ->> 'documentId');
 end;
 
 --> statement-breakpoint
@@ -109,12 +118,13 @@ end
 $$;
 
 --> statement-breakpoint
-create function metersync.read_site(record jsonb)
-returns table (name text, unreadable jsonb)
-language sql stable parallel safe
-begin atomic
-  select record ->> 'name', null::jsonb;
-end;
+create function metersync.read_site(record jsonb, out name text, out unreadable jsonb)
+language plpgsql stable parallel safe
+as $$
+begin
+  name := record ->> 'name';
+end
+$$;
 
 --> statement-breakpoint
 create function metersync.read_connection(
@@ -249,7 +259,7 @@ language plpgsql stable parallel safe
 as $$
 declare
   company_sent text := metersync.company_sent(record);
-  document_sent text := coalesce(metersync.id_of(record -> 'document'), record ->> 'documentId');
+  document_sent text := metersync.document_sent(record);
   meter_sent text := coalesce(metersync.id_of(record -> 'meter'), record ->> 'meterId');
   estimated text := record ->> 'isEstimated';
   excluded text := record ->> 'exclusion';
@@ -282,7 +292,9 @@ end
 $$;
 
 --> statement-breakpoint
--- How far an answer of the API may lag behind the service, together with the difference of the clocks.
+-- How far an answer of the API may lag behind the service, together with the difference of the clocks: longer
+-- than the attempts for an event. Only reads that are further apart can show that the service went back to an
+-- older state.
 create function metersync.api_lag()
 returns interval
 language sql immutable parallel safe
@@ -320,6 +332,52 @@ begin atomic
 end;
 
 --> statement-breakpoint
+-- Whether the deletion that an event announced lasts. A record that was never read has no read to end it.
+create function metersync.deletion_lasts(
+  deletes boolean,
+  settled_at timestamptz,
+  is_read boolean,
+  read_until timestamptz,
+  began timestamptz,
+  announced timestamptz,
+  came timestamptz
+)
+returns boolean
+language sql stable parallel safe
+begin atomic
+  select deletes
+    and settled_at is null
+    and (
+      not is_read
+      or not metersync.ends_deletion(read_until, began, announced, came)
+    );
+end;
+
+--> statement-breakpoint
+-- Whether the columns show a hint: until a read shows its state or a newer one, or its event is given up.
+create function metersync.shows_hint(
+  deletes boolean,
+  lasts boolean,
+  settled_at timestamptz,
+  is_read boolean,
+  read_until timestamptz,
+  began timestamptz,
+  announced timestamptz,
+  came timestamptz
+)
+returns boolean
+language sql stable parallel safe
+begin atomic
+  select not is_read
+    or settled_at is null
+    and (lasts or not deletes)
+    and case
+      when read_until is null then coalesce(began <= came, true)
+      else announced > read_until
+    end;
+end;
+
+--> statement-breakpoint
 create function metersync.show_company()
 returns trigger
 language plpgsql
@@ -343,9 +401,13 @@ create function metersync.show_site()
 returns trigger
 language plpgsql
 as $$
+declare
+  said record;
 begin
   if new.raw is not null then
-    new.name := new.raw ->> 'name';
+    said := metersync.read_site(new.raw);
+    new.name := said.name;
+    new.unreadable := metersync.with_replaced(said.unreadable, new.unreadable);
   end if;
   return new;
 end
@@ -449,15 +511,15 @@ end
 $$;
 
 --> statement-breakpoint
--- A hint is shown until a read shows its state or a newer one, or until its event is given up. It never decides
--- who owns a record that was read. Its deletion lasts until a read ends it. What writes raw or a hint puts the
--- texts that were replaced in it into unreadable.
+-- A hint never decides who owns a record that was read. What writes raw or a hint puts the texts that were
+-- replaced in it into unreadable.
 create function metersync.show_connection()
 returns trigger
 language plpgsql
 as $$
 declare
   shown record;
+  is_read boolean := new.raw is not null;
   read_until timestamptz;
   is_gone boolean := false;
   shows_hint boolean := false;
@@ -465,28 +527,25 @@ declare
 begin
   new.deleted_at := new.absent_since;
   new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
-  if new.raw is null and new.hint is null then
+  if not is_read and new.hint is null then
     return new;
   end if;
-  if new.raw is not null then
+  if is_read then
     shown := metersync.read_connection(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
   end if;
   if new.hint is not null then
-    is_gone := new.hint_deletes
-      and new.hint_settled_at is null
-      and (
-        new.raw is null
-        or not metersync.ends_deletion(read_until, new.synced_at, new.hint_updated, new.hint_came)
-      );
-    shows_hint := new.raw is null
-      or new.hint_settled_at is null
-        and (is_gone or not new.hint_deletes)
-        and case
-          when read_until is null then coalesce(new.synced_at <= new.hint_came, true)
-          else new.hint_updated > read_until
-        end;
+    is_gone := metersync.deletion_lasts(
+      new.hint_deletes, new.hint_settled_at,
+      is_read, read_until, new.synced_at,
+      new.hint_updated, new.hint_came
+    );
+    shows_hint := metersync.shows_hint(
+      new.hint_deletes, is_gone, new.hint_settled_at,
+      is_read, read_until, new.synced_at,
+      new.hint_updated, new.hint_came
+    );
   end if;
   if tg_op = 'UPDATE' and shows_hint <> is_hint_new then
     new.unreadable := old.unreadable;
@@ -494,7 +553,7 @@ begin
   if shows_hint then
     shown := metersync.read_connection(new.hint);
     shown.updated := new.hint_updated;
-    if new.raw is null then
+    if not is_read then
       new.company_id := coalesce(shown.company_id, new.company_id);
     end if;
   elsif not is_gone then
@@ -524,6 +583,7 @@ language plpgsql
 as $$
 declare
   shown record;
+  is_read boolean := new.raw is not null;
   read_until timestamptz;
   is_gone boolean := false;
   shows_hint boolean := false;
@@ -532,28 +592,25 @@ declare
 begin
   new.deleted_at := new.absent_since;
   new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
-  if new.raw is null and new.hint is null then
+  if not is_read and new.hint is null then
     return new;
   end if;
-  if new.raw is not null then
+  if is_read then
     shown := metersync.read_document(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
   end if;
   if new.hint is not null then
-    is_gone := new.hint_deletes
-      and new.hint_settled_at is null
-      and (
-        new.raw is null
-        or not metersync.ends_deletion(read_until, new.synced_at, new.hint_updated, new.hint_came)
-      );
-    shows_hint := new.raw is null
-      or new.hint_settled_at is null
-        and (is_gone or not new.hint_deletes)
-        and case
-          when read_until is null then coalesce(new.synced_at <= new.hint_came, true)
-          else new.hint_updated > read_until
-        end;
+    is_gone := metersync.deletion_lasts(
+      new.hint_deletes, new.hint_settled_at,
+      is_read, read_until, new.synced_at,
+      new.hint_updated, new.hint_came
+    );
+    shows_hint := metersync.shows_hint(
+      new.hint_deletes, is_gone, new.hint_settled_at,
+      is_read, read_until, new.synced_at,
+      new.hint_updated, new.hint_came
+    );
     if shows_hint or new.hint_updated = read_until and not new.hint_deletes then
       hint_site := metersync.uuid_of(metersync.id_of(new.hint -> 'site'));
     end if;
@@ -564,7 +621,7 @@ begin
   if shows_hint then
     shown := metersync.read_document(new.hint);
     shown.updated := new.hint_updated;
-    if new.raw is null then
+    if not is_read then
       new.company_id := coalesce(shown.company_id, new.company_id);
     end if;
   elsif not is_gone then

@@ -75,7 +75,7 @@ export function reportedUsage(page: RecordPage): SQL {
     select
       item.*,
       coalesce(
-        metersync.uuid_of(coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')),
+        metersync.uuid_of(metersync.document_sent(r)),
         (${listedFor}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
         (
           select existing.document_id
