@@ -53,26 +53,23 @@ export const inNoOtherListing = (resource: RecordResource): SQL =>
  * listing shows it again (see `countAbsent`). Usage is kept with its document.
  */
 export const isKept = (resource: RecordResource): SQL => {
-  const kept = sql`exists (
-      select
-      from ${deletes} ${note}
-      where ${note.resource} = ${resource}
-        and ${note.recordId} = ${row.id}::text
-        and ${decidedToKeep}
-      offset 0
-    )`;
+  const kept = hasNote(resource, sql`${row.id}`, decidedToKeep);
   return resource === 'usageData'
     ? sql`(${kept} or ${withDocument(sql`in ('rejected', 'undone')`)})`
     : kept;
 };
 
 /** Whether a row with this id is held back for a decision, or kept by one. */
-export const isInDoubt = (resource: RecordResource, id: SQL): SQL => sql`exists (
+export const isInDoubt = (resource: RecordResource, id: SQL): SQL =>
+  hasNote(resource, id, sql`${note.state} in ('quarantined', 'rejected', 'undone')`);
+
+/** Whether a note about the row with this id meets a condition. */
+const hasNote = (resource: RecordResource, id: SQL, which: SQL): SQL => sql`exists (
       select
       from ${deletes} ${note}
       where ${note.resource} = ${resource}
         and ${note.recordId} = ${id}::text
-        and ${note.state} in ('quarantined', 'rejected', 'undone')
+        and ${which}
       offset 0
     )`;
 
