@@ -20,8 +20,9 @@ export async function countMissed(db: Executor, runId: string, listing: Listing)
  * are not named by events. A changed row is missed if it meets three conditions. It changed at the
  * service after the last complete run of the listing began, so that run cannot have read the
  * change. It changed some minutes before this run began, so its event is not just on its way. And
- * the journal has no event with its state or a newer state. A row that was found gone since this
- * run began is missed, too. Usage changes with its document, and is not counted again.
+ * the journal has no event with its state or a newer state. A row that an earlier run found gone is
+ * missed, too, if some minutes later still no event has deleted it. Usage changes with its
+ * document, and is not counted again.
  */
 export function missedBy(db: Executor, runId: string, { resource, companyId }: Listing) {
   if (companyId === null || (resource !== 'documents' && resource !== 'connections'))
@@ -52,7 +53,8 @@ export function missedBy(db: Executor, runId: string, { resource, companyId }: L
   );
   const isGone = and(
     inArray(row.deletedReason, ['absent', 'listed']),
-    sql`${row.deletedAt} >= ${own.at}`,
+    sql`${row.deletedAt} >= ${before.at} - ${grace}`,
+    sql`${row.deletedAt} < ${own.at} - ${grace}`,
   );
   return db
     .select({ rows: count() })

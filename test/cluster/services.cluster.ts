@@ -17,25 +17,31 @@ import { withRig } from './with-rig.ts';
 
 const loadSeconds = 20;
 
+/** The schedules of a deployment without settings. A rig has none. */
+const schedules = { BACKFILL_CRON: '0 3 * * *', RECONCILE_EVERY: '1h' };
+
 /** Alarms that may open: a run finds listings that move, and changes whose events are late. */
 const found: readonly AlarmName[] = ['ChangesMissed', 'RunUnwell'];
 /** Alarms that may also open because the service's work is late by seconds, for the rules minutes. */
 const late: readonly AlarmName[] = [...found, 'RunStalled'];
 
 fault('T1', 'backfill, disturbed events and schedules', seeds(), { may: found }, (seed) =>
-  withRig(async (rig) => {
-    expect(await rig.backfill()).toBe('complete');
-    await rig.service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 400], seed });
-    const load = startLoad(rig.service, seedOf(seed, 'T1'), eventsPerSecond);
-    const runs = await scheduledRuns(rig);
-    const { perSecond } = await load.end(loadSeconds);
-    const figures = await verdict(rig);
-    return {
-      injected: `scheduled runs: ${runs.join(', ')}`,
-      perSecond,
-      figures,
-    };
-  }),
+  withRig(
+    async (rig) => {
+      expect(await rig.backfill()).toBe('complete');
+      await rig.service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 400], seed });
+      const load = startLoad(rig.service, seedOf(seed, 'T1'), eventsPerSecond);
+      const runs = await scheduledRuns(rig);
+      const { perSecond } = await load.end(loadSeconds);
+      const figures = await verdict(rig);
+      return {
+        injected: `scheduled runs: ${runs.join(', ')}`,
+        perSecond,
+        figures,
+      };
+    },
+    { env: schedules },
+  ),
 );
 
 /** Triggers both schedules, waits until their runs end, and returns how they ended. */

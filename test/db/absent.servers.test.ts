@@ -399,4 +399,26 @@ describe('a change that a run finds without an event', () => {
   ] as const)('is not counted %s', async (_, before, change) => {
     expect(await run(before, [change])).toBe(0);
   });
+
+  test.each([
+    ['is counted if no event has deleted it since', '2026-06-01T12:00:00Z', false, 1],
+    ['is counted by the next run if it was found shortly before this run', '2026-06-01T23:57:00Z', false, 0],
+    ['is not counted twice', '2026-05-31T23:54:00Z', false, 0],
+    ['is counted if it was found shortly before the last run', '2026-05-31T23:57:00Z', false, 1],
+    ['is not counted if the event of its deletion was late', '2026-06-01T12:00:00Z', true, 0],
+  ] as const)('a record that an earlier run found gone %s', async (_, goneSince, reported, missed) => {
+    const id = randomUUID();
+    const runId = randomUUID();
+    expect(await run(last, [])).toBe(0);
+    await warehouse.db.execute(sql`delete from metersync.runs where started_at > ${last}::timestamptz`);
+    await startedAt(runId, company.id, '2026-06-02T00:00:00Z', 'complete');
+    const records = [{ id, updated: '2026-05-01T00:00:00Z' }];
+    await writeRecords(warehouse, 'documents', records, { readAt: last, companyId: company.id });
+    await warehouse.db.execute(sql`update utility.documents
+      set absent_since = ${goneSince}::timestamptz, absent_by = 'listed'
+      where id = ${id}::uuid`);
+    if (reported)
+      await recordEvents(warehouse.db, [delivery(documentEvent('deleted', id, '2026-05-01T00:00:00Z'))]);
+    expect(await countMissed(warehouse.db, runId, listing(company.id))).toBe(missed);
+  });
 });

@@ -123,6 +123,9 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     LOG_LEVEL: 'warn',
     // Deliveries are lost on purpose, so more rows are absent than a run tombstones by default.
     DELETES_CAP_PERCENT: '100',
+    // A run of a schedule would begin in one run of a fault and not in another.
+    BACKFILL_CRON: 'none',
+    RECONCILE_EVERY: 'none',
     [epochVariable]: String(epoch),
     ...options.env,
   };
