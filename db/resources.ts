@@ -15,7 +15,7 @@ export interface RecordColumn {
   readonly column: PgColumn;
   /** Whether a row keeps its value if a record has none: events or other records may have it. */
   readonly kept?: true;
-  /** Whether the value is the owner, which not every record names: see owner.ts. */
+  /** Whether the value is the owner, which not every record names: see records/listers.ts. */
   readonly isOwner?: true;
 }
 
@@ -49,6 +49,8 @@ type RecordTable = PgTable & {
   readonly deletedReason: PgColumn;
   readonly absentSince: PgColumn;
   readonly absentBy: PgColumn;
+  /** Whose listing shows the record, if it is not the owner's: see records/listers.ts. */
+  readonly listedBy?: PgColumn;
   /** The state that the newest event announced, and when it came: see `hint` in schema/columns.ts. */
   readonly hintUpdated?: PgColumn;
   readonly hintCame?: PgColumn;

@@ -5,7 +5,7 @@ import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import type { Listing, Seen } from '../../db/deletes/listing.ts';
 import { countAbsent } from '../../db/hot/count-absent.ts';
-import { unlistRecords } from '../../db/hot/unlist-records.ts';
+import { forgetListed } from '../../db/hot/forget-listed.ts';
 import type { ListedResource, RecordResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -82,8 +82,11 @@ async function judgeRows(
 ): Promise<Judged> {
   const { db } = deps.warehouse;
   const { resource, companyId } = listing;
-  const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
-  if (shared && companyId !== null) await unlistRecords(db, { resource, companyId }, { ids, beganAt, of });
+  let { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt });
+  if (shared && companyId !== null) {
+    await forgetListed(db, { resource, companyId }, { ids, beganAt, of });
+    if (absent > 0) ({ live, absent } = await countAbsent(db, listing, { ids, beganAt }));
+  }
   if (absent === 0 || agreedSince === undefined) return { live, absent, quarantined: 0 };
   const seen = { ids, beganAt: agreedSince, of };
   // An empty listing although there are live rows is more likely a fault of the service than a deletion.
@@ -166,7 +169,7 @@ async function judgeGone(
   const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {
     const seen = { ids: [], beganAt, of };
-    await unlistRecords(db, listing, seen);
+    await forgetListed(db, listing, seen);
     const judged = await judgeRows(deps, runId, listing, seen, agreedSince);
     if (agreedSince === undefined || judged.overtaken) doubtful += judged.absent;
     quarantined += judged.quarantined;

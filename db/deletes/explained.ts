@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { isStale } from '../catch-up/stale.ts';
 import { isStateOf } from '../records/earlier-states.ts';
-import { alsoListing } from '../records/owner.ts';
+import { judgedBy } from '../records/listers.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
 import { deletes, earlierStates, journal, runs } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
@@ -43,10 +43,6 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
       offset 0
     )${readWithDocument}`;
 };
-
-/** Whether no other company lists the record of a row. */
-export const inNoOtherListing = (resource: RecordResource): SQL =>
-  resource === 'companies' ? sql`true` : sql`not exists (select${alsoListing(resource)})`;
 
 /**
  * Whether somebody rejected or undid an earlier deletion of the row. Such a row is kept until a
@@ -106,7 +102,7 @@ export const explained = (resource: RecordResource): SQL => {
   const companyIsGone = sql`exists (
       select
       from ${companies}
-      where ${companies.id} = ${row.companyId}
+      where ${companies.id} = ${judgedBy(resource)}
         and ${companies.deletedAt} is not null
       offset 0
     )`;
@@ -164,8 +160,8 @@ const byDocument = sql`exists (
     )`;
 
 /**
- * Whether a noted row is still gone from its listing, as far as the warehouse knows: it is live,
- * belongs to the same company, and no read, event or other listing has shown it since.
+ * Whether a noted row is still gone from its listing, as far as the warehouse knows: it is live, no
+ * other company lists it now, and no read or event has shown it since.
  */
 export const stillAbsent = (
   resource: RecordResource,
@@ -175,9 +171,8 @@ export const stillAbsent = (
     resource === 'companies'
       ? sql``
       : sql`
-    and (${note.companyId} is null or ${row.companyId} = ${note.companyId})`;
+    and (${note.companyId} is null or ${judgedBy(resource)} = ${note.companyId})`;
   return sql`${isLive}${sameCompany}
-    and (${note.reason} <> 'absent' or ${inNoOtherListing(resource)})
     and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
 };
 

@@ -29,7 +29,15 @@ export async function goneCompanies(db: Executor, listedIds: readonly string[]):
 export async function livingOf(db: Executor, companyIds: readonly string[]) {
   const lives = listedByCompanies.map((resource) => {
     const { table } = resources[resource];
-    return sql`when ${resource} then ${anyOf(table, sql`asked.id`, sql`${table.deletedAt} is null`)}`;
+    const own = sql`${table.deletedAt} is null and ${table.listedBy} is null`;
+    const ofOthers = sql`exists (
+          select
+          from ${table}
+          where ${table.listedBy} = asked.id
+            and ${table.deletedAt} is null
+          offset 0
+        )`;
+    return sql`when ${resource} then ${anyOf(table, sql`asked.id`, own)} or ${ofOthers}`;
   });
   return await db
     .select({

@@ -1,9 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { recordRead } from '../backfill/strangers.ts';
 import { array, printedUuids } from '../connection/arrays.ts';
+import { isListedBy } from '../records/listers.ts';
 import type { RecordResource } from '../resources.ts';
 import { companies } from '../schema/utility.ts';
-import { explained, inNoOtherListing, isKept, untouchedSince } from './explained.ts';
+import { explained, isKept, untouchedSince } from './explained.ts';
 import { row } from './tombstone.ts';
 
 /** A company's listing, or without a company: the companies, all sites, or ownerless rows. */
@@ -41,7 +42,7 @@ export const isListed = ({ resource, companyId, configured = [] }: Listing): SQL
     and ${hasListOfSites}`;
     default:
       return sql`${row.deletedAt} is null
-    and ${ofCompany}`;
+    and ${companyId === null ? ofCompany : isListedBy(sql`${companyId}::uuid`)}`;
   }
 };
 
@@ -61,7 +62,6 @@ export const isAbsent = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => 
   const neverListed =
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
   return sql`${neverListed} not (${row.id}::text = any(${array(seen, 'text')}))
-    and ${inNoOtherListing(resource)}
     and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}
     and not ${isKept(resource)}`;
 };

@@ -5,17 +5,17 @@ import { hot } from '../connection/hot.ts';
 import type { Seen } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
 import { isAhead, lockedFence, type Walk } from '../records/fence.ts';
-import { alsoListing, saysOwner } from '../records/owner.ts';
-import { type RecordResource, tableOf } from '../resources.ts';
+import { alsoListing, isListedBy } from '../records/listers.ts';
+import { companyNamed, type RecordResource, resources, tableOf } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 
 /**
- * Deletes the notes that a company lists records of other owners if it no longer lists them.
- * Records that it owned only because it listed them go to the next company that lists them. If a
- * later walk over the listing was proved, it does nothing. It runs for each listing of a company
- * that was read completely.
+ * Ends what a company was known to list and no longer lists. A row that showed it now shows what
+ * another company lists, if any does; see retireAbsent for the others. If a later walk over the
+ * listing was proved, it does nothing. It runs for each listing of a company that was read
+ * completely.
  */
-export async function unlistRecords(
+export async function forgetListed(
   tx: Executor,
   listing: { readonly resource: RecordResource; readonly companyId: string },
   { ids, beganAt, of = listing }: Seen,
@@ -23,22 +23,31 @@ export async function unlistRecords(
   const { resource, companyId } = listing;
   const walk: Walk = { ...of, began: beganAt };
   const listed = array(printedUuids(ids), 'text');
-  await hot(tx, 'unlistRecords').execute(sql`
-    with ${lockedFence(walk)}, unlisted as (
+  const named = companyNamed(sql`other.raw`);
+  const owner = sql`coalesce(${named}, other.company_id)`;
+  const newest = resources[resource].table.updated
+    ? sql`metersync.read_time(other.raw ->> 'updated') desc nulls last,`
+    : sql``;
+  await hot(tx, 'forgetListed').execute(sql`
+    with ${lockedFence(walk)}, forgotten as (
       delete from ${alsoListed} other
       where other.company_id = ${companyId}::uuid
         and other.resource = ${resource}
         and not (other.record_id = any(${listed}))
         and ${isAhead(walk, 'absences')}
-    ), inherited as (
-      update ${tableOf(resource)} ${row}
-      set company_id = (
-        select other.company_id${alsoListing(resource)}
-        order by other.company_id
-        limit 1
-      )
-      where ${row.companyId} = ${companyId}::uuid
+    ), other as materialized (
+      select
+        ${row.id} as row_id,
+        other.*
+      from ${tableOf(resource)} ${row}
+        cross join lateral (
+          select other.*${alsoListing(resource)}
+          order by ${newest} ${named} = other.company_id desc nulls last, other.company_id
+          limit 1
+        ) other
+      where ${isListedBy(sql`${companyId}::uuid`)}
         and ${row.deletedAt} is null
+        and (${row.syncedAt} is null or ${row.syncedAt} < ${beganAt}::timestamptz)
         and ${isAhead(walk, 'absences')}
         -- Skips the search when no record of the kind is also listed.
         and (
@@ -49,8 +58,19 @@ export async function unlistRecords(
           limit 1
         )
         and not (${row.id}::text = any(${listed}))
-        and not ${saysOwner(resource, sql`${row}`)}
-        and exists (select${alsoListing(resource)})
     )
-    select`);
+    update ${tableOf(resource)} ${row} set
+      company_id = ${
+        resource === 'usageData'
+          ? sql`case when ${row}.document_id is null then ${owner} else ${row}.company_id end`
+          : owner
+      },
+      listed_by = other.company_id,
+      raw = coalesce(other.raw, ${row}.raw),
+      digest = case when other.raw is null then ${row}.digest else other.digest end,
+      api_version = coalesce(other.api_version, ${row}.api_version),
+      synced_at = coalesce(other.read_at, ${row}.synced_at),
+      unreadable = null
+    from other
+    where ${row}.id = other.row_id`);
 }

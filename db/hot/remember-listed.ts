@@ -1,71 +1,99 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { row } from '../deletes/tombstone.ts';
-import { saysOwner } from '../records/owner.ts';
-import { idOf, type RecordResource, tableOf } from '../resources.ts';
-import { alsoListed, deletes } from '../schema/metersync.ts';
+import { isHeldBack, listerOf } from '../records/listers.ts';
+import { type Cte, items, type RecordPage } from '../records/page.ts';
+import { idOfRecord } from '../records/upsert.ts';
+import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { alsoListed } from '../schema/metersync.ts';
 
-/** Whether the listing of the row's owner lacks the record, and the row waits for a decision. */
-const isHeldBack = (resource: RecordResource): SQL => sql`exists (
-                select
-                from ${deletes}
-                where ${deletes.resource} = ${resource}
-                  and ${deletes.recordId} = ${row.id}::text
-                  and ${deletes.companyId} = ${row.companyId}
-                  and ${deletes.state} = 'quarantined'
-                offset 0
-              )`;
+const columns = sql.raw('resource, record_id, company_id, raw, digest, api_version, read_at');
+
+/** An entry that is there changes if the company lists another record now. */
+const unlessLater: SQL = sql`on conflict (resource, record_id, company_id) do update set
+      raw = excluded.raw,
+      digest = excluded.digest,
+      api_version = excluded.api_version,
+      read_at = excluded.read_at
+    where coalesce(also_listed.read_at <= excluded.read_at, true)
+      and also_listed.raw is distinct from excluded.raw`;
 
 /**
- * Notes that a company lists records that another company owns. Records that name no owner move to
- * the company if its id is less than the id of their owner, or if their owner no longer lists them.
- * It runs for each page with records of other companies.
+ * Remembers what a company lists of records whose rows show what another company lists. Without the
+ * digest, a record whose texts were replaced is written again when it becomes the row. It runs for
+ * each page with such records.
  */
-export async function noteListed(
+export async function rememberListed(
   tx: Executor,
   resource: RecordResource,
-  companyId: string,
-  ids: readonly (string | null)[],
+  page: RecordPage,
 ): Promise<void> {
-  const asked = array(printedUuids(ids).sort(), 'text');
-  await hot(tx, 'noteListed').execute(sql`
-    with listed as materialized (
-      select distinct
+  const newest = resources[resource].table.updated
+    ? sql`metersync.read_time(r ->> 'updated') desc nulls last,`
+    : sql``;
+  await hot(tx, 'rememberListed').execute(sql`
+    with ${items(page)}, listed as (
+      select distinct on (held.id)
         held.id,
-        held.company_id,
-        held.is_held_back,
-        held.may_move and (held.company_id > ${companyId}::uuid or held.is_held_back) as yields
-      from unnest(${asked}) as asked (id)
+        r,
+        digest
+      from item
         cross join lateral (
-          select
-            ${row.id},
-            ${row.companyId},
-            not ${saysOwner(resource, sql`${row}`)} as may_move,
-            ${isHeldBack(resource)} as is_held_back
+          select ${row.id}
           from ${tableOf(resource)} ${row}
-          where ${row.id} = ${idOf(resource, sql`asked.id`)}
-            and ${row.companyId} <> ${companyId}::uuid
+          where ${row.id} = ${idOfRecord(resources[resource])}
+            and ${listerOf(sql`${row}`)} <> ${page.companyId}::uuid
             and ${row.raw} is not null
             and ${row.deletedAt} is null
           offset 0
           for no key update
         ) held
-    ), taken as (
-      update ${tableOf(resource)} ${row}
-      set company_id = ${companyId}::uuid
-      where ${row.id} = any(array(select id from listed where yields))
-    ), others as (
-      insert into ${alsoListed} (resource, record_id, company_id)
-      select
-        ${resource},
-        id::text,
-        case when yields then company_id else ${companyId}::uuid end
-      from listed
-      where not (yields and is_held_back)
-      order by id
-      on conflict do nothing
+      order by held.id, ${newest} place desc
     )
-    select`);
+    insert into ${alsoListed} (${columns})
+    select
+      ${resource},
+      id::text,
+      ${page.companyId}::uuid,
+      r,
+      ${page.replaced ? sql`null::bytea` : sql`digest`},
+      ${page.apiVersion},
+      ${page.readAt}::timestamptz
+    from listed
+    ${unlessLater}`);
 }
+
+/**
+ * A step that remembers what another company lists of records whose rows now show what the company
+ * of the page lists. It follows the step `written`, and sees the rows from before.
+ */
+export const displaced = (
+  resource: RecordResource,
+  { companyId }: RecordPage,
+): Cte => sql`displaced as (
+    insert into ${alsoListed} (${columns})
+    select
+      ${resource},
+      held.id::text,
+      ${listerOf(sql`held`)},
+      held.raw,
+      case when held.unreadable is null then held.digest end,
+      held.api_version,
+      held.synced_at
+    from written
+      cross join lateral (
+        select held.*
+        from ${tableOf(resource)} held
+        where held.id = written.id
+          and not written.inserted
+          and written.own
+          and ${listerOf(sql`held`)} <> ${companyId}::uuid
+          and held.raw is not null
+          and held.deleted_at is null
+          and not ${isHeldBack(resource, sql`held`)}
+        offset 0
+      ) held
+    order by held.id
+    ${unlessLater}
+  )`;

@@ -6,16 +6,16 @@ import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { isInDoubt } from '../deletes/explained.ts';
 import { row } from '../deletes/tombstone.ts';
-import { isAlsoListed } from '../records/owner.ts';
+import { entryOf, listerOf } from '../records/listers.ts';
 import type { RecordPage } from '../records/page.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { deletes, rejectedRecords, staleRecords } from '../schema/metersync.ts';
 
 /**
- * Returns the positions in a page, from 0, of the records that are unchanged since their rows were
- * written and that an upsert would not touch: nothing waits on their rows, neither an event nor a
- * decision, and no row is tombstoned. Whether anything waits on rows of the company is looked up
- * once. Also deletes earlier refusals of these records. It runs for each page. Measured: 0.07 ms
+ * Returns the positions in a page, from 0, of the records that are unchanged since their rows, or
+ * the entries about what their company lists, were written, and that an upsert would not touch:
+ * nothing waits on their rows, neither an event nor a decision, and no row is tombstoned. Whether
+ * anything waits on rows of the company is looked up once. Also deletes earlier refusals of these records. It runs for each page. Measured: 0.07 ms
  * and 21 blocks for five records; 0.56 ms and 385 blocks for seventy.
  */
 export async function unchangedPlaces(
@@ -44,12 +44,17 @@ export async function unchangedPlaces(
               (${isOfOther} or (select events from waiting))
               and ${isStale(eventKind, sql`${row.id}::text`)}
             )`;
-  const listed = byId
-    ? sql``
-    : sql`and (
-              ${row.companyId} = ${companyId}::uuid
-              or ${isAlsoListed(resource, sql`${companyId}::uuid`)}
-            )`;
+  const lister = listerOf(sql`${row}`);
+  const digest = sql`decode(page.digest, 'hex')`;
+  const isSame = byId
+    ? sql`${row.digest} = ${digest}`
+    : sql`case ${lister}
+              when ${companyId}::uuid then ${row.digest} = ${digest}
+              else exists (
+                select${entryOf(resource, sql`${companyId}::uuid`)}
+                  and other.digest = ${digest}
+              )
+            end`;
   const { rows } = await hot(db, 'unchangedPlaces').execute<{
     place: number;
   }>(sql`
@@ -66,7 +71,7 @@ export async function unchangedPlaces(
           select
           from ${tableOf(resource)} ${row}
           where ${row.id} = ${idOf(resource, sql`page.id`)}
-            and ${row.digest} = decode(page.digest, 'hex')
+            and ${isSame}
             and ${row.deletedAt} is null
             and ${row.syncedAt} is not null
             ${eventKind === null ? sql`` : sql`and ${row.hint} is null`}
@@ -74,7 +79,6 @@ export async function unchangedPlaces(
               (${isOfOther} or (select decisions from waiting))
               and ${isInDoubt(resource, sql`${row.id}`)}
             )${isAwaited}
-            ${listed}
           offset 0
         ) existing
     ), cleared as (

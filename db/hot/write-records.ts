@@ -6,16 +6,17 @@ import { hot } from '../connection/hot.ts';
 import type { RecordPage } from '../records/page.ts';
 import { refusedId } from '../records/rejected-records.ts';
 import { listsUsage, sourceOf } from '../records/sources.ts';
-import { upsertRecords } from '../records/upsert.ts';
+import { isListing, upsertRecords } from '../records/upsert.ts';
 import { type RecordResource, type Resource, resources } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
+import { displaced } from './remember-listed.ts';
 
 /** A row that a page wrote. */
 export interface WrittenRow extends Record<string, unknown> {
   readonly id: string;
   readonly inserted: boolean;
-  /** Whether the company of the listing owns it. */
+  /** Whether it shows what the company of the listing lists; true for other pages. */
   readonly own: boolean;
   /** Whether the service went back to an older state than an earlier read showed. */
   readonly reverted: boolean;
@@ -118,7 +119,7 @@ export async function writeRecords(
         -- the whole table instead of looking them up.
         and ${rejectedRecords.recordId} = any(array(select unnest(${array(refusedIds, 'text')})))
         and ${rejectedRecords.rejectedAt} < ${page.readAt}::timestamptz
-    )${page.noted === undefined ? sql`` : sql`, ${page.noted}`}
+    )${isListing(resources[resource], page) ? sql`, ${displaced(resource, page)}` : sql``}${page.noted === undefined ? sql`` : sql`, ${page.noted}`}
     ${resource === 'documents' ? documentsWritten(page) : rowsWritten(resources[resource])}`);
   return rows;
 }

@@ -1,7 +1,8 @@
 -- The columns of records are computed from what was read (raw) and, for connections and documents, from what
 -- the newest event announced (hint). Triggers do this before each write of these two, so that no statement
 -- forgets or contradicts it. Code of 0.2 writes such columns itself and has to be stopped first. Therefore
--- this migration names no floor.
+-- this migration names no floor, and may lock the tables while it creates indexes.
+-- squawk-ignore-file require-concurrent-index-creation
 --
 -- The text of a field that no column holds, for the column unreadable; NULL for a blank text.
 create function metersync.unread_text(sent text, is_read boolean)
@@ -424,6 +425,7 @@ begin
   if new.raw is not null then
     said := metersync.read_meter(new.raw);
     new.company_id := coalesce(said.company_id, new.company_id);
+    new.listed_by := nullif(new.listed_by, new.company_id);
     new.site_id := said.site_id;
     new.account_id := said.account_id;
     new.datasource_type := said.datasource_type;
@@ -442,6 +444,7 @@ as $$
 declare
   said record;
 begin
+  new.listed_by := nullif(new.listed_by, new.company_id);
   if new.raw is not null then
     said := metersync.read_usage(new.raw);
     new.meter_id := said.meter_id;
@@ -503,6 +506,7 @@ begin
   update utility.usage_data u
   set
     company_id = new.company_id,
+    listed_by = nullif(u.listed_by, new.company_id),
     document_deleted_at = new.deleted_at
   where u.document_id = new.id
     and (u.company_id, u.document_deleted_at) is distinct from (new.company_id, new.deleted_at);
@@ -534,6 +538,7 @@ begin
     shown := metersync.read_connection(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
+    new.listed_by := nullif(new.listed_by, new.company_id);
   end if;
   if new.hint is not null then
     is_gone := metersync.deletion_lasts(
@@ -599,6 +604,7 @@ begin
     shown := metersync.read_document(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
+    new.listed_by := nullif(new.listed_by, new.company_id);
   end if;
   if new.hint is not null then
     is_gone := metersync.deletion_lasts(
@@ -834,6 +840,90 @@ comment on column utility.documents.hint_came is 'When this event was recorded.'
 --> statement-breakpoint
 comment on column utility.documents.hint_settled_at is
   'When this event was given up, because the service never showed its state.';
+
+--> statement-breakpoint
+alter table "utility"."connections"
+add column "listed_by" uuid;
+
+--> statement-breakpoint
+alter table "utility"."documents"
+add column "listed_by" uuid;
+
+--> statement-breakpoint
+alter table "utility"."meters"
+add column "listed_by" uuid;
+
+--> statement-breakpoint
+alter table "utility"."usage_data"
+add column "listed_by" uuid;
+
+--> statement-breakpoint
+create index "connections_listed_by" on "utility"."connections" using btree("listed_by")
+where listed_by is not null;
+
+--> statement-breakpoint
+create index "documents_listed_by" on "utility"."documents" using btree("listed_by")
+where listed_by is not null;
+
+--> statement-breakpoint
+create index "meters_listed_by" on "utility"."meters" using btree("listed_by")
+where listed_by is not null;
+
+--> statement-breakpoint
+create index "usage_data_listed_by" on "utility"."usage_data" using btree("listed_by")
+where listed_by is not null;
+
+--> statement-breakpoint
+comment on column utility.connections.listed_by is
+  'The company whose listing shows this record; NULL if it is the owner.';
+
+--> statement-breakpoint
+comment on column utility.documents.listed_by is
+  'The company whose listing shows this record; NULL if it is the owner.';
+
+--> statement-breakpoint
+comment on column utility.meters.listed_by is
+  'The company whose listing shows this record; NULL if it is the owner.';
+
+--> statement-breakpoint
+comment on column utility.usage_data.listed_by is
+  'The company whose listing shows this record; NULL if it is the owner.';
+
+--> statement-breakpoint
+alter table "metersync"."also_listed"
+add column "raw" jsonb;
+
+--> statement-breakpoint
+alter table "metersync"."also_listed"
+add column "digest" "bytea";
+
+--> statement-breakpoint
+alter table "metersync"."also_listed"
+add column "api_version" text;
+
+--> statement-breakpoint
+alter table "metersync"."also_listed"
+add column "read_at" timestamp(6) with time zone;
+
+--> statement-breakpoint
+comment on table metersync.also_listed is
+  'Records that a company lists although their rows show what another company lists.';
+
+--> statement-breakpoint
+comment on column metersync.also_listed.company_id is 'The company that lists it.';
+
+--> statement-breakpoint
+comment on column metersync.also_listed.raw is
+  'The record as this company lists it. NULL if metersync 0.2 noted that it does.';
+
+--> statement-breakpoint
+comment on column metersync.also_listed.digest is 'Digest of the record as it was sent.';
+
+--> statement-breakpoint
+comment on column metersync.also_listed.api_version is 'Version of the API that sent it.';
+
+--> statement-breakpoint
+comment on column metersync.also_listed.read_at is 'When it was read.';
 
 --> statement-breakpoint
 -- What was proved before this migration stands in the columns, too.

@@ -6,12 +6,12 @@ import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { row } from '../deletes/tombstone.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts } from '../records/item-texts.ts';
-import { ownerOf } from '../records/owner.ts';
+import { entryOf, listerOf, ownerOf, takesSite } from '../records/listers.ts';
 import { type RecordPage, replacedIn } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
 import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
 import { idOfRecord } from '../records/upsert.ts';
-import { isVersioned, type RecordResource, resources } from '../resources.ts';
+import { isListedByCompany, isVersioned, type RecordResource, resources } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
 
 /** A record that is missing, in excess or different in the warehouse. */
@@ -82,6 +82,12 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
     { name: 'deleted_at', reported: sql`null::timestamptz`, held: sql`${row.deletedAt}` },
     { name: 'deleted_reason', reported: sql`null::text`, held: sql`${row.deletedReason}` },
   );
+  if (table.listedBy)
+    columns.push({
+      name: 'listed_by',
+      reported: sql`nullif(owner, ${ownerOf(resource)})`,
+      held: sql`${row}.listed_by`,
+    });
   if (table.rawUpdated)
     columns.push({
       name: 'raw_updated',
@@ -143,6 +149,35 @@ export async function comparePage(
   }
 }
 
+/**
+ * Whether the row has to show what the listing of the company `owner` contains: unless it shows what
+ * another company lists, and there is an entry about what `owner` lists.
+ */
+function showsListing(resource: RecordResource): SQL {
+  if (resource === 'sites') return takesSite(sql`${row.id}`, sql`${row.companyId}`, sql`owner`);
+  if (!isListedByCompany(resource)) return sql`true`;
+  return sql`(
+      coalesce(${listerOf(sql`${row}`)} = owner, true)
+      or not exists (
+        select${entryOf(resource, sql`owner`)}
+        offset 0
+      )
+    )`;
+}
+
+/** What the warehouse has of the record `r`; entries of 0.2 say only that a company lists it. */
+function recordHeld(resource: RecordResource, isShown: SQL): SQL {
+  if (resource === 'sites') return sql`case when ${isShown} then ${row.raw} else r end`;
+  if (!isListedByCompany(resource)) return sql`${row.raw}`;
+  return sql`case
+        when ${isShown} then ${row.raw}
+        else (
+          select coalesce(other.raw, ${row.raw})${entryOf(resource, sql`owner`)}
+          offset 0
+        )
+      end`;
+}
+
 async function compareRecords(
   db: Executor,
   resource: RecordResource,
@@ -153,7 +188,11 @@ async function compareRecords(
   const columns = columnsOf(resource);
   const isMissing = sql<boolean>`(${row.id} is null or ${row.deletedAt} is not null)`;
   const differing = columns.map(({ reported, held }) => sql`${held} is distinct from ${reported}`);
-  const differs = sql<boolean>`(${or(isMissing, sql`${row.raw} is distinct from r`, ...differing)})`;
+  const isShown = showsListing(resource);
+  const heldRecord = recordHeld(resource, isShown);
+  const differs = sql<boolean>`(${isMissing}
+      or ${heldRecord} is distinct from r
+      or ${isShown} and (${or(...differing)}))`;
   const record = recordsOf(db, resource, companyId, records);
   const { table } = resources[resource];
   // `offset 0` has each row looked up by its id; otherwise Postgres might read the whole table.
@@ -187,7 +226,7 @@ async function compareRecords(
       )`,
     })
     .from(sql`jsonb_each(r) a`)
-    .fullJoin(sql`jsonb_each(${row.raw}) b`, sql`a.key = b.key`)
+    .fullJoin(sql`jsonb_each(${heldRecord}) b`, sql`a.key = b.key`)
     .where(sql`a.value is distinct from b.value`);
   const textsOf = (values: SQL[]) =>
     sql<(string | null)[]>`array[${sql.join(

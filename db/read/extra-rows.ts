@@ -1,11 +1,12 @@
-import { and, eq, gte, isNotNull, isNull, ne, not, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gte, isNotNull, isNull, not, notExists, type SQL, sql } from 'drizzle-orm';
+import { type PgColumn, unionAll } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isKept } from '../deletes/explained.ts';
 import { hasListOfSites } from '../deletes/listing.ts';
 import { decidedToKeep, note, row } from '../deletes/tombstone.ts';
-import { alsoListing } from '../records/owner.ts';
+import { alsoListing, isListedBy, judgedBy, listerOf } from '../records/listers.ts';
 import {
   idOf,
   isListedByCompany,
@@ -38,21 +39,20 @@ const keptRow = (resource: RecordResource) =>
         offset 0
       ))`;
 
-/** Companies whose listings should contain a `row`: its owner, and companies that also list it. */
+/** Companies whose listings should contain a `row`: its lister, and others that list its record. */
 const listingCompanies = (resource: RecordResource) =>
   resource === 'companies'
     ? sql<string[]>`array[]::text[]`
     : sql<string[]>`array(
-        select ${row.companyId}::text
+        select ${judgedBy(resource)}::text
         where ${row.companyId} is not null
-        union all
-        select other.company_id::text${alsoListing(resource)}
+        ${isListedByCompany(resource) ? sql`union all select other.company_id::text${alsoListing(resource)}` : sql``}
       )`;
 
 /**
  * Reads live rows that the service did not list, of all companies (null) or of one company,
- * including rows of other companies that it is noted as listing. Sites that no list could contain,
- * because their company's record has no list of sites, are left out.
+ * including rows of other listers whose records it is known to list. Sites that no list could
+ * contain, because their company's record has no list of sites, are left out.
  */
 export async function unlistedRows(
   db: Executor,
@@ -70,7 +70,8 @@ export async function unlistedRows(
     readonly lives?: SQL | undefined;
   } = {},
 ) {
-  const owner = resource === 'companies' ? row.id : row.companyId;
+  const lister = resource === 'companies' ? sql`${row.id}` : judgedBy(resource);
+  const isListed = companyId !== null && isListedByCompany(resource);
   const isDue = and(
     lives,
     since === null || !isVersioned(resource) ? undefined : gte(row.updated, since),
@@ -88,21 +89,25 @@ export async function unlistedRows(
     .where(
       and(
         isDue,
-        companyId === null ? undefined : eq(owner, companyId),
+        companyId === null
+          ? undefined
+          : isListed
+            ? isListedBy(sql`${companyId}::uuid`)
+            : sql`${lister} = ${companyId}::uuid`,
         not(isAmong(id, seen)),
         // A row without a company is extra, too.
-        sql`(${isAmong(owner, unlisted, 'uuid')}) is not true`,
+        sql`(${isAmong(lister, unlisted, 'uuid')}) is not true`,
         resource === 'sites' ? hasListOfSites : undefined,
       ),
     );
-  if (companyId === null || !isListedByCompany(resource)) return await own;
+  if (!isListed) return await own;
   const theirs = db
     .select(fields)
     .from(rows)
     .where(
       and(
         eq(row.id, idOf(resource, sql`${alsoListed.recordId}`)),
-        ne(row.companyId, companyId),
+        sql`${listerOf(sql`row`)} <> ${companyId}::uuid`,
         isDue,
       ),
     )
@@ -152,8 +157,8 @@ const lives = (resource: CompanyResource): SQL | undefined =>
   resource === 'intervals' ? hasReadings : and(isNotNull(row.raw), isNull(row.deletedAt));
 
 /**
- * Reads live rows of companies that are not audited, unless an audited company lists them, too. The
- * owners are read from the index, because most owners have many rows.
+ * Reads live rows that companies list that are not audited, unless an audited company lists their
+ * records, too. The owners are read from the index, because most owners have many rows.
  */
 export async function strayRows(
   db: Executor,
@@ -161,12 +166,13 @@ export async function strayRows(
   audited: readonly string[],
 ) {
   const rows = rowsOf(resource);
-  const { companyId } = resources[rows].table as typeof row;
-  const owner = db
-    .selectDistinct({ id: companyId })
-    .from(resources[rows].table)
-    .where(sql`${companyId} <> all(${array(audited, 'uuid')})`)
-    .as('owner');
+  const { companyId, listedBy } = resources[rows].table as typeof row;
+  const unaudited = (company: PgColumn) =>
+    db
+      .selectDistinct({ id: sql<string | null>`${company}`.as('id') })
+      .from(resources[rows].table)
+      .where(sql`${company} <> all(${array(audited, 'uuid')})`);
+  const lister = unionAll(unaudited(companyId), unaudited(listedBy)).as('lister');
   const alsoAudited = db
     .select({ one: sql`1` })
     .from(alsoListed)
@@ -181,12 +187,12 @@ export async function strayRows(
   const theirs = db
     .select({ id: id.as('stray_id'), kept: keptRow(rows).as('kept') })
     .from(sql`${tableOf(rows)} ${row}`)
-    .where(and(eq(row.companyId, owner.id), lives(resource), notExists(alsoAudited)))
+    .where(and(isListedBy(sql`lister.id`), lives(resource), notExists(alsoAudited)))
     .offset(literal(0))
     .as('theirs');
   return await db
-    .select({ id: theirs.id, companyId: owner.id, kept: theirs.kept })
-    .from(owner)
+    .selectDistinct({ id: theirs.id, companyId: lister.id, kept: theirs.kept })
+    .from(lister)
     .crossJoinLateral(theirs)
     .orderBy(theirs.id);
 }

@@ -1,49 +1,122 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { row } from '../deletes/tombstone.ts';
-import { companyNamed, type RecordResource } from '../resources.ts';
-import { alsoListed } from '../schema/metersync.ts';
+import { companyNamed, isListedByCompany, type RecordResource } from '../resources.ts';
+import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
 
 /**
- * Decides which company owns a record, independently of the order of reads. The owner is the
- * company that the record names; for usage, the company of its document. If neither is known, the
- * owner is the company that lists the record, or the company with the least id if several list it.
- * Other companies that list the record are in `metersync.also_listed`, and the record is absent
- * only if none of them lists it. Sites are listed by the records of companies.
+ * Several companies may list one record, and each of them may show another state of it. A row shows
+ * what one of them lists, its lister. That is the owner of the row, or the company in `listed_by` if
+ * the record names another owner. What the other companies list is in `metersync.also_listed`, and
+ * takes the place of the row's record once the lister no longer lists it. So every row is the same
+ * in whatever order listings are read, and reading them again writes nothing. Sites are not listed:
+ * they are in the records of companies.
  */
 
-/** Whether the record of a row names its owner. `held` is the alias of the row. */
-export const saysOwner = (resource: RecordResource, held: SQL): SQL => {
+/** The lister of a row, or of a record to write, with the given alias. */
+export const listerOf = (held: SQL): SQL => sql`coalesce(${held}.listed_by, ${held}.company_id)`;
+
+const ofRow = sql`${row}`;
+
+/** The company by whose listing a row of any resource is judged. */
+export const judgedBy = (resource: RecordResource): SQL =>
+  isListedByCompany(resource) ? listerOf(ofRow) : sql`${row.companyId}`;
+
+/** Whether a company is the lister of a `row`. An index serves each of the two cases. */
+export const isListedBy = (companyId: SQL): SQL =>
+  sql`(${row.companyId} = ${companyId} and ${ofRow}.listed_by is null or ${ofRow}.listed_by = ${companyId})`;
+
+/** Whether the record of a row says who owns it. The owner of usage is the company of its document. */
+const saysOwner = (resource: RecordResource, held: SQL): SQL => {
   const named = sql`${companyNamed(sql`${held}.raw`)} is not null`;
   return resource === 'usageData' ? sql`(${held}.document_id is not null or ${named})` : named;
 };
 
 /**
- * The owner of a site that the record of the company `owner` contains. The current owner `held`
- * keeps the site if its id is less and its own record contains the site, too.
+ * The owner of a row that a read by id writes. If the record does not say its owner, a row that a
+ * listing showed keeps its owner.
  */
-export const ownerOfSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`case
-        when ${held} < ${owner}
-          and exists (
-            select
-            from ${companies}
-              cross join jsonb_array_elements(metersync.elements(raw -> 'sites')) as site
-            where ${companies.id} = ${held}
-              and deleted_at is null
-              and metersync.uuid_of(site ->> 'id') = ${id}
-            offset 0
-          )
-        then ${held}
-        else ${owner}
+export const ownerReadById = (resource: RecordResource): SQL => sql`case
+        when held.raw is not null
+          and held.synced_at is not null
+          and held.deleted_at is null
+          and not ${saysOwner(resource, sql`excluded`)}
+        then held.company_id
+        else excluded.company_id
       end`;
 
 /**
- * The owner of a record `r` that the company `owner` lists. `row` is the row of the record. The
+ * Whether a record takes the place of the record of its row as a later read does: both are from the
+ * listing of one company, no listing has shown the row, or usage has moved to another document.
+ */
+export const showsSame = (resource: RecordResource): SQL => {
+  const hasMoved =
+    resource === 'usageData' ? sql` or excluded.document_id <> held.document_id` : sql``;
+  return sql`coalesce(${listerOf(sql`held`)} = ${listerOf(sql`excluded`)}, true)${hasMoved}`;
+};
+
+/** The order of the listers of one record at the same `updated`: first those that own it. */
+const rankOf = (resource: RecordResource, held: SQL): SQL => sql`(
+          case
+            when ${held}.listed_by is not null then 2
+            when ${saysOwner(resource, held)} then 0
+            else 1
+          end,
+          ${listerOf(held)}
+        )`;
+
+/**
+ * Whether a row shows what the company of the record `excluded` lists rather than what the lister
+ * of the row `held` does: the later `updated`, then the record of the company that it names, then
+ * that of the company with the smaller id. A row that is held back yields to any other company.
+ */
+export function isPreferred(resource: RecordResource, isVersioned: boolean): SQL {
+  const first = sql`${rankOf(resource, sql`excluded`)} < ${rankOf(resource, sql`held`)}`;
+  const updated = resource === 'usageData' ? sql`updated` : sql`raw_updated`;
+  const later = isVersioned
+    ? sql`case
+          when excluded.${updated} <> held.${updated} then excluded.${updated} > held.${updated}
+          else ${first}
+        end`
+    : first;
+  return sql`(${isHeldBack(resource, sql`held`)} or ${later})`;
+}
+
+/** Whether the listing of the lister lacks the record of a row, which waits for a decision. */
+export const isHeldBack = (resource: RecordResource, held: SQL): SQL => sql`exists (
+          select
+          from ${deletes}
+          where ${deletes.resource} = ${sql.raw(`'${resource}'`)}
+            and ${deletes.recordId} = ${held}.id::text
+            and ${deletes.companyId} = ${listerOf(held)}
+            and ${deletes.state} = 'quarantined'
+          offset 0
+        )`;
+
+/**
+ * Whether the row `held` of a site shows what the company of `excluded` has, in the records of both.
+ * The company with the smaller id keeps the site.
+ */
+export const takesSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`not (
+        ${held} < ${owner}
+        and exists (
+          select
+          from ${companies}
+            cross join jsonb_array_elements(metersync.elements(raw -> 'sites')) as site
+          where ${companies.id} = ${held}
+            and deleted_at is null
+            and metersync.uuid_of(site ->> 'id') = ${id}
+          offset 0
+        )
+      )`;
+
+/**
+ * The owner of a record `r` that the company `owner` lists, if it is the lister of the `row`. The
  * owner of usage is the company that the record of its document names, because the row of the
  * document may be wrong, too. That record is only parsed if the document is not the lister's.
  */
 export const ownerOf = (resource: RecordResource): SQL => {
-  if (resource === 'sites') return ownerOfSite(sql`${row.id}`, sql`${row.companyId}`, sql`owner`);
+  if (resource === 'sites') return sql`owner`;
   const ofDocument = sql`(
       select case
           when d.company_id = owner then owner
@@ -55,25 +128,21 @@ export const ownerOf = (resource: RecordResource): SQL => {
     ), `;
   return sql`coalesce(
       ${resource === 'usageData' ? ofDocument : sql``}${companyNamed(sql`r`)},
-      case when ${isAlsoListed(resource, sql`owner`)} then least(owner, ${row.companyId}) end,
       owner
     )`;
 };
 
-/** Whether `metersync.also_listed` notes that a company lists the record of a `row`. */
-export const isAlsoListed = (resource: RecordResource, companyId: SQL): SQL => sql`exists (
-      select
-      from ${alsoListed} other
-      where other.resource = ${resource}
-        and other.record_id = ${row.id}::text
-        and other.company_id = ${companyId}
-      offset 0
-    )`;
+/** The entry of a company about the record of a `row` that another company lists, as `other`. */
+export const entryOf = (resource: RecordResource, companyId: SQL): SQL => sql`
+          from ${alsoListed} other
+          where other.resource = ${resource}
+            and other.record_id = ${row.id}::text
+            and other.company_id = ${companyId}`;
 
-/** A `from` clause: live companies that list a `row` they do not own, as `other (company_id)`. */
+/** A `from` clause: what living companies list of a `row` that are not its lister, as `other`. */
 export const alsoListing = (resource: RecordResource): SQL => sql`
         from (
-            select ${alsoListed.companyId}
+            select *
             from ${alsoListed}
             where ${alsoListed.resource} = ${resource}
               and ${alsoListed.recordId} = ${row.id}::text
@@ -86,4 +155,4 @@ export const alsoListing = (resource: RecordResource): SQL => sql`
               and ${companies.deletedAt} is null
             offset 0
           ) living
-        where other.company_id <> ${row.companyId}`;
+        where other.company_id <> ${listerOf(ofRow)}`;

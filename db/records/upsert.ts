@@ -6,7 +6,7 @@ import { fixed } from '../connection/fixed.ts';
 import { isInDoubt } from '../deletes/explained.ts';
 import { isListedByCompany, type RecordColumn, type Resource, updatedOf } from '../resources.ts';
 import { usageData } from '../schema/utility.ts';
-import { ownerOfSite, saysOwner } from './owner.ts';
+import { isPreferred, listerOf, ownerReadById, showsSame, takesSite } from './listers.ts';
 import type { RecordPage } from './page.ts';
 
 /** A column of the existing row. */
@@ -17,24 +17,18 @@ const named = (value: SQL, column: PgColumn): SQL =>
 const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n      '));
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
 
-/**
- * A column's value after a write. A row that was read keeps its owner if the record to write names
- * none: see `noteListed`.
- */
+/** Whether a page is a part of a company's listing, so that the company is the lister of its records. */
+export const isListing = (
+  { name }: Resource,
+  { companyId, byId }: Pick<RecordPage, 'companyId' | 'byId'>,
+): boolean => isListedByCompany(name) && companyId !== null && byId !== true;
+
+/** A column's value after a write. */
 const nextOf =
-  ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource) =>
+  ({ name }: Resource, listing: boolean) =>
   ({ column, kept, isOwner }: RecordColumn): SQL => {
     if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
-    if (!isOwner) return excluded(column);
-    if (name === 'sites') return ownerOfSite(held(id), held(column), excluded(column));
-    return sql`case
-        when ${held(raw)} is not null
-          and ${held(syncedAt)} is not null
-          and ${held(deletedAt)} is null
-          and not ${saysOwner(name, sql`excluded`)}
-        then ${held(column)}
-        else ${excluded(column)}
-      end`;
+    return isOwner && isListedByCompany(name) && !listing ? ownerReadById(name) : excluded(column);
   };
 
 const setting = (column: PgColumn, value: SQL): SQL =>
@@ -44,7 +38,7 @@ const setting = (column: PgColumn, value: SQL): SQL =>
 export interface UpsertSource {
   /** Steps whose last is a table `item` as in page.ts, or the table of `from`. */
   readonly items: SQL;
-  readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'replaced'>;
+  readonly page: Pick<RecordPage, 'companyId' | 'byId' | 'apiVersion' | 'readAt' | 'replaced'>;
   /** Replaces `item` as the source of rows. */
   readonly from?: SQL;
   /** Values of columns that depend on more than the record, instead of its lister as the owner. */
@@ -58,15 +52,18 @@ export interface UpsertSource {
 /**
  * Builds two steps of a statement that write records as rows. `incoming` has one record per id.
  * `written (id, inserted, own)` has the rows that were inserted or changed, and whether the page's
- * company owns them. Of two records with the same id the newer wins; at the same `updated`, the
- * record that comes later in the page. A tombstoned row that is read again is restored. The trigger
- * of the table computes the columns.
+ * company is their lister. Of two records with the same id the newer wins; at the same `updated`,
+ * the record that comes later in the page. A tombstoned row that is read again is restored. The
+ * trigger of the table computes the columns.
  */
 export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const { items, page, from = sql`item`, begins = new Map() } = records;
   const { name, table } = resource;
   const { given = ownerAlone(resource) } = records;
-  const values = [...given, ...begins];
+  // Usage that is read with its document belongs to the document, whoever lists it.
+  const listing = !records.columnsAlone && isListing(resource, page);
+  const lister = listing && table.listedBy ? ([[table.listedBy, sql`owner`]] as const) : [];
+  const values = [...given, ...lister, ...begins];
   const copied = [
     table.id,
     ...values.map(([column]) => column),
@@ -99,9 +96,9 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
     from incoming
     order by id
     on conflict (id) do update set
-      ${fixed(`settings of ${name}`, () => settingsOf(resource, [...given.keys()]))}
-    where ${fixed(`newer ${name}`, () => sql`${isNewer(resource)} and ${yields(resource)}`)}
-      and (${fixed(`changes of ${name}, ${records.columnsAlone}`, () => differs(resource, records))}
+      ${fixed(`settings of ${name}, ${listing}`, () => settingsOf(resource, [...given.keys()], listing))}
+    where ${fixed(`newer ${name}, ${listing}`, () => sql`${isNewer(resource, listing)} and ${yields(resource)}`)}
+      and (${fixed(`changes of ${name}, ${listing}, ${records.columnsAlone}`, () => differs(resource, records, listing))}
         or ${isAwaited(resource)})
     returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
   )`;
@@ -118,7 +115,7 @@ const documentDeletedAt = sql`document_deleted_at = case
       end`;
 
 /** The assignments by which a record changes an existing row. */
-function settingsOf(resource: Resource, given: readonly PgColumn[]): SQL {
+function settingsOf(resource: Resource, given: readonly PgColumn[], listing: boolean): SQL {
   const { table, columns } = resource;
   const rewritten = [
     table.raw,
@@ -127,22 +124,29 @@ function settingsOf(resource: Resource, given: readonly PgColumn[]): SQL {
     ...(table.digest ? [table.digest] : []),
     table.unreadable,
   ];
-  const next = nextOf(resource);
+  const next = nextOf(resource, listing);
   return lines([
     ...columns
       .filter(({ column }) => given.includes(column))
       .map((one) => setting(one.column, next(one))),
     ...(given.includes(usageData.documentDeletedAt) ? [documentDeletedAt] : []),
+    ...(table.listedBy ? [setting(table.listedBy, listerSet(resource, listing))] : []),
     ...rewritten.map((column) => setting(column, excluded(column))),
     setting(table.absentSince, sql`null`),
     setting(table.absentBy, sql`null`),
   ]);
 }
 
-/** Whether the company that lists the record owns the written row; true if no company lists it. */
-const isOwn = ({ name }: Resource, { companyId }: Pick<RecordPage, 'companyId'>): SQL =>
-  isListedByCompany(name) && companyId !== null
-    ? sql`held.company_id is not distinct from ${companyId}::uuid`
+/** A row that is read by its id keeps its lister while it keeps its owner. */
+const listerSet = ({ name }: Resource, listing: boolean): SQL =>
+  listing
+    ? sql`excluded.listed_by`
+    : sql`case when ${ownerReadById(name)} = held.company_id then held.listed_by end`;
+
+/** Whether the company of a listing is the lister of the written row; true for other pages. */
+const isOwn = (resource: Resource, page: Pick<RecordPage, 'companyId' | 'byId'>): SQL =>
+  isListing(resource, page)
+    ? sql`${listerOf(sql`held`)} is not distinct from ${page.companyId}::uuid`
     : sql`true`;
 
 /** The id of a record `r`, in the type of its table. */
@@ -158,20 +162,31 @@ const readKey = (updated: SQL, began: SQL): SQL =>
 /**
  * Whether a record replaces the record of its row. Of two reads, the one wins that shows its state
  * since a later time; among equal ones, the one that began later. A late answer so never undoes a
- * newer state, and a service that was restored from a backup is followed. A row that is absent
- * yields to any read.
+ * newer state, and a service that was restored from a backup is followed. Of what two companies
+ * list, one is preferred: see listers.ts. A row that is absent yields to any read.
  */
-function isNewer({ table }: Resource): SQL {
-  const { updated, rawUpdated = updated, raw, syncedAt, deletedReason } = table;
+function isNewer({ name, table }: Resource, listing: boolean): SQL {
+  const { updated, rawUpdated = updated, raw, syncedAt, deletedReason, companyId, id } = table;
   const isFirst = sql`${held(raw)} is null or ${held(syncedAt)} is null`;
-  if (updated === undefined || rawUpdated === undefined)
-    return sql`(${isFirst} or ${excluded(syncedAt)} >= ${held(syncedAt)})`;
-  return sql`(
-        ${held(deletedReason)} in ('absent', 'not_found')
-        or ${isFirst}
-        or ${readKey(excluded(rawUpdated), excluded(syncedAt))}
-          >= ${readKey(held(rawUpdated), held(syncedAt))}
+  const isLater = rawUpdated
+    ? sql`${readKey(excluded(rawUpdated), excluded(syncedAt))}
+            >= ${readKey(held(rawUpdated), held(syncedAt))}`
+    : sql`${excluded(syncedAt)} >= ${held(syncedAt)}`;
+  const wins = listing
+    ? sql`case
+            when ${showsSame(name)} then ${isLater}
+            else ${isPreferred(name, updated !== undefined)}
+          end`
+    : isLater;
+  const newer = sql`(
+        ${isFirst}
+        or ${held(deletedReason)} in ('absent', 'not_found')
+        or ${wins}
       )`;
+  return name === 'sites' && companyId
+    ? sql`${newer}
+      and ${takesSite(held(id), held(companyId), excluded(companyId))}`
+    : newer;
 }
 
 /**
@@ -182,10 +197,11 @@ function isNewer({ table }: Resource): SQL {
  * and is restored with its document.
  */
 function yields({ name, table }: Resource): SQL {
-  const { companyId, hintUpdated, hintCame, updated, deletedAt, deletedReason, syncedAt } = table;
+  const { hintUpdated, hintCame, updated, deletedAt, deletedReason, syncedAt } = table;
   const moved =
-    companyId !== undefined && isListedByCompany(name) && name !== 'usageData'
-      ? sql`or ${held(deletedReason)} = 'absent' and ${excluded(companyId)} <> ${held(companyId)}`
+    isListedByCompany(name) && name !== 'usageData'
+      ? sql`or ${held(deletedReason)} = 'absent'
+            and ${listerOf(sql`excluded`)} <> ${listerOf(sql`held`)}`
       : sql``;
   const readLater = sql`(${excluded(syncedAt)} > ${held(deletedAt)} ${moved})`;
   if (updated === undefined || hintUpdated === undefined || hintCame === undefined)
@@ -202,11 +218,19 @@ function yields({ name, table }: Resource): SQL {
 }
 
 /** Whether anything changed, also the spelling: the new digest saves the next write. */
-function differs(resource: Resource, { columnsAlone = false }: UpsertSource): SQL {
+function differs(
+  resource: Resource,
+  { columnsAlone = false }: UpsertSource,
+  listing: boolean,
+): SQL {
   const { table, columns } = resource;
-  const beside = [table.unreadable, ...(columnsAlone ? [] : [table.raw, table.apiVersion])];
+  const beside = [
+    table.unreadable,
+    ...(columnsAlone ? [] : [table.raw, table.apiVersion]),
+    ...(listing && table.listedBy ? [table.listedBy] : []),
+  ];
   const before = [...columns.map(({ column }) => held(column)), ...beside.map(held)];
-  const after = [...columns.map(nextOf(resource)), ...beside.map(excluded)];
+  const after = [...columns.map(nextOf(resource, listing)), ...beside.map(excluded)];
   const respelled = table.digest
     ? sql`or ${excluded(table.digest)} is not null
           and ${held(table.digest)} is distinct from ${excluded(table.digest)}`

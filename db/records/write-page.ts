@@ -2,14 +2,14 @@ import { type Database, type Transaction, withTransaction } from '../connection/
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { lockDocuments } from '../hot/lock-documents.ts';
-import { noteListed } from '../hot/note-listed.ts';
 import { refreshStale } from '../hot/refresh-stale.ts';
+import { rememberListed } from '../hot/remember-listed.ts';
 import { runStep } from '../hot/run-step.ts';
 import { unchangedPlaces } from '../hot/unchanged-places.ts';
 import { writeConnectionSites } from '../hot/write-connection-sites.ts';
 import { type WrittenDocument, type WrittenRow, writeRecords } from '../hot/write-records.ts';
 import { writeUsageOfDocuments } from '../hot/write-usage-of-documents.ts';
-import { isListedByCompany, type RecordResource } from '../resources.ts';
+import { type RecordResource, resources } from '../resources.ts';
 import { isBehind } from './fence.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { countOlder } from './older.ts';
@@ -17,6 +17,7 @@ import type { Cte, RecordPage, WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected-records.ts';
 import { digestsOf } from './unchanged.ts';
 import { type Holdable, holdableRecord, isSuspicious } from './unholdable.ts';
+import { isListing } from './upsert.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
@@ -133,24 +134,24 @@ function pageOf(
   return { ...pageOfTexts({ ...page, noted }, texts, digests), replaced };
 }
 
-/** Writes changed records, and notes which of them the company lists without owning them. */
+/** Writes changed records, and remembers those whose rows show what another company lists. */
 async function writeChanged(
   tx: Transaction,
   resource: RecordResource,
   page: RecordPage,
   ids: Ids,
 ): Promise<PageWrittenAt> {
-  const { companyId, byId = false, walk } = page;
+  const { byId = false, walk } = page;
   const rows = await writeRows(tx, resource, page, ids);
   const inserted = rows.filter((row) => row.inserted).length;
   const own = rows.filter((row) => row.own).length;
   // The number of records that differ from their rows and did not replace them: few, if any.
   const kept = ids.length - rows.length;
-  const isShared = isListedByCompany(resource) && companyId !== null && !byId && own < ids.length;
+  const isShared = isListing(resources[resource], page) && own < ids.length;
   const asksOlder = kept > 0 && page.digests !== undefined && !byId && page.confirms !== true;
   const mayBeLate = rows.length === 0 && (isShared || asksOlder);
   if (mayBeLate && walk && (await isBehind(tx, walk, 'page'))) return nothingWritten;
-  if (isShared) await noteListed(tx, resource, companyId, ids);
+  if (isShared) await rememberListed(tx, resource, page);
   const older = asksOlder ? await countOlder(tx, resource, page) : 0;
   const changed = rows.length - inserted;
   const reverted = rows.filter((row) => row.reverted).length;

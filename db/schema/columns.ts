@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { boolean, customType, jsonb, text, timestamp } from 'drizzle-orm/pg-core';
+import { boolean, customType, jsonb, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 
 /** A time with microseconds, as text in JavaScript: a Date would round it to milliseconds. */
 export const time = <Name extends string>(name: Name) =>
@@ -24,6 +24,12 @@ export const synced = () => ({
 
 /** The fields whose values no column could hold, each with its text; NULL if there are none. */
 export const unreadable = () => jsonb('unreadable');
+
+/**
+ * The company whose listing shows the record that a row has, in tables whose records companies list.
+ * NULL if it is the owner of the row.
+ */
+export const listedBy = () => uuid('listed_by');
 
 /** Since when a record was found to be gone, and by what: the columns `deleted_*` follow from it. */
 export const absence = () => ({

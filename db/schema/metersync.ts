@@ -402,8 +402,9 @@ export const pages = metersync.table(
 );
 
 /**
- * Records that a company listed while another company owned them. If the company itself becomes the
- * owner, its note has no meaning. Such a note is deleted when the owner no longer lists the record.
+ * What a company's listing shows of a record if the row shows what another company's listing does. It
+ * becomes the row when that listing lacks the record: see records/listers.ts. `raw` is NULL in entries
+ * of 0.2, which only say that the company lists the record.
  */
 export const alsoListed = metersync.table(
   'also_listed',
@@ -411,6 +412,11 @@ export const alsoListed = metersync.table(
     resource: text('resource').notNull(),
     recordId: text('record_id').notNull(),
     companyId: uuid('company_id').notNull(),
+    raw: jsonb('raw'),
+    digest: bytea('digest'),
+    apiVersion: text('api_version'),
+    /** When the read began, by the warehouse's clock. */
+    readAt: time('read_at'),
   },
   (t) => [
     primaryKey({ columns: [t.resource, t.recordId, t.companyId] }),

@@ -11,7 +11,7 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { absence, bytea, hint, synced, time, unreadable } from './columns.ts';
+import { absence, bytea, hint, listedBy, synced, time, unreadable } from './columns.ts';
 
 /** The current state of each resource as the service sent it; migrations have the comments. */
 export const utility = pgSchema('utility');
@@ -71,11 +71,13 @@ export const connections = utility.table(
     ...synced(),
     ...absence(),
     ...hint(),
+    listedBy: listedBy(),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },
   (t) => [
     index('connections_unreadable').on(t.companyId).where(hasUnreadable),
+    index('connections_listed_by').on(t.listedBy).where(sql`listed_by is not null`),
     index('connections_company').on(t.companyId),
     // Includes deleted connections: without statistics, the planner would read all of an index of
     // live connections to find a company's live connections.
@@ -126,11 +128,13 @@ export const documents = utility.table(
     ),
     ...absence(),
     ...hint(),
+    listedBy: listedBy(),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },
   (t) => [
     index('documents_unreadable').on(t.companyId).where(hasUnreadable),
+    index('documents_listed_by').on(t.listedBy).where(sql`listed_by is not null`),
     index('documents_company').on(t.companyId),
     index('documents_successor')
       .on(t.revisedDocumentId)
@@ -171,11 +175,13 @@ export const usageData = utility.table(
     ),
     ...absence(),
     documentDeletedAt: time('document_deleted_at'),
+    listedBy: listedBy(),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },
   (t) => [
     index('usage_data_unreadable').on(t.companyId).where(hasUnreadable),
+    index('usage_data_listed_by').on(t.listedBy).where(sql`listed_by is not null`),
     index('usage_data_company').on(t.companyId, t.meterId),
     index('usage_data_document').on(t.documentId),
     index('usage_data_meter').on(t.meterId),
@@ -193,12 +199,14 @@ export const meters = utility.table(
     datasourceType: text('datasource_type'),
     ...synced(),
     ...absence(),
+    listedBy: listedBy(),
     digest: bytea('digest'),
     unreadable: unreadable(),
   },
   (t) => [
     index('meters_company').on(t.companyId),
     index('meters_unreadable').on(t.companyId).where(hasUnreadable),
+    index('meters_listed_by').on(t.listedBy).where(sql`listed_by is not null`),
   ],
 );
 

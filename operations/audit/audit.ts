@@ -12,7 +12,7 @@ import { canonicalId } from '../../contract/ids.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { readKeptBy } from '../../db/deletes/kept.ts';
-import { unlistRecords } from '../../db/hot/unlist-records.ts';
+import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows, unlistedRows } from '../../db/read/extra-rows.ts';
@@ -239,7 +239,7 @@ class Auditor {
       const retired = resource === 'intervals' ? 'meters' : resource;
       for (const companyId of new Set(gone.map((row) => row.companyId))) {
         const none = { ids: [], beganAt: this.#beganAt };
-        if (companyId !== null) await unlistRecords(db, { resource: retired, companyId }, none);
+        if (companyId !== null) await forgetListed(db, { resource: retired, companyId }, none);
         await this.#repairer.retireAbsent({ resource: retired, companyId }, [], this.#beganAt);
       }
     }

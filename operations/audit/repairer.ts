@@ -5,7 +5,7 @@ import type { Transaction, Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { type ProvedPass, removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
 import type { Listing } from '../../db/deletes/listing.ts';
-import { unlistRecords } from '../../db/hot/unlist-records.ts';
+import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { writeListed } from '../../db/records/listed-readings.ts';
 import { noteRepair } from '../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource } from '../../db/resources.ts';
@@ -77,7 +77,7 @@ export class Repairer {
     if (ids.length === 0) return;
     const { resource, companyId } = listing;
     if (companyId !== null && isListedByCompany(resource))
-      await unlistRecords(this.#options.warehouse.db, { resource, companyId }, { ids, beganAt });
+      await forgetListed(this.#options.warehouse.db, { resource, companyId }, { ids, beganAt });
     await this.retireAbsent(listing, ids, beganAt);
   }
 

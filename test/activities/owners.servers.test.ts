@@ -67,17 +67,32 @@ function holding(plans: readonly Plan[], companies: readonly string[]): Held[] {
 const ownerOf = ({ names, listedBy }: Held, companies: readonly string[]) =>
   companies[names ?? Math.min(...listedBy)];
 
+/** The company whose listing the row shows. Each company shows its own name in a record. */
+const listerOf = ({ names, listedBy }: Held, companies: readonly string[]) =>
+  companies[names !== null && listedBy.includes(names) ? names : Math.min(...listedBy)];
+
 const listingOf = (held: readonly Held[], resource: string, company: number) =>
   held.filter((plan) => plan.resource === resource && plan.listedBy.includes(company as 0 | 1));
 
 const warehouse = await forFile(createWarehouse());
 
-/** Returns the owner of each record, and the version of its row, which each write changes. */
+/** A row: its owner, and the company whose record it has. */
+interface Row extends Record<string, unknown> {
+  readonly owner: string;
+  readonly shownBy: string | null;
+  readonly lives: boolean;
+  /** The version that the record has, if it has one. */
+  readonly version: string | null;
+  /** It changes with each write. */
+  readonly written: string;
+}
+
 async function rowsOf({ db }: Pick<typeof warehouse, 'db'>, held: readonly Held[]) {
-  const rows = new Map<string, { owner: string; lives: boolean; version: string }>();
+  const rows = new Map<string, Row>();
   for (const { resource, id } of held) {
-    const found = await db.execute<{ owner: string; lives: boolean; version: string }>(sql`
-      select company_id as owner, deleted_at is null as lives, xmin::text || ctid::text as version
+    const found = await db.execute<Row>(sql`
+      select company_id as owner, raw ->> 'shownBy' as "shownBy", deleted_at is null as lives,
+        raw ->> 'version' as version, xmin::text || ctid::text as written
       from ${tableOf(resource)} where id::text = ${id}`);
     if (found.rows[0]) rows.set(id, found.rows[0]);
   }
@@ -97,10 +112,13 @@ test('the owner of a record does not depend on the order of pages and events', a
         const held = holding(plans, companies);
         let since = updated;
         const write = async (resource: Resource, company: 0 | 1, second: number): Promise<void> => {
-          const records = listingOf(held, resource, company).map(({ record }) =>
-            'updated' in record ? { ...record, updated: since } : record,
-          );
-          const readAt = `2026-06-01T00:00:${String(second).padStart(2, '0')}Z`;
+          const records = listingOf(held, resource, company).map(({ record }) => ({
+            ...record,
+            ...('updated' in record && { updated: since }),
+            shownBy: companies[company],
+          }));
+          // Changed records are read last: a later read that shows an earlier state would undo them.
+          const readAt = `2026-06-01T00:0${since === later ? 1 : 0}:${String(second).padStart(2, '0')}Z`;
           if (records.length > 0)
             await writeRecords(warehouse, resource, records, { companyId: companies[company], readAt });
         };
@@ -134,6 +152,11 @@ test('the owner of a record does not depend on the order of pages and events', a
         expect(held.map(({ id, resource }) => [resource, rows.get(id)?.owner])).toEqual(
           held.map((plan) => [plan.resource, ownerOf(plan, companies)]),
         );
+        // Usage follows its document, also while pages of usage come first.
+        const listed = held.filter(({ resource }) => resource !== 'usageData');
+        expect(listed.map(({ id, resource }) => [resource, rows.get(id)?.shownBy])).toEqual(
+          listed.map((plan) => [plan.resource, listerOf(plan, companies)]),
+        );
       },
     ),
     { numRuns: cases(12, 40) },
@@ -146,7 +169,10 @@ const serviceOf =
   ({ path, query }) => {
     const [, , kind, , id] = path.split('/');
     const listed = (resource: Resource, company: string) =>
-      listingOf(held(), resource, companies.indexOf(company)).map(({ record }) => record);
+      listingOf(held(), resource, companies.indexOf(company)).map(({ record }) => ({
+        ...record,
+        shownBy: company,
+      }));
     if (kind === 'company') {
       const records = companies.filter(inList).map((id) => ({ id, sites: listed('sites', id) }));
       return pageOf(records, { query }, { key: 'companies', total: 'totalCompanies', perPage: 1 });
@@ -189,7 +215,13 @@ test('a second backfill of records that two companies list changes no row, and t
         await backfill(under, order);
         const before = await rowsOf(under.warehouse, held);
         expect(held.map(({ id }) => before.get(id))).toEqual(
-          held.map((plan) => expect.objectContaining({ owner: ownerOf(plan, companies), lives: true })),
+          held.map((plan) =>
+            expect.objectContaining({
+              owner: ownerOf(plan, companies),
+              shownBy: listerOf(plan, companies),
+              lives: true,
+            }),
+          ),
         );
         const { runId } = await backfill(under, order);
         expect(await rowsOf(under.warehouse, held)).toEqual(before);
@@ -204,6 +236,75 @@ test('a second backfill of records that two companies list changes no row, and t
     { numRuns: cases(4, 16) },
   );
 }, 120_000);
+
+test('one backfill of each company is enough, whatever it listed before, and another one changes no row', async () => {
+  let companies = twoCompanies();
+  let held: (Held & { version: number })[] = [];
+  const staying = (): Held[] =>
+    holding(
+      ([0, 1] as const).flatMap((company) =>
+        resources.map((resource) => ({ resource, names: null, listedBy: [company] })),
+      ),
+      companies,
+    );
+  let others: Held[] = [];
+  const changed = () => [
+    ...others,
+    ...held.map(({ version, record, ...plan }) => ({
+      ...plan,
+      record: { ...record, ...('updated' in record && { updated: `2026-05-0${version}T00:00:00` }), version },
+    })),
+  ];
+  const script: Script = (asked) => serviceOf(companies, changed)(asked);
+  const under = await activitiesOn(script);
+  const { client } = await setup(script);
+  const change = fc.record({
+    pick: fc.nat(1_000),
+    listedBy: fc.subarray<0 | 1>([0, 1]),
+    version: fc.integer({ min: 1, max: 3 }),
+    read: fc.subarray<0 | 1>([0, 1]),
+    reversed: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(planOf('documents', 'connections', 'meters'), { minLength: 1, maxLength: 3 }),
+      fc.array(change, { minLength: 1, maxLength: 4 }),
+      fc.boolean(),
+      async (plans, changes, reversed) => {
+        companies = twoCompanies();
+        others = staying();
+        held = holding(plans, companies).map((plan) => ({ ...plan, version: 1 }));
+        await backfill(under, companies);
+        for (const { pick, listedBy, version, read, reversed: backwards } of changes) {
+          held = held.map((plan, at) => (at === pick % held.length ? { ...plan, listedBy, version } : plan));
+          const some = (backwards ? read.toReversed() : read).map((company) => companies[company]);
+          if (some.length > 0) await backfill(under, some);
+        }
+        const order = reversed ? companies.toReversed() : companies;
+        await backfill(under, order);
+        const rows = await rowsOf(under.warehouse, held);
+        expect(held.map(({ id }) => rows.get(id))).toEqual(
+          held.map((plan) =>
+            plan.listedBy.length === 0
+              ? expect.toSatisfy((row) => row === undefined || row.lives === false)
+              : expect.objectContaining({
+                  owner: ownerOf(plan, companies),
+                  shownBy: listerOf(plan, companies),
+                  version: String(plan.version),
+                  lives: true,
+                }),
+          ),
+        );
+        await backfill(under, order);
+        expect(await rowsOf(under.warehouse, held)).toEqual(rows);
+        const sample = { share: 1, seed: 'all' };
+        const options = { warehouse: under.warehouse, service: client, concurrency: 2, sample };
+        expect(await audit(options)).toMatchObject({ differences: 0 });
+      },
+    ),
+    { numRuns: cases(6, 60) },
+  );
+}, 300_000);
 
 test('a record that leaves one of two listings belongs to the other company unless it names its company, and is tombstoned once no listing contains it', async () => {
   const companies = twoCompanies();
@@ -232,18 +333,22 @@ test('a record that leaves one of two listings belongs to the other company unle
   const { client } = await setup(script);
   const owners = async () => {
     await backfill(under, companies);
-    await backfill(under, companies);
     const options = { warehouse: under.warehouse, service: client, concurrency: 2 };
     expect(await audit(options)).toMatchObject({ differences: 0 });
     const rows = await rowsOf(under.warehouse, all);
-    return all.map(({ id }) => (rows.get(id)?.lives === true ? rows.get(id)?.owner : 'gone'));
+    return all.map(({ id }) => {
+      const row = rows.get(id);
+      return row?.lives === true ? [row.owner, row.shownBy] : 'gone';
+    });
   };
   const [first, second] = companies;
-  expect(await owners()).toEqual([first, first, first]);
+  const ofFirst = [first, first];
+  const ofSecond = [second, second];
+  expect(await owners()).toEqual([ofFirst, ofFirst, ofFirst]);
   listedBy = [1];
-  expect(await owners()).toEqual([second, first, second]);
+  expect(await owners()).toEqual([ofSecond, [first, second], ofSecond]);
   listedBy = [0];
-  expect(await owners()).toEqual([first, first, first]);
+  expect(await owners()).toEqual([ofFirst, ofFirst, ofFirst]);
   listedBy = [];
   expect(await owners()).toEqual(['gone', 'gone', 'gone']);
   expect(await rowsOf(under.warehouse, other)).toEqual(

@@ -8,7 +8,7 @@ import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Database, Executor } from '../../db/connection/connect.ts';
 import { clearQuarantine, retireAbsent } from '../../db/deletes/absent.ts';
 import { countAbsent } from '../../db/hot/count-absent.ts';
-import { unlistRecords } from '../../db/hot/unlist-records.ts';
+import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { proving } from '../../db/records/fence.ts';
 import { writePage } from '../../db/records/write-page.ts';
@@ -231,9 +231,9 @@ describe('once a later walk is proved', () => {
     await prove('documents', small);
     const owner = async () => (await rowOf(warehouse, 'documents', id))?.company_id;
     const listing = { resource: 'documents', companyId: small } as const;
-    await unlistRecords(db, listing, { ids: [], beganAt });
+    await forgetListed(db, listing, { ids: [], beganAt });
     expect(await owner()).toBe(small);
-    await unlistRecords(db, listing, { ids: [], beganAt: await now() });
+    await forgetListed(db, listing, { ids: [], beganAt: await now() });
     expect(await owner()).toBe(large);
   });
 

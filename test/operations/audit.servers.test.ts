@@ -11,7 +11,7 @@ import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companie
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { unlistRecords } from '../../db/hot/unlist-records.ts';
+import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { unlistedRows } from '../../db/read/extra-rows.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
@@ -1097,7 +1097,7 @@ describe('a repair', () => {
     const movesAfter = async (...statement: unknown[]) => {
       const answer = await query(...statement);
       const owner = { resource: 'documents', companyId: ids.company } as const;
-      await unlistRecords(warehouse.db, owner, { ids: ids.documents.slice(1), beganAt: 'now' });
+      await forgetListed(warehouse.db, owner, { ids: ids.documents.slice(1), beganAt: 'now' });
       return answer;
     };
     const db = drizzle(Object.assign(client, { query: movesAfter }));

@@ -18,7 +18,7 @@ import {
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
 import type { Listing } from '../../../../db/deletes/listing.ts';
 import { countAbsent } from '../../../../db/hot/count-absent.ts';
-import { unlistRecords } from '../../../../db/hot/unlist-records.ts';
+import { forgetListed } from '../../../../db/hot/forget-listed.ts';
 import { clearVersions } from '../../../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
@@ -73,7 +73,7 @@ export const absent: readonly Work[] = [
         await countAbsent(db, listing, none);
         const ofOwner = { resource, companyId: idOf('company', plot) };
         if (isListedByCompany(resource))
-          await unlistRecords(db, ofOwner, { ids: ['another'], beganAt: readAt });
+          await forgetListed(db, ofOwner, { ids: ['another'], beganAt: readAt });
         await retireAbsent(db, runOf(plot), listing, none, any);
         await countTombstoned(db, runOf(plot), listing);
         await countMissed(db, runOf(plot), listing);

@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import { notingPages } from '../../../../db/backfill/manifest.ts';
 import { isAmong } from '../../../../db/connection/arrays.ts';
 import type { Warehouse } from '../../../../db/connection/connect.ts';
+import { forgetListed } from '../../../../db/hot/forget-listed.ts';
 import { retireUsage } from '../../../../db/hot/retire-usage.ts';
-import { unlistRecords } from '../../../../db/hot/unlist-records.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
 import type { RecordPage } from '../../../../db/records/page.ts';
 import { holdDocuments } from '../../../../db/records/usage-data.ts';
@@ -181,9 +181,9 @@ export const pages: readonly Work[] = [
       const companyId = idOf('company', plot + 100_000);
       await writeRecords(warehouse, 'documents', records, { readAt, companyId });
       const lister = { resource: 'documents', companyId } as const;
-      await unlistRecords(warehouse.db, lister, { ids: [idOf('document', plot, 1)], beganAt: readAt });
+      await forgetListed(warehouse.db, lister, { ids: [idOf('document', plot, 1)], beganAt: readAt });
       const owner = { ...lister, companyId: idOf('company', plot) };
-      await unlistRecords(warehouse.db, owner, { ids: [], beganAt: readAt });
+      await forgetListed(warehouse.db, owner, { ids: [], beganAt: readAt });
     },
   },
   ...(['connections', 'meters'] as const).map(
