@@ -274,14 +274,36 @@ test('one backfill of each company is enough, whatever it listed before, and ano
         companies = twoCompanies();
         others = staying();
         held = holding(plans, companies).map((plan) => ({ ...plan, version: 1 }));
-        await backfill(under, companies);
-        for (const { pick, listedBy, version, read, reversed: backwards } of changes) {
+        const seen = new Map<string, ReadonlySet<string>>();
+        const read = async (order: readonly string[]) => {
+          const { runId } = await backfill(under, order);
+          for (const company of order)
+            seen.set(
+              company,
+              new Set(
+                held
+                  .filter(({ listedBy }) => listedBy.includes(companies.indexOf(company) as 0 | 1))
+                  .map(({ id }) => id),
+              ),
+            );
+          return runId;
+        };
+        await read(reversed ? companies : companies.toReversed());
+        for (const { pick, listedBy, version, read: some, reversed: backwards } of changes) {
           held = held.map((plan, at) => (at === pick % held.length ? { ...plan, listedBy, version } : plan));
-          const some = (backwards ? read.toReversed() : read).map((company) => companies[company]);
-          if (some.length > 0) await backfill(under, some);
+          const order = (backwards ? some.toReversed() : some).map((company) => companies[company]);
+          if (order.length > 0) await read(order);
         }
+        const known = held.filter(({ id, listedBy }) =>
+          listedBy.some((company) => seen.get(companies[company])?.has(id)),
+        );
         const order = reversed ? companies.toReversed() : companies;
-        await backfill(under, order);
+        const runId = await read(order);
+        const { rows: gone } = await under.warehouse.db.execute<{ id: string }>(
+          sql`select record_id as id from metersync.deletes where run_id = ${runId}::uuid`,
+        );
+        // A record that another company is known to list is never tombstoned in between.
+        expect(gone.filter(({ id }) => known.some((plan) => plan.id === id))).toEqual([]);
         const rows = await rowsOf(under.warehouse, held);
         expect(held.map(({ id }) => rows.get(id))).toEqual(
           held.map((plan) =>
@@ -331,8 +353,13 @@ test('a record that leaves one of two listings belongs to the other company unle
   const script = serviceOf(companies, () => [...other, ...all.map((plan) => ({ ...plan, listedBy }))]);
   const under = await activitiesOn(script);
   const { client } = await setup(script);
-  const owners = async () => {
-    await backfill(under, companies);
+  const owners = async (order: readonly string[] = companies) => {
+    const { runId } = await backfill(under, order);
+    const { rows: deleted } = await under.warehouse.db.execute(
+      sql`select from metersync.deletes where run_id = ${runId}::uuid`,
+    );
+    // Not even for a moment if another company is known to list it.
+    expect(deleted).toHaveLength(listedBy.length === 0 ? all.length : 0);
     const options = { warehouse: under.warehouse, service: client, concurrency: 2 };
     expect(await audit(options)).toMatchObject({ differences: 0 });
     const rows = await rowsOf(under.warehouse, all);
@@ -344,7 +371,7 @@ test('a record that leaves one of two listings belongs to the other company unle
   const [first, second] = companies;
   const ofFirst = [first, first];
   const ofSecond = [second, second];
-  expect(await owners()).toEqual([ofFirst, ofFirst, ofFirst]);
+  expect(await owners(companies.toReversed())).toEqual([ofFirst, ofFirst, ofFirst]);
   listedBy = [1];
   expect(await owners()).toEqual([ofSecond, [first, second], ofSecond]);
   listedBy = [0];
