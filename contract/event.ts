@@ -65,6 +65,7 @@ export interface DecodedEvent {
   readonly deletes: boolean;
   /** Connection id, document id or meter id; null when ignored. */
   readonly recordId: string | null;
+  /** Null if the event names none: the row of its record may have it. */
   readonly companyId: string | null;
   /** `updated` of the record; null for intervals.synced and ignored events. */
   readonly occurredAt: string | null;
@@ -81,7 +82,7 @@ const time = z.string().refine(isDateText, 'an ISO 8601 time');
 const boundText = z.string().refine(isTimeText, 'an ISO 8601 time or Unix seconds');
 const bound = z.union([boundText, z.int().transform(String).pipe(boundText)]);
 
-const record = z.object({ id: uuid, company, updated: time });
+const record = z.object({ id: uuid, company: company.nullish(), updated: time });
 const intervals = z.object({
   meterId: z.union([text.transform(canonicalId), z.int().transform(String)]),
   start: bound,
@@ -134,7 +135,7 @@ export function decodeEvent(payload: unknown): DecodedEvent {
     kind,
     deletes,
     recordId: id,
-    companyId: company.id,
+    companyId: company?.id ?? null,
     occurredAt: updated,
   };
 }

@@ -5,6 +5,7 @@ import { isObject, jsonStopsAt, withoutByteOrderMark } from '../../contract/json
 import type { CatchUpKind } from '../../contract/names.ts';
 import { refreshEach } from '../catch-up/refresh-each.ts';
 import type { StaleRecord } from '../catch-up/stale.ts';
+import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { constraintOf, sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
@@ -16,6 +17,7 @@ import { refreshStale } from '../hot/refresh-stale.ts';
 import { writeHints } from '../hot/write-hints.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { holdableJson, replacedTexts } from '../records/unholdable.ts';
+import { connections, documents } from '../schema/utility.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { holdAwake, maybeMissedWakeups } from './wake.ts';
 
@@ -43,7 +45,7 @@ export async function recordEvents(
   recording: RecordedBy = {},
 ): Promise<Recorded> {
   const unique = new Map(events.map((event) => [event.id, event]));
-  const entries = [...unique.values()].map(readDelivery);
+  const entries = await withCompanies(db, [...unique.values()].map(readDelivery));
   const recordInOne = (part: readonly JournalEntry[]): Promise<Recorded> =>
     withTransaction(db, (tx) => recordTogether(tx, part, recording));
   try {
@@ -62,6 +64,47 @@ export async function recordEvents(
   } catch (error) {
     throw warehouseFailure(error);
   }
+}
+
+/**
+ * Adds a company to each event about a connection or a document that names none: that of the row of
+ * its record, or of another event about it. An event about an unknown record is dead.
+ */
+async function withCompanies(
+  db: Database,
+  entries: readonly JournalEntry[],
+): Promise<readonly JournalEntry[]> {
+  const lacks = ({ error, event: { kind, companyId } }: JournalEntry): boolean =>
+    error === null && companyId === null && (kind === 'connection' || kind === 'document');
+  if (!entries.some(lacks)) return entries;
+  const key = (kind: string, id: string | null) => `${kind} ${id}`;
+  const companies = new Map(
+    entries.flatMap(({ event: { kind, recordId, companyId } }) =>
+      companyId ? [[key(kind, recordId), companyId]] : [],
+    ),
+  );
+  for (const [kind, table] of [
+    ['connection', connections],
+    ['document', documents],
+  ] as const) {
+    const { id, companyId } = table;
+    const of = entries.filter((entry) => lacks(entry) && entry.event.kind === kind);
+    const ids = of.flatMap(({ event }) => event.recordId ?? []);
+    const rows = await db
+      .select({ id, companyId })
+      .from(table)
+      .where(isAmong(id, ids, 'uuid'));
+    for (const row of rows) if (row.companyId) companies.set(key(kind, row.id), row.companyId);
+  }
+  return entries.map((entry) => {
+    if (!lacks(entry)) return entry;
+    const { event } = entry;
+    const companyId = companies.get(key(event.kind, event.recordId));
+    const reason = `${event.type}: company is missing, and its record is unknown`;
+    return companyId
+      ? { ...entry, event: { ...event, companyId } }
+      : asDead(entry, 'EVENT_UNREADABLE', reason);
+  });
 }
 
 function sumOf(parts: readonly Recorded[]): Recorded {

@@ -36,6 +36,7 @@ const saysSite: SQL = sql`
 const mergedInto = (resource: 'connections' | 'documents', replaced: boolean): SQL => sql`hints as (
     select distinct on (id)
       record_id::uuid as id,
+      owner,
       event_id,
       r as hint,
       least(occurred_at, recorded_at + metersync.api_lag()) as updated,
@@ -46,8 +47,8 @@ const mergedInto = (resource: 'connections' | 'documents', replaced: boolean): S
     order by id, updated desc, deletes desc, hint desc, came desc, event_id desc
   )
   insert into ${tableOf(resource)} as held
-    (id, hint_event_id, hint, hint_updated, hint_deletes, hint_came, unreadable)
-  select id, event_id, hint, updated, deletes, came, replaced
+    (id, company_id, hint_event_id, hint, hint_updated, hint_deletes, hint_came, unreadable)
+  select id, owner, event_id, hint, updated, deletes, came, replaced
   from hints
   order by id
   on conflict (id) do update set

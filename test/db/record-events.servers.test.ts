@@ -129,6 +129,35 @@ describe('recordEvents', () => {
     expect([first.wake, second.wake]).toEqual([['intervals'], []]);
   });
 
+  test('applies an event without a company to a record that it knows, and keeps it as dead otherwise', async () => {
+    const [known, unknown, announced] = [randomUUID(), randomUUID(), randomUUID()];
+    const event = (id: string, updated: string, more = {}) =>
+      delivery(documentEvent('updated', id, `2026-03-0${updated}T00:00:00`, more));
+    const without = { company: undefined };
+    await recordEvents(warehouse.db, [event(known, '1')]);
+    const later = event(known, '2', without);
+    const never = event(unknown, '1', { company: null });
+    const together = [event(announced, '2', without), event(announced, '1')];
+    expect(await recordEvents(warehouse.db, [later, never, ...together])).toMatchObject({
+      fresh: 4,
+      dead: 1,
+    });
+    for (const { id } of [later, ...together])
+      expect(await outcomeOf(id)).toMatchObject({ outcome: 'pending' });
+    expect(await outcomeOf(never.id)).toMatchObject({
+      outcome: 'dead',
+      error: 'document.updated.v2: company is missing, and its record is unknown',
+      bytes_only: true,
+    });
+    expect(
+      await rows(sql`select company_id, updated::date::text from utility.documents
+        where id in (${known}::uuid, ${announced}::uuid)`),
+    ).toEqual([1, 2].map(() => ({ company_id: company.id, updated: '2026-03-02' })));
+    expect(await rows(sql`select company_id from metersync.journal where id = ${later.id}`)).toEqual([
+      { company_id: company.id },
+    ]);
+  });
+
   test('ignores unknown types, keeps unusable events as dead with their bytes, and commits all other events', async () => {
     const good = Array.from({ length: 5 }, () =>
       delivery(documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001')),
