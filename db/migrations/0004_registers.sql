@@ -84,7 +84,8 @@ end;
 --> statement-breakpoint
 -- What the columns of a row say if its record is as given. Each function never fails: an odd value costs its
 -- column, and not the record. They are in PL/pgSQL, because for each row a trigger would plan the functions of
--- SQL again that are not made part of a statement.
+-- SQL again that are not made part of a statement. Each text is taken from the record once. Few records have an
+-- odd value, so unreadable is built only if a text has no value: then there are more NULLs among the values.
 create function metersync.read_company(
   record jsonb,
   out external_id text,
@@ -97,24 +98,27 @@ as $$
 declare
   id_sent text := record ->> 'externalId';
   name_sent text := record ->> 'name';
+  parts jsonb := metersync.elements(record -> 'sites');
+  part_id text;
   odd_part text;
 begin
   external_id := metersync.indexable(id_sent);
   public_id := record ->> 'publicId';
   name := metersync.indexable(name_sent);
-  if record -> 'sites' <> '[]' then
-    select metersync.unread_text(odd, false)
-    into odd_part
-    from jsonb_array_elements(metersync.elements(record -> 'sites')) part
-      cross join lateral metersync.odd_id(coalesce(part ->> 'id', part::text)) odd
-    where odd is not null
-    limit 1;
+  for at in 0 .. jsonb_array_length(parts) - 1 loop
+    part_id := coalesce(parts -> at ->> 'id', (parts -> at)::text);
+    odd_part := metersync.odd_id(part_id);
+    exit when odd_part is not null;
+  end loop;
+  if odd_part is not null
+    or num_nulls(id_sent, name_sent) < num_nulls(external_id, name)
+  then
+    unreadable := metersync.unreadable_of(jsonb_build_object(
+      'externalId', metersync.unread_text(id_sent, external_id is not null),
+      'name', metersync.unread_text(name_sent, name is not null),
+      'sites', metersync.unread_text(odd_part, false)
+    ));
   end if;
-  unreadable := metersync.unreadable_of(jsonb_build_object(
-    'externalId', metersync.unread_text(id_sent, external_id is not null),
-    'name', metersync.unread_text(name_sent, name is not null),
-    'sites', odd_part
-  ));
 end
 $$;
 
@@ -144,6 +148,10 @@ as $$
 declare
   company_sent text := metersync.company_sent(record);
   status_sent text := record ->> 'status';
+  created_sent text := record ->> 'created';
+  updated_sent text := record ->> 'updated';
+  parts jsonb := metersync.elements(record -> 'sitesRelations');
+  part_id text;
   odd_part text;
 begin
   company_id := metersync.uuid_of(company_sent);
@@ -151,23 +159,25 @@ begin
   datasource := coalesce(record #>> '{datasource,name}', record ->> 'datasource');
   status := metersync.indexable(status_sent);
   url := record ->> 'url';
-  created := metersync.read_time(record ->> 'created');
-  updated := metersync.read_time(record ->> 'updated');
-  if record -> 'sitesRelations' <> '[]' then
-    select metersync.unread_text(odd, false)
-    into odd_part
-    from jsonb_array_elements(metersync.elements(record -> 'sitesRelations')) part
-      cross join lateral metersync.odd_id(metersync.id_of(part -> 'site')) odd
-    where odd is not null
-    limit 1;
+  created := metersync.read_time(created_sent);
+  updated := metersync.read_time(updated_sent);
+  for at in 0 .. jsonb_array_length(parts) - 1 loop
+    part_id := metersync.id_of(parts -> at -> 'site');
+    odd_part := metersync.odd_id(part_id);
+    exit when odd_part is not null;
+  end loop;
+  if odd_part is not null
+    or num_nulls(company_sent, status_sent, created_sent, updated_sent)
+      < num_nulls(company_id, status, created, updated)
+  then
+    unreadable := metersync.unreadable_of(jsonb_build_object(
+      'company', metersync.unread_text(company_sent, company_id is not null),
+      'status', metersync.unread_text(status_sent, status is not null),
+      'created', metersync.unread_text(created_sent, created is not null),
+      'updated', metersync.unread_text(updated_sent, updated is not null),
+      'sitesRelations', metersync.unread_text(odd_part, false)
+    ));
   end if;
-  unreadable := metersync.unreadable_of(jsonb_build_object(
-    'company', metersync.unread_text(company_sent, company_id is not null),
-    'status', metersync.unread_text(status_sent, status is not null),
-    'created', metersync.unread_text(record ->> 'created', created is not null),
-    'updated', metersync.unread_text(record ->> 'updated', updated is not null),
-    'sitesRelations', odd_part
-  ));
 end
 $$;
 
@@ -190,10 +200,12 @@ begin
   site_id := metersync.uuid_of(site_sent);
   account_id := metersync.id_of(record -> 'account');
   datasource_type := record ->> 'datasourceType';
-  unreadable := metersync.unreadable_of(jsonb_build_object(
-    'company', metersync.unread_text(company_sent, company_id is not null),
-    'site', metersync.unread_text(site_sent, site_id is not null)
-  ));
+  if num_nulls(company_sent, site_sent) < num_nulls(company_id, site_id) then
+    unreadable := metersync.unreadable_of(jsonb_build_object(
+      'company', metersync.unread_text(company_sent, company_id is not null),
+      'site', metersync.unread_text(site_sent, site_id is not null)
+    ));
+  end if;
 end
 $$;
 
@@ -215,29 +227,36 @@ declare
     metersync.id_of(record -> 'site'),
     metersync.id_of(record #> '{usageData,0,site}')
   );
-  revised text := record ->> 'revisedDocumentId';
+  created_sent text := record ->> 'created';
+  updated_sent text := record ->> 'updated';
+  revised_sent text := record ->> 'revisedDocumentId';
+  revised_id uuid := metersync.uuid_of(revised_sent);
+  parts jsonb := metersync.elements(record -> 'usageData');
+  part_id text;
   odd_part text;
 begin
   company_id := metersync.uuid_of(company_sent);
   site_id := metersync.uuid_of(site_sent);
-  created := metersync.read_time(record ->> 'created');
-  updated := metersync.read_time(record ->> 'updated');
-  if record -> 'usageData' <> '[]' then
-    select metersync.unread_text(odd, false)
-    into odd_part
-    from jsonb_array_elements(metersync.elements(record -> 'usageData')) part
-      cross join lateral metersync.odd_id(part ->> 'id') odd
-    where odd is not null
-    limit 1;
+  created := metersync.read_time(created_sent);
+  updated := metersync.read_time(updated_sent);
+  for at in 0 .. jsonb_array_length(parts) - 1 loop
+    part_id := parts -> at ->> 'id';
+    odd_part := metersync.odd_id(part_id);
+    exit when odd_part is not null;
+  end loop;
+  if odd_part is not null
+    or num_nulls(company_sent, site_sent, created_sent, updated_sent, revised_sent)
+      < num_nulls(company_id, site_id, created, updated, revised_id)
+  then
+    unreadable := metersync.unreadable_of(jsonb_build_object(
+      'company', metersync.unread_text(company_sent, company_id is not null),
+      'site', metersync.unread_text(site_sent, site_id is not null),
+      'created', metersync.unread_text(created_sent, created is not null),
+      'updated', metersync.unread_text(updated_sent, updated is not null),
+      'revisedDocumentId', metersync.unread_text(revised_sent, revised_id is not null),
+      'usageData', metersync.unread_text(odd_part, false)
+    ));
   end if;
-  unreadable := metersync.unreadable_of(jsonb_build_object(
-    'company', metersync.unread_text(company_sent, company_id is not null),
-    'site', metersync.unread_text(site_sent, site_id is not null),
-    'created', metersync.unread_text(record ->> 'created', created is not null),
-    'updated', metersync.unread_text(record ->> 'updated', updated is not null),
-    'revisedDocumentId', metersync.unread_text(revised, metersync.uuid_of(revised) is not null),
-    'usageData', odd_part
-  ));
 end
 $$;
 
@@ -262,33 +281,51 @@ declare
   company_sent text := metersync.company_sent(record);
   document_sent text := metersync.document_sent(record);
   meter_sent text := coalesce(metersync.id_of(record -> 'meter'), record ->> 'meterId');
-  estimated text := record ->> 'isEstimated';
-  excluded text := record ->> 'exclusion';
-  demand text := record ->> 'billedDemand';
+  start_sent text := record ->> 'startDate';
+  end_sent text := record ->> 'endDate';
+  usage_sent text := record ->> 'usage';
+  created_sent text := record ->> 'created';
+  updated_sent text := record ->> 'updated';
+  estimated_sent text := record ->> 'isEstimated';
+  exclusion_sent text := record ->> 'exclusion';
+  demand_sent text := record ->> 'billedDemand';
+  -- Generated columns hold these.
+  estimated boolean := metersync.boolean_of(estimated_sent);
+  exclusion boolean := metersync.boolean_of(exclusion_sent);
+  demand numeric := metersync.number_of(demand_sent);
 begin
   company_id := metersync.uuid_of(company_sent);
   document_id := metersync.uuid_of(document_sent);
   meter_id := metersync.indexable(meter_sent);
   meter_id := metersync.canonical_id(meter_id);
-  start_date := metersync.read_date(record ->> 'startDate');
-  end_date := metersync.read_date(record ->> 'endDate');
+  start_date := metersync.read_date(start_sent);
+  end_date := metersync.read_date(end_sent);
   usage := metersync.read_number(record -> 'usage');
   usage_units := record ->> 'usageUnits';
-  created := metersync.read_time(record ->> 'created');
-  updated := metersync.read_time(record ->> 'updated');
-  unreadable := metersync.unreadable_of(jsonb_build_object(
-    'company', metersync.unread_text(company_sent, company_id is not null),
-    'document', metersync.unread_text(document_sent, document_id is not null),
-    'meter', metersync.unread_text(meter_sent, meter_id is not null),
-    'startDate', metersync.unread_text(record ->> 'startDate', start_date is not null),
-    'endDate', metersync.unread_text(record ->> 'endDate', end_date is not null),
-    'usage', metersync.unread_text(record ->> 'usage', usage is not null),
-    'created', metersync.unread_text(record ->> 'created', created is not null),
-    'updated', metersync.unread_text(record ->> 'updated', updated is not null),
-    'isEstimated', metersync.unread_text(estimated, metersync.boolean_of(estimated) is not null),
-    'exclusion', metersync.unread_text(excluded, metersync.boolean_of(excluded) is not null),
-    'billedDemand', metersync.unread_text(demand, metersync.number_of(demand) is not null)
-  ));
+  created := metersync.read_time(created_sent);
+  updated := metersync.read_time(updated_sent);
+  if num_nulls(
+      company_sent, document_sent, meter_sent, start_sent, end_sent, usage_sent,
+      created_sent, updated_sent, estimated_sent, exclusion_sent, demand_sent
+    ) < num_nulls(
+      company_id, document_id, meter_id, start_date, end_date, usage,
+      created, updated, estimated, exclusion, demand
+    )
+  then
+    unreadable := metersync.unreadable_of(jsonb_build_object(
+      'company', metersync.unread_text(company_sent, company_id is not null),
+      'document', metersync.unread_text(document_sent, document_id is not null),
+      'meter', metersync.unread_text(meter_sent, meter_id is not null),
+      'startDate', metersync.unread_text(start_sent, start_date is not null),
+      'endDate', metersync.unread_text(end_sent, end_date is not null),
+      'usage', metersync.unread_text(usage_sent, usage is not null),
+      'created', metersync.unread_text(created_sent, created is not null),
+      'updated', metersync.unread_text(updated_sent, updated is not null),
+      'isEstimated', metersync.unread_text(estimated_sent, estimated is not null),
+      'exclusion', metersync.unread_text(exclusion_sent, exclusion is not null),
+      'billedDemand', metersync.unread_text(demand_sent, demand is not null)
+    ));
+  end if;
 end
 $$;
 
