@@ -416,6 +416,8 @@ begin atomic
 end;
 
 --> statement-breakpoint
+-- A row is deleted while its record is absent. Only the trigger of raw has an argument. Without it, raw is as
+-- before and is not read again.
 create function metersync.show_company()
 returns trigger
 language plpgsql
@@ -423,7 +425,9 @@ as $$
 declare
   said record;
 begin
-  if new.raw is not null then
+  new.deleted_at := new.absent_since;
+  new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
+  if new.raw is not null and tg_nargs > 0 then
     said := metersync.read_company(new.raw);
     new.external_id := said.external_id;
     new.public_id := coalesce(said.public_id, new.public_id);
@@ -442,7 +446,9 @@ as $$
 declare
   said record;
 begin
-  if new.raw is not null then
+  new.deleted_at := new.absent_since;
+  new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
+  if new.raw is not null and tg_nargs > 0 then
     said := metersync.read_site(new.raw);
     new.name := said.name;
     new.unreadable := metersync.with_replaced(said.unreadable, new.unreadable);
@@ -459,7 +465,9 @@ as $$
 declare
   said record;
 begin
-  if new.raw is not null then
+  new.deleted_at := new.absent_since;
+  new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
+  if new.raw is not null and tg_nargs > 0 then
     said := metersync.read_meter(new.raw);
     new.company_id := coalesce(said.company_id, new.company_id);
     new.listed_by := nullif(new.listed_by, new.company_id);
@@ -473,7 +481,8 @@ end
 $$;
 
 --> statement-breakpoint
--- What writes usage says its owner and its document.
+-- What writes usage says its owner and its document. Usage is also deleted with its document, unless a later
+-- read found it.
 create function metersync.show_usage()
 returns trigger
 language plpgsql
@@ -482,41 +491,6 @@ declare
   said record;
 begin
   new.listed_by := nullif(new.listed_by, new.company_id);
-  if new.raw is not null then
-    said := metersync.read_usage(new.raw);
-    new.meter_id := said.meter_id;
-    new.start_date := said.start_date;
-    new.end_date := said.end_date;
-    new.usage := said.usage;
-    new.usage_units := said.usage_units;
-    new.created := said.created;
-    new.updated := said.updated;
-    new.unreadable := metersync.with_replaced(said.unreadable, new.unreadable);
-  end if;
-  return new;
-end
-$$;
-
---> statement-breakpoint
--- A row is deleted while its record is absent.
-create function metersync.show_deletion()
-returns trigger
-language plpgsql
-as $$
-begin
-  new.deleted_at := new.absent_since;
-  new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
-  return new;
-end
-$$;
-
---> statement-breakpoint
--- Usage is also deleted with its document, unless a later read found it.
-create function metersync.show_deletion_of_usage()
-returns trigger
-language plpgsql
-as $$
-begin
   if new.absent_since is not null then
     new.deleted_at := new.absent_since;
     new.deleted_reason := new.absent_by;
@@ -526,6 +500,17 @@ begin
   else
     new.deleted_at := null;
     new.deleted_reason := null;
+  end if;
+  if new.raw is not null and tg_nargs > 0 then
+    said := metersync.read_usage(new.raw);
+    new.meter_id := said.meter_id;
+    new.start_date := said.start_date;
+    new.end_date := said.end_date;
+    new.usage := said.usage;
+    new.usage_units := said.usage_units;
+    new.created := said.created;
+    new.updated := said.updated;
+    new.unreadable := metersync.with_replaced(said.unreadable, new.unreadable);
   end if;
   return new;
 end
@@ -553,7 +538,8 @@ $$;
 
 --> statement-breakpoint
 -- A hint never decides who owns a record that was read. What writes raw or a hint puts the texts that were
--- replaced in it into unreadable.
+-- replaced in it into unreadable. Only the trigger of raw has an argument. Without it, raw is as before, and is
+-- not read again if the columns show it already or show the hint: a row has it compressed.
 create function metersync.show_connection()
 returns trigger
 language plpgsql
@@ -561,17 +547,23 @@ as $$
 declare
   shown record;
   is_read boolean := new.raw is not null;
-  read_until timestamptz;
+  is_raw_written boolean := is_read and tg_nargs > 0;
+  read_until timestamptz := new.raw_updated;
   is_gone boolean := false;
   shows_hint boolean := false;
   is_hint_new boolean := tg_op = 'INSERT' or new.hint_event_id is distinct from old.hint_event_id;
 begin
   new.deleted_at := new.absent_since;
   new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
-  if not is_read and new.hint is null then
+  if new.hint is null and not is_read then
     return new;
   end if;
-  if is_read then
+  if not is_raw_written and new.hint is null and old.hint is null
+    and new.unreadable is not distinct from old.unreadable
+  then
+    return new;
+  end if;
+  if is_raw_written then
     shown := metersync.read_connection(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
@@ -598,8 +590,13 @@ begin
     if not is_read then
       new.company_id := coalesce(shown.company_id, new.company_id);
     end if;
-  elsif not is_gone then
-    new.hint := null;
+  else
+    if not is_raw_written then
+      shown := metersync.read_connection(new.raw);
+    end if;
+    if not is_gone then
+      new.hint := null;
+    end if;
   end if;
   new.raw_updated := read_until;
   new.external_id := shown.external_id;
@@ -626,7 +623,8 @@ as $$
 declare
   shown record;
   is_read boolean := new.raw is not null;
-  read_until timestamptz;
+  is_raw_written boolean := is_read and tg_nargs > 0;
+  read_until timestamptz := new.raw_updated;
   is_gone boolean := false;
   shows_hint boolean := false;
   is_hint_new boolean := tg_op = 'INSERT' or new.hint_event_id is distinct from old.hint_event_id;
@@ -634,10 +632,15 @@ declare
 begin
   new.deleted_at := new.absent_since;
   new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
-  if not is_read and new.hint is null then
+  if new.hint is null and not is_read then
     return new;
   end if;
-  if is_read then
+  if not is_raw_written and new.hint is null and old.hint is null
+    and new.unreadable is not distinct from old.unreadable
+  then
+    return new;
+  end if;
+  if is_raw_written then
     shown := metersync.read_document(new.raw);
     read_until := shown.updated;
     new.company_id := coalesce(shown.company_id, new.company_id);
@@ -667,8 +670,13 @@ begin
     if not is_read then
       new.company_id := coalesce(shown.company_id, new.company_id);
     end if;
-  elsif not is_gone then
-    new.hint := null;
+  else
+    if not is_raw_written then
+      shown := metersync.read_document(new.raw);
+    end if;
+    if not is_gone then
+      new.hint := null;
+    end if;
   end if;
   new.raw_updated := read_until;
   new.created := shown.created;
@@ -1095,54 +1103,77 @@ where r.id = e.row_id
   and (r.deleted_at is null or r.deleted_reason = 'event');
 
 --> statement-breakpoint
+-- A later read writes raw, and its trigger computes all columns. The other trigger of the table would repeat this.
 create trigger show_columns
 before insert or update of raw on utility.companies for each row
-execute function metersync.show_company();
+execute function metersync.show_company('raw');
 
 --> statement-breakpoint
 create trigger show_columns
 before insert or update of raw on utility.sites for each row
-execute function metersync.show_site();
+execute function metersync.show_site('raw');
 
 --> statement-breakpoint
 create trigger show_columns
-before insert or update of raw, hint_event_id, hint_settled_at, absent_since on utility.connections for each row
+before insert or update of raw on utility.connections for each row
+execute function metersync.show_connection('raw');
+
+--> statement-breakpoint
+create trigger show_hint
+before update of hint_event_id, hint_settled_at, absent_since on utility.connections for each row when (
+  (new.synced_at > old.synced_at) is not true
+)
 execute function metersync.show_connection();
 
 --> statement-breakpoint
 create trigger show_columns
-before insert or update of raw, hint_event_id, hint_settled_at, absent_since on utility.documents for each row
+before insert or update of raw on utility.documents for each row
+execute function metersync.show_document('raw');
+
+--> statement-breakpoint
+create trigger show_hint
+before update of hint_event_id, hint_settled_at, absent_since on utility.documents for each row when (
+  (new.synced_at > old.synced_at) is not true
+)
 execute function metersync.show_document();
 
 --> statement-breakpoint
 create trigger show_columns
 before insert or update of raw on utility.meters for each row
-execute function metersync.show_meter();
+execute function metersync.show_meter('raw');
 
 --> statement-breakpoint
 create trigger show_columns
 before insert or update of raw on utility.usage_data for each row
+execute function metersync.show_usage('raw');
+
+--> statement-breakpoint
+create trigger show_deletion
+before update of absent_since on utility.companies for each row when (
+  (new.synced_at > old.synced_at) is not true
+)
+execute function metersync.show_company();
+
+--> statement-breakpoint
+create trigger show_deletion
+before update of absent_since on utility.sites for each row when (
+  (new.synced_at > old.synced_at) is not true
+)
+execute function metersync.show_site();
+
+--> statement-breakpoint
+create trigger show_deletion
+before update of absent_since on utility.meters for each row when (
+  (new.synced_at > old.synced_at) is not true
+)
+execute function metersync.show_meter();
+
+--> statement-breakpoint
+create trigger show_deletion
+before update of absent_since, document_deleted_at on utility.usage_data for each row when (
+  (new.synced_at > old.synced_at) is not true
+)
 execute function metersync.show_usage();
-
---> statement-breakpoint
-create trigger show_deletion
-before insert or update of absent_since on utility.companies for each row
-execute function metersync.show_deletion();
-
---> statement-breakpoint
-create trigger show_deletion
-before insert or update of absent_since on utility.sites for each row
-execute function metersync.show_deletion();
-
---> statement-breakpoint
-create trigger show_deletion
-before insert or update of absent_since on utility.meters for each row
-execute function metersync.show_deletion();
-
---> statement-breakpoint
-create trigger show_deletion
-before insert or update of absent_since, document_deleted_at on utility.usage_data for each row
-execute function metersync.show_deletion_of_usage();
 
 --> statement-breakpoint
 create trigger show_in_usage
