@@ -24,12 +24,12 @@ export interface WrittenRow extends Record<string, unknown> {
   readonly now: string;
 }
 
-/** A written document, and the usage that its record lists now and listed before. */
+/** A written document, and the usage that its record listed before. */
 export interface WrittenDocument extends WrittenRow {
   /** Ids of the usage rows that its record listed before. */
   readonly before: readonly string[] | null;
-  /** Usage rows as JSON text; null if they are not to be written, or a row has no id. */
-  readonly listed: string | null;
+  /** Whether its record lists usage that is to be written, each row with an id. */
+  readonly listsUsage: boolean;
   /** The texts that were replaced in its record, by their paths, as JSON; only if there are any. */
   readonly replaced?: string | null;
 }
@@ -81,10 +81,7 @@ function documentsWritten(page: RecordPage): SQL {
         from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
         where metersync.uuid_of(row ->> 'id') is not null
       ) as before,
-      case
-        when ${isToBeWritten} and ${listsUsage(sql`incoming.raw`)}
-        then (incoming.raw -> 'usageData')::text
-      end as listed
+      coalesce(${isToBeWritten} and ${listsUsage(sql`incoming.raw`)}, false) as "listsUsage"
       ${page.replaced ? sql`, incoming.replaced::text as replaced` : sql``}
     from written
       join incoming on incoming.id = written.id

@@ -8,12 +8,8 @@ import { usageSource } from '../records/sources.ts';
 import { upsertRecords } from '../records/upsert.ts';
 import { retiringUsage } from '../records/usage-data.ts';
 import { resources } from '../resources.ts';
-import { usageData } from '../schema/utility.ts';
+import { documents, usageData } from '../schema/utility.ts';
 import type { WrittenDocument } from './write-records.ts';
-
-type Listing = WrittenDocument & { readonly listed: string };
-
-const listsUsage = (document: WrittenDocument): document is Listing => document.listed !== null;
 
 /**
  * Updates what depends on documents that a page wrote. The usage that their records list replaces
@@ -27,7 +23,7 @@ export async function writeUsageOfDocuments(
   written: readonly WrittenDocument[],
 ): Promise<string[]> {
   const changed = written.filter(({ inserted }) => !inserted).map(({ id }) => id);
-  const listing = written.filter(listsUsage);
+  const listing = written.filter(({ listsUsage }) => listsUsage);
   if (changed.length + listing.length === 0) return [];
   const usage = listing.length === 0 ? sql`` : sql`${replacingUsage(listing, page)}, `;
   const { rows } = await hot(tx, 'writeUsageOfDocuments').execute<{
@@ -45,7 +41,7 @@ export async function writeUsageOfDocuments(
  * the record of the usage endpoint has more fields, and the row in a document must not replace it
  * at every backfill.
  */
-function replacingUsage(listing: readonly Listing[], page: RecordPage): Cte {
+function replacingUsage(listing: readonly WrittenDocument[], page: RecordPage): Cte {
   const source = { ...usageSource(usageOfRecords(listing, page), page), columnsAlone: true };
   const rows = upsertRecords(resources.usageData, source);
   const existing = listing.filter(({ inserted }) => !inserted);
@@ -66,22 +62,27 @@ function replacingUsage(listing: readonly Listing[], page: RecordPage): Cte {
     ), ${rows}, ${retired}`;
 }
 
-const idsOf = (documents: readonly Listing[]): SQL =>
+const idsOf = (documents: readonly WrittenDocument[]): SQL =>
   array(
     documents.map(({ id }) => id),
     'uuid',
   );
 
-/** Usage rows of new and `accepted` documents, as a step `reported`; they are JSON already. */
-function usageOfRecords(documents: readonly Listing[], { companyId, replaced }: RecordPage): SQL {
-  const lists = `[${documents.map(({ listed }) => listed).join(',')}]`;
+/**
+ * Usage rows of new and `accepted` documents, as a step `reported`. The rows of the documents have
+ * them, so Postgres does not parse them again.
+ */
+function usageOfRecords(
+  written: readonly WrittenDocument[],
+  { companyId, replaced }: RecordPage,
+): SQL {
   const isNew = array(
-    documents.map(({ inserted }) => inserted),
+    written.map(({ inserted }) => inserted),
     'boolean',
   );
-  const areNew = documents.every(({ inserted }) => inserted);
+  const areNew = written.every(({ inserted }) => inserted);
   const texts = array(
-    documents.map((document) => document.replaced ?? null),
+    written.map((document) => document.replaced ?? null),
     'text',
   );
   return sql`reported as materialized (
@@ -93,12 +94,17 @@ function usageOfRecords(documents: readonly Listing[], { companyId, replaced }: 
       ${replaced ? sql`${replacedIn('usageData', sql`texts::jsonb`, sql`row.place - 1`)} as replaced,` : sql``}
       listed.document_id
     from rows from (
-        unnest(${idsOf(documents)}),
-        unnest(${isNew}),
-        jsonb_array_elements(${lists}::jsonb)
+        unnest(${idsOf(written)}),
+        unnest(${isNew})
         ${replaced ? sql`, unnest(${texts})` : sql``}
-      ) as listed (document_id, is_new, rows${replaced ? sql`, texts` : sql``})
-      cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
+      ) as listed (document_id, is_new${replaced ? sql`, texts` : sql``})
+      cross join lateral (
+        select raw -> 'usageData' as rows
+        from ${documents}
+        where id = listed.document_id
+        offset 0
+      ) record
+      cross join lateral jsonb_array_elements(record.rows) with ordinality as row (r, place)
     where metersync.uuid_of(row.r ->> 'id') is not null
       ${areNew ? sql`` : sql`and (is_new or document_id = any(array(select id from accepted)))`}
   )`;
@@ -110,7 +116,7 @@ function usageOfRecords(documents: readonly Listing[], { companyId, replaced }: 
  * document, or has exactly the rows that the record listed before. Rows that were tombstoned together
  * with the document count, too.
  */
-function acceptedUsage(existing: readonly Listing[]): SQL {
+function acceptedUsage(existing: readonly WrittenDocument[]): SQL {
   const asked = existing.map(({ id, before }) => ({ id, before }));
   return sql`
     select asked.id
