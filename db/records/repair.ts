@@ -46,6 +46,8 @@ export async function clearVersions(
       .update(table)
       .set({
         ...(resources[resource].eventKind === null ? {} : noHint),
+        // The trigger then computes all columns.
+        raw: sql`${table.raw}`,
         syncedAt: null,
         absentSince: null,
         absentBy: null,
