@@ -56,6 +56,12 @@ async function anyStale(db: pg.Client): Promise<boolean> {
   return rows[0].stale;
 }
 
+/** Waits until no record is stale, with little work for Postgres. Events that are not recorded yet do not count. */
+export async function untilNoneStale(db: pg.Client): Promise<void> {
+  for (const deadline = Date.now() + settledWithinMs; await anyStale(db); await delay(settledEveryMs))
+    if (Date.now() > deadline) throw new Error(`records are still stale after ${settledWithinMs} ms`);
+}
+
 /** Waits until every event is in the journal and none is pending. Returns the time in Unix milliseconds. */
 export async function untilSettled(db: pg.Client, events: number): Promise<number> {
   for (const deadline = Date.now() + settledWithinMs; ; ) {

@@ -1,4 +1,5 @@
 import { bytesOnDisk } from '../load/disk.ts';
+import type { Outgoing } from '../load/signed.ts';
 import { type Bench, type Figures, type Measure, median, medians } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
 import { runBackfill } from '../service/backfill.ts';
@@ -92,15 +93,21 @@ async function measureCompanies(bench: Bench): Promise<number> {
   return median(rates);
 }
 
+/** A server that costs next to nothing, and serves what was recorded. */
+interface CheapService extends Recorded {
+  /** Changes documents, and returns their events. */
+  change(count: number): Promise<Outgoing[]>;
+}
+
 /** Records the pages of the sandbox, for a server that costs next to nothing. */
-export async function record(bench: Bench, companies: number, documents: number): Promise<Recorded> {
+export async function record(bench: Bench, companies: number, documents: number): Promise<CheapService> {
   bench.say(`the sandbox makes ${companies} companies of ${documents} documents; their pages are recorded`);
   const sandbox = await startSandbox(bench, { companies, documents, intervalDays: 0 });
   const pages = bench.child<PagesCalls>('service/pages.ts');
   const { apiUrl, apiKey } = sandbox;
   const recorded = await pages.call('record', { apiUrl, apiKey });
   await sandbox.stop();
-  return recorded;
+  return { ...recorded, change: (count) => pages.call('change', count) };
 }
 
 /** Starts a pipeline that reads some companies to warm up, and removes their rows. */

@@ -1,4 +1,4 @@
-import { untilReceived } from '../load/journal.ts';
+import { untilNoneStale, untilReceived, untilSettled } from '../load/journal.ts';
 import { type Generator, startGenerator } from '../load/send.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
@@ -9,7 +9,8 @@ import { proveRows, record, startWarm } from './backfill.ts';
 
 export const cost: Measure = {
   name: 'cost',
-  about: 'processor milliseconds of each process for an event, and for a backfilled document (Linux)',
+  about:
+    'processor milliseconds of each process for an event, recorded or settled, and for a backfilled document (Linux)',
   run: measureCost,
 };
 
@@ -17,8 +18,20 @@ export const cost: Measure = {
 type Times = Readonly<Record<string, number>>;
 
 async function measureCost(bench: Bench): Promise<Figures> {
-  return { ...(await costOfEvents(bench)), ...(await costOfDocuments(bench)) };
+  return {
+    ...(await costOfEvents(bench)),
+    ...(await costOfSettledEvents(bench)),
+    ...(await costOfDocuments(bench)),
+  };
 }
+
+/** The numbers of deliveries at the same time, and of events. */
+const loadsOf = ({ size }: Bench) => [
+  { inFlight: 1, events: size.eventsLone },
+  { inFlight: 16, events: size.events64 },
+  { inFlight: 64, events: size.events64 },
+  { inFlight: 512, events: size.events512 },
+];
 
 /** Measures events that are applied without reading records again, as in the measure `applied`. */
 async function costOfEvents(bench: Bench): Promise<Figures> {
@@ -26,14 +39,8 @@ async function costOfEvents(bench: Bench): Promise<Figures> {
   const generator = startGenerator(bench);
   const pipeline = await startPipeline(bench);
   await send(generator, pipeline, size.warmUpEvents, 512);
-  const loads = [
-    { inFlight: 1, events: size.eventsLone },
-    { inFlight: 16, events: size.events64 },
-    { inFlight: 64, events: size.events64 },
-    { inFlight: 512, events: size.events512 },
-  ];
   let figures: Figures = {};
-  for (const { inFlight, events } of loads) {
+  for (const { inFlight, events } of loadsOf(bench)) {
     bench.say(`${events.toLocaleString('en')} events, ${inFlight} in flight`);
     const before = timesOf(bench, pipeline, generator);
     await send(generator, pipeline, events, inFlight);
@@ -47,6 +54,38 @@ async function costOfEvents(bench: Bench): Promise<Figures> {
     ...figures,
     ...figuresOf('OfEmptyGroup', since(before, timesOf(bench, pipeline)), size.eventsLone),
   };
+  await pipeline.process.stop();
+  return figures;
+}
+
+/** Measures events of changed documents until they are settled: each record is read again from a cheap server. */
+async function costOfSettledEvents(bench: Bench): Promise<Figures> {
+  const { size } = bench;
+  const service = await record(bench, size.backfillCompanies, size.backfillDocuments);
+  const generator = startGenerator(bench);
+  const pipeline = await startWarm(bench, service);
+  await runBackfill(pipeline);
+  let sent = 0;
+  const settle = async (events: number, inFlight: number): Promise<Times> => {
+    const changed = await service.change(events);
+    const before = timesOf(bench, pipeline, generator);
+    const { beganAt } = await generator.send(pipeline, changed, inFlight);
+    return await withClient(pipeline.databaseUrl, async (client) => {
+      await untilReceived(client, beganAt, events);
+      await untilNoneStale(client);
+      const used = since(before, timesOf(bench, pipeline, generator));
+      sent += events;
+      await untilSettled(client, sent);
+      return used;
+    });
+  };
+  await settle(size.warmUpEvents, 512);
+  let figures: Figures = {};
+  for (const { inFlight, events } of loadsOf(bench)) {
+    bench.say(`${events.toLocaleString('en')} events until they are settled, ${inFlight} in flight`);
+    const used = await settle(events, inFlight);
+    figures = { ...figures, ...figuresOf(`SettledInFlight${inFlight}`, used, events) };
+  }
   await pipeline.process.stop();
   return figures;
 }
