@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { fixed } from '../connection/fixed.ts';
 import { hot } from '../connection/hot.ts';
-import { areReplaced, eventItems, type RecordedEvent } from '../events/items.ts';
+import { announcedBy, areReplaced, eventItems, type RecordedEvent } from '../events/items.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { tableOf } from '../resources.ts';
 import { connectionStatusChanges } from '../schema/utility.ts';
@@ -39,12 +39,13 @@ const mergedInto = (resource: 'connections' | 'documents', replaced: boolean): S
       owner,
       event_id,
       r as hint,
+      occurred_at,
       least(occurred_at, recorded_at + metersync.api_lag()) as updated,
       deletes,
       recorded_at as came,
       ${replaced ? sql`replaced` : sql`null::jsonb as replaced`}
     from item
-    order by id, updated desc, deletes desc, hint desc, came desc, event_id desc
+    order by id, occurred_at desc, deletes desc, hint desc, came desc, event_id desc
   )
   insert into ${tableOf(resource)} as held
     (id, company_id, hint_event_id, hint, hint_updated, hint_deletes, hint_came, unreadable)
@@ -62,10 +63,15 @@ const mergedInto = (resource: 'connections' | 'documents', replaced: boolean): S
     absent_since = case when excluded.hint_updated <= held.updated then held.absent_since end,
     absent_by = case when excluded.hint_updated <= held.updated then held.absent_by end
   where held.updated is null
-      or excluded.hint_updated > held.updated
-      or excluded.hint_updated = held.updated
-        and held.deleted_reason is distinct from 'event'
-        and (excluded.hint_deletes or excluded.hint > held.hint)
+      or case
+        when held.hint is not null
+        then (${announcedBy('excluded')}, excluded.hint_deletes, excluded.hint)
+          > (${announcedBy('held')}, held.hint_deletes, held.hint)
+        else excluded.hint_updated > held.updated
+          or excluded.hint_updated = held.updated
+            and excluded.hint_deletes
+            and held.deleted_reason is distinct from 'event'
+      end
       ${resource === 'documents' ? saysSite : sql``}`;
 
 /**

@@ -57,6 +57,24 @@ test('a record without `updated` applies an event if it was read after the event
   expect(await eventRow(second.id)).toMatchObject({ outcome: 'applied' });
 });
 
+test('a deletion settles earlier events also if the clock of the service is half a day ahead', async () => {
+  const ahead = new Date(Date.now() + 12 * 3_600_000).toISOString().slice(0, -1);
+  const [id, read] = [randomUUID(), randomUUID()];
+  await writeRecords(warehouse, 'documents', [{ id: read, updated: newer }], { companyId: company.id });
+  const events = [id, read].map((one) => delivery(documentEvent('updated', one, ahead)));
+  await recordEvents(warehouse.db, events);
+  await recordEvents(
+    warehouse.db,
+    [id, read].map((one) => delivery(documentEvent('deleted', one, ahead))),
+  );
+  const late = [id, read].map((one) => delivery(documentEvent('updated', one, ahead)));
+  await recordEvents(warehouse.db, [...late]);
+  const readAt = await now();
+  for (const one of [id, read]) await settleRecords(warehouse.db, 'documents', [one], readAt, [one]);
+  for (const event of [...events, ...late])
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded' });
+});
+
 test('an event whose state the service does not return yet backs off', async () => {
   const { id, event } = await pendingDocument();
   const readAt = await now();

@@ -47,7 +47,7 @@ const recordOf = (one: Pick<Read, 'updated' | 'content' | 'named'>) =>
 function expected({ read, hint, isAbsent }: Written) {
   const eventId = 'event';
   const start: Registers =
-    hint === null ? unknown : mergeHint(unknown, { ...hint, eventId, settled: null } satisfies Hint, lag);
+    hint === null ? unknown : mergeHint(unknown, { ...hint, eventId, settled: null } satisfies Hint);
   const registers = read === null ? start : mergeRead(start, { ...read, lister: 'A' }, lag);
   const state = shown(registers, lag);
   if (state.deleted && state.since !== null)

@@ -65,7 +65,7 @@ describe('each register', () => {
         inEachOrder(hint, ({ eventId }) => eventId),
         ([one, other]) => {
           const merged = (hints: readonly Hint[]) =>
-            hints.reduce((held, next) => mergeHint(held, next, lag), unknown);
+            hints.reduce((held, next) => mergeHint(held, next), unknown);
           expect(merged(one)).toEqual(merged(other));
         },
       ),
@@ -89,7 +89,7 @@ describe('each register', () => {
 test('an event does not decide who owns a record that was read', () => {
   fc.assert(
     fc.property(read, fc.array(hint, { minLength: 1, maxLength: 4 }), (first, hints) => {
-      const row = hints.reduce((held, next) => mergeHint(held, next, lag), mergeRead(unknown, first, lag));
+      const row = hints.reduce((held, next) => mergeHint(held, next), mergeRead(unknown, first, lag));
       const state = shown(row, lag);
       if (!state.deleted) expect(state.company).toBe(first.named ?? first.lister);
     }),
@@ -149,7 +149,7 @@ describe('histories that once failed', () => {
     steps.reduce((held, step) => step(held), start);
   const reading = (read: Read, fences?: ReadonlyMap<string, number>) => (held: Registers) =>
     isSkipped(held, read, lag) ? held : mergeRead(held, read, lag, fences);
-  const hinting = (hint: Hint) => (held: Registers) => mergeHint(held, hint, lag);
+  const hinting = (hint: Hint) => (held: Registers) => mergeHint(held, hint);
   const lacking =
     (lister: string, began: number, more: Parameters<typeof mergeAbsence>[4] = {}) =>
     (held: Registers) =>

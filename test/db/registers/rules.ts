@@ -93,9 +93,9 @@ const readKey = (read: Read, lag: Lag): Key => [
   read.named ?? '',
 ];
 
-/** The order of hints. An event without `updated`, or with one in the future, dates from its coming. */
-const hintKey = (hint: Hint, lag: Lag): Key => [
-  hintUpdated(hint, lag),
+/** The order of hints, by the clock of the service. An event without `updated` dates from its coming. */
+const hintKey = (hint: Hint): Key => [
+  hint.updated ?? hint.came,
   hint.deletes,
   hint.content,
   hint.came,
@@ -240,11 +240,9 @@ const afterRead = (registers: Registers, read: Read, lag: Lag): Hint | null => {
 };
 
 /** Merges the hint of an event. A new winner counts until it is settled. */
-export function mergeHint(registers: Registers, hint: Hint, lag: Lag): Registers {
+export function mergeHint(registers: Registers, hint: Hint): Registers {
   const before = registers.hint;
-  return before !== null && compare(hintKey(hint, lag), hintKey(before, lag)) <= 0
-    ? registers
-    : { ...registers, hint };
+  return before !== null && compare(hintKey(hint), hintKey(before)) <= 0 ? registers : { ...registers, hint };
 }
 
 /** Settles the hint of an event as of a time. Another event's hint is not ended with it. */

@@ -242,7 +242,7 @@ export function outcomeOf(all: History): Outcome {
         if (again > 0) return; // The journal has the event already.
         const { updated, deletes, content, company } = event;
         const hint = { eventId: `e${place}`, updated, deletes, content, company, came };
-        registers = mergeHint(registers, { ...hint, settled: null }, lag);
+        registers = mergeHint(registers, { ...hint, settled: null });
         for (const { behind, takes } of all.drains)
           later(came + takes, () => drain(came + Math.min(takes, 1), behind));
       });
