@@ -33,6 +33,7 @@ import { untouchedSince } from '../deletes/explained.ts';
 import { note, row, tombstone } from '../deletes/tombstone.ts';
 import { isStateOf } from '../records/earlier-states.ts';
 import { isBehind } from '../records/fence.ts';
+import { isListedOnlyBy } from '../records/listers.ts';
 import { resources } from '../resources.ts';
 import { deletes, earlierStates, runs } from '../schema/metersync.ts';
 import { companies, documents, meters, sites } from '../schema/utility.ts';
@@ -166,7 +167,7 @@ export async function retireListed(
     await noteListed(tx, notes);
     const quarantined = held.length + notes.filter(({ state }) => state === 'quarantined').length;
     const which = sql`${note.state} = 'applied'
-      and ${row.companyId} = ${companyId}::uuid
+      and ${isListedOnlyBy('documents', companyId)}
       and ${row.deletedAt} is null
       and ${untouchedSince('documents', sql`${note.absentSince}`)}`;
     const tombstoned = await tombstone(tx, runId, 'documents', which);
@@ -219,7 +220,7 @@ async function lockGone(
     .innerJoin(page, eq(sql`listed.id`, row.id))
     .where(
       and(
-        eq(row.companyId, companyId),
+        isListedOnlyBy('documents', companyId),
         isNull(row.deletedAt),
         sql`coalesce(listed.updated >= ${row.updated}, true)`,
         untouchedSince('documents', sql`${beganAt}::timestamptz`),

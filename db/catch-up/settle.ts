@@ -2,8 +2,10 @@ import { and, eq, exists, gte, isNotNull, isNull, lt, ne, notExists, or, sql } f
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { row, rowsOf } from '../deletes/tombstone.ts';
 import { refreshStale } from '../hot/refresh-stale.ts';
 import { type Judged, settleJudged } from '../hot/settle-judged.ts';
+import { isListedOnlyBy } from '../records/listers.ts';
 import { journal, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { postpone } from './postpone.ts';
@@ -159,6 +161,14 @@ async function tombstoneNotFound(
       ),
     )
     .offset(literal(0));
+  // The listing of a company says nothing about what another company lists.
+  const lacking = db
+    .select({})
+    .from(rowsOf(kind))
+    .where(
+      and(eq(row.id, table.id), or(isNull(row.companyId), isListedOnlyBy(kind, companyId ?? ''))),
+    )
+    .offset(literal(0));
   await db
     .update(table)
     .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
@@ -168,6 +178,7 @@ async function tombstoneNotFound(
         isNull(table.deletedAt),
         or(isNull(table.syncedAt), lt(table.syncedAt, readAt)),
         exists(longUnseen),
+        companyId === undefined ? undefined : exists(lacking),
       ),
     );
 }

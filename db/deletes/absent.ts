@@ -4,7 +4,8 @@ import { excluded, isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { countAbsent } from '../hot/count-absent.ts';
 import { isBehind } from '../records/fence.ts';
-import { resources } from '../resources.ts';
+import { isListedOnlyBy } from '../records/listers.ts';
+import { isListedByCompany, resources } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { isKeptOrHeld, untouchedSince } from './explained.ts';
 import { isAbsent, isCapped, isListed, type Listing, type Seen } from './listing.ts';
@@ -62,6 +63,7 @@ export async function retireAbsent(
     const which = sql`${note.state} = 'applied'
       and ${note.companyId} is not distinct from ${companyId}::uuid
       and ${row.deletedAt} is null
+      and ${companyId !== null && isListedByCompany(resource) ? isListedOnlyBy(resource, companyId) : sql`true`}
       and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
     const gone = new Set(await tombstone(tx, runId, resource, which));
     const left = noted.filter(({ id }) => !gone.has(id));

@@ -119,7 +119,7 @@ const lastListed = sql`greatest(
           (
             select max(${runs.startedAt})
             from ${runs}
-            where ${runs.companyId} = ${row.companyId}
+            where ${runs.companyId} = ${judgedBy('usageData')}
               and ${runs.resource} = 'usageData'
               and ${runs.kind} = 'full'
               and ${runs.state} = 'complete'

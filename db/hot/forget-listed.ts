@@ -1,13 +1,15 @@
 import { sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
-import type { Executor } from '../connection/connect.ts';
+import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import type { Seen } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
+import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
 import { isAhead, lockedFence, type Walk } from '../records/fence.ts';
 import { alsoListing, isListedBy } from '../records/listers.ts';
 import { companyNamed, type RecordResource, resources, tableOf } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
+import { connections } from '../schema/utility.ts';
 
 /**
  * Ends what a company was known to list and no longer lists. A row that showed it now shows what
@@ -16,7 +18,7 @@ import { alsoListed } from '../schema/metersync.ts';
  * completely.
  */
 export async function forgetListed(
-  tx: Executor,
+  db: Database | Transaction,
   listing: { readonly resource: RecordResource; readonly companyId: string },
   { ids, beganAt, of = listing }: Seen,
 ): Promise<void> {
@@ -28,7 +30,8 @@ export async function forgetListed(
   const newest = resources[resource].table.updated
     ? sql`metersync.read_time(other.raw ->> 'updated') desc nulls last,`
     : sql``;
-  await hot(tx, 'forgetListed').execute(sql`
+  await withTransaction(db, async (tx) => {
+    const { rows } = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`
     with ${lockedFence(walk)}, forgotten as (
       delete from ${alsoListed} other
       where other.company_id = ${companyId}::uuid
@@ -58,6 +61,8 @@ export async function forgetListed(
           limit 1
         )
         and not (${row.id}::text = any(${listed}))
+      order by ${row.id}
+      for no key update of ${row}
     )
     update ${tableOf(resource)} ${row} set
       company_id = ${
@@ -72,5 +77,20 @@ export async function forgetListed(
       synced_at = coalesce(other.read_at, ${row}.synced_at),
       unreadable = null
     from other
-    where ${row}.id = other.row_id`);
+    where ${row}.id = other.row_id
+    returning ${row}.id`);
+    const changed = rows.map(({ id }) => id);
+    if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
+  });
+}
+
+/** Writes the sites that the records of connections list, after other records became their rows. */
+async function writeSitesOf(tx: Transaction, connectionIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    with listing as (
+      select id as connection_id, raw -> 'sitesRelations' as relations
+      from ${connections}
+      where id = any(${array(connectionIds, 'uuid')})
+        and ${listsSites(sql`raw`)}
+    ), ${relatedSites}, ${goneSites}${serveSites}`);
 }

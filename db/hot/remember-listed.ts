@@ -17,7 +17,7 @@ const unlessLater: SQL = sql`on conflict (resource, record_id, company_id) do up
       api_version = excluded.api_version,
       read_at = excluded.read_at
     where coalesce(also_listed.read_at <= excluded.read_at, true)
-      and also_listed.raw is distinct from excluded.raw`;
+      and (also_listed.raw, also_listed.digest) is distinct from (excluded.raw, excluded.digest)`;
 
 /**
  * Remembers what a company lists of records whose rows show what another company lists. Without the

@@ -26,6 +26,11 @@ export const judgedBy = (resource: RecordResource): SQL =>
 export const isListedBy = (companyId: SQL): SQL =>
   sql`(${row.companyId} = ${companyId} and ${ofRow}.listed_by is null or ${ofRow}.listed_by = ${companyId})`;
 
+/** Whether a company is the lister of a `row`, and no other company is known to list its record. */
+export const isListedOnlyBy = (resource: RecordResource, companyId: string): SQL =>
+  sql`${isListedBy(sql`${companyId}::uuid`)}
+      and not exists (select${alsoListing(resource)})`;
+
 /** Whether the record of a row says who owns it. The owner of usage is the company of its document. */
 const saysOwner = (resource: RecordResource, held: SQL): SQL => {
   const named = sql`${companyNamed(sql`${held}.raw`)} is not null`;

@@ -174,7 +174,7 @@ function isNewer({ name, table }: Resource, listing: boolean): SQL {
     : sql`${excluded(syncedAt)} >= ${held(syncedAt)}`;
   const wins = listing
     ? sql`case
-            when ${showsSame(name)} then ${isLater}
+            when ${showsSame(name)} or ${held(table.deletedAt)} is not null then ${isLater}
             else ${isPreferred(name, updated !== undefined)}
           end`
     : isLater;

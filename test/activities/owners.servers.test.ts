@@ -172,6 +172,7 @@ const serviceOf =
       listingOf(held(), resource, companies.indexOf(company)).map(({ record }) => ({
         ...record,
         shownBy: company,
+        ...(resource === 'connections' && { sitesRelations: [{ site: { id: company } }] }),
       }));
     if (kind === 'company') {
       const records = companies.filter(inList).map((id) => ({ id, sites: listed('sites', id) }));
@@ -336,12 +337,13 @@ test('a record that leaves one of two listings belongs to the other company unle
       { resource: 'meters', ...both },
       { resource: 'documents', ...both, names: 0 },
       { resource: 'sites', ...both },
+      { resource: 'connections', ...both },
     ],
     companies,
   );
   const other = holding(
     ([0, 1] as const).flatMap((company) =>
-      (['meters', 'documents', 'sites'] as const).map((resource) => ({
+      (['meters', 'documents', 'sites', 'connections'] as const).map((resource) => ({
         resource,
         names: null,
         listedBy: [company],
@@ -371,16 +373,39 @@ test('a record that leaves one of two listings belongs to the other company unle
   const [first, second] = companies;
   const ofFirst = [first, first];
   const ofSecond = [second, second];
-  expect(await owners(companies.toReversed())).toEqual([ofFirst, ofFirst, ofFirst]);
+  expect(await owners(companies.toReversed())).toEqual([ofFirst, ofFirst, ofFirst, ofFirst]);
   listedBy = [1];
-  expect(await owners()).toEqual([ofSecond, [first, second], ofSecond]);
+  expect(await owners()).toEqual([ofSecond, [first, second], ofSecond, ofSecond]);
   listedBy = [0];
-  expect(await owners()).toEqual([ofFirst, ofFirst, ofFirst]);
+  expect(await owners()).toEqual([ofFirst, ofFirst, ofFirst, ofFirst]);
   listedBy = [];
-  expect(await owners()).toEqual(['gone', 'gone', 'gone']);
+  expect(await owners()).toEqual(['gone', 'gone', 'gone', 'gone']);
   expect(await rowsOf(under.warehouse, other)).toEqual(
     new Map(other.map((plan) => [plan.id, expect.objectContaining({ lives: true })])),
   );
+});
+
+test('a document that is deleted for one company is restored by the listing of another one', async () => {
+  const companies = twoCompanies();
+  const [first, second] = companies;
+  const staying = holding(
+    ([0, 1] as const).map((company) => ({ resource: 'documents', names: null, listedBy: [company] })),
+    companies,
+  );
+  const [moving] = holding([{ resource: 'documents', names: null, listedBy: [0] }], companies);
+  let listedBy: readonly (0 | 1)[] = [0];
+  const script = serviceOf(companies, () => [...staying, ...(moving ? [{ ...moving, listedBy }] : [])]);
+  const under = await activitiesOn(script);
+  await backfill(under, companies);
+  const id = moving?.id ?? '';
+  await under.warehouse.db.execute(sql`update utility.documents
+    set absent_since = clock_timestamp(), absent_by = 'listed'
+    where id = ${id}::uuid`);
+  listedBy = [1];
+  await backfill(under, [first]);
+  await backfill(under, [second]);
+  const rows = await rowsOf(under.warehouse, moving ? [moving] : []);
+  expect(rows.get(id)).toMatchObject({ owner: second, shownBy: second, lives: true });
 });
 
 test('a record that moves is not left tombstoned by a read of its former company', async () => {
