@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { migrations } from '../migrate/migrations-table.ts';
-import { alerts, catchUps, companyChanges } from '../schema/metersync.ts';
+import { alerts, alsoListed, catchUps, companyChanges } from '../schema/metersync.ts';
 import type { Executor } from './connect.ts';
 
 /**
@@ -10,6 +10,8 @@ import type { Executor } from './connect.ts';
 const tables = {
   /** The looks of the watch, one each minute. */
   alerts: sql`${alerts}`,
+  /** Ending what companies list, so that the last of two companies sees what the first has left. */
+  alsoListed: sql`${alsoListed}`,
   /** Recording events, which excludes a catch-up that is about to sleep. */
   catchUps: sql`${catchUps}`,
   /** Computing and storing the months of companies. */

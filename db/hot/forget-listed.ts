@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { lock } from '../connection/locks.ts';
 import type { Seen } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
@@ -31,6 +32,7 @@ export async function forgetListed(
     ? sql`metersync.read_time(other.raw ->> 'updated') desc nulls last,`
     : sql``;
   await withTransaction(db, async (tx) => {
+    await lock(tx, 'alsoListed', 'inTurn');
     const { rows } = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`
     with ${lockedFence(walk)}, forgotten as (
       delete from ${alsoListed} other
