@@ -7,13 +7,6 @@ import { eventPayloads } from '../schema/metersync.ts';
 export const isDeletion = (type: SQLWrapper): SQL =>
   sql`${type} = any(${array(deletingTypes, 'text')})`;
 
-/**
- * The time of the state that the hint of a row announces, by the clock of the service; otherwise
- * that of the row. `hint_updated` is limited, and therefore cannot be compared with other events.
- */
-export const announcedBy = (held: string): SQL =>
-  sql.raw(`coalesce(metersync.read_time(${held}.hint ->> 'updated'), ${held}.updated)`);
-
 /** The payload of an event as a table of one row, or of no row if the payload was dropped. */
 export const payloadOf = (id: SQLWrapper): SQL => sql`(
         select p.payload

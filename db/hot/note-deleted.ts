@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { announcedBy, isDeletion } from '../events/items.ts';
+import { isDeletion } from '../events/items.ts';
 import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
 import { journal } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
@@ -16,12 +16,12 @@ import { documents } from '../schema/utility.ts';
 export async function noteDeleted(tx: Executor, deleted: readonly string[]): Promise<string[]> {
   const result = await hot(tx, 'noteDeleted').execute<{ record_id: string }>(sql`
     with gone as materialized (
-      select d.id::text as record_id, d.announced
+      select d.id::text as record_id, d.updated
       from unnest(${array([...deleted].sort(), 'uuid')}) as named (id)
         cross join lateral (
-          select gone.id, ${announcedBy('gone')} as announced
-          from ${documents} gone
-          where gone.id = named.id and gone.deleted_reason = 'event'
+          select id, updated
+          from ${documents}
+          where id = named.id and deleted_reason = 'event'
           offset 0
         ) d
     ), covered as materialized (
@@ -34,7 +34,7 @@ export async function noteDeleted(tx: Executor, deleted: readonly string[]): Pro
             and kind = 'document'
             and outcome in ('pending', 'missing')
             and not ${isDeletion(journal.type)}
-            and occurred_at <= g.announced
+            and occurred_at <= g.updated
           offset 0
           ${unlessRecordedAnew}
         ) e

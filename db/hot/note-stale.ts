@@ -3,7 +3,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { catchUpOf } from '../catch-up/stale.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { announcedBy, type RecordedEvent, recorded } from '../events/items.ts';
+import { type RecordedEvent, recorded } from '../events/items.ts';
 import { settledAs } from '../events/settling.ts';
 import { catchUps, journal, staleRecords } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
@@ -33,7 +33,7 @@ export async function noteStale(
         case e.kind
           when 'document' then not e.deletes and (
             select e.occurred_at < d.raw_updated and d.usage_read_at >= d.synced_at
-              or d.deleted_reason = 'event' and e.occurred_at <= ${announcedBy('d')}
+              or d.deleted_reason = 'event' and e.occurred_at <= d.updated
             from ${documents} d
             where d.id = e.record_id::uuid
           )

@@ -4,7 +4,7 @@ import { eventKind, keyOf } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { announcedBy, isDeletion } from '../events/items.ts';
+import { isDeletion } from '../events/items.ts';
 import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
@@ -62,7 +62,7 @@ export async function settleJudged(
       from waiting w
         left join lateral (
           select ${outcomeOf} as outcome, ${coveredBy(read)} as shown
-          from ${tableOf(kind)} held
+          from ${tableOf(kind)}
           where id = w.record_id::uuid
           offset 0
         ) r on true
@@ -137,7 +137,7 @@ const outcomeOf = sql.raw(`case
 /** The newest state that a row covers: without `updated`, all events before its read. */
 const coveredBy = (readAt: SQL): SQL => sql`case
             when deleted_reason in ('not_found', 'absent', 'listed') then 'infinity'
-            when deleted_reason = 'event' then greatest(${announcedBy('held')}, raw_updated)
+            when deleted_reason = 'event' then greatest(updated, raw_updated)
             when raw is not null and raw_updated is null and synced_at >= ${readAt} then 'infinity'
             else raw_updated
           end`;

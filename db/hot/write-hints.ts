@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { fixed } from '../connection/fixed.ts';
 import { hot } from '../connection/hot.ts';
-import { announcedBy, areReplaced, eventItems, type RecordedEvent } from '../events/items.ts';
+import { areReplaced, eventItems, type RecordedEvent } from '../events/items.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { tableOf } from '../resources.ts';
 import { connectionStatusChanges } from '../schema/utility.ts';
@@ -39,13 +39,12 @@ const mergedInto = (resource: 'connections' | 'documents', replaced: boolean): S
       owner,
       event_id,
       r as hint,
-      occurred_at,
-      least(occurred_at, recorded_at + metersync.api_lag()) as updated,
+      occurred_at as updated,
       deletes,
       recorded_at as came,
       ${replaced ? sql`replaced` : sql`null::jsonb as replaced`}
     from item
-    order by id, occurred_at desc, deletes desc, hint desc, came desc, event_id desc
+    order by id, updated desc, deletes desc, hint desc, came desc, event_id desc
   )
   insert into ${tableOf(resource)} as held
     (id, company_id, hint_event_id, hint, hint_updated, hint_deletes, hint_came, unreadable)
@@ -65,8 +64,8 @@ const mergedInto = (resource: 'connections' | 'documents', replaced: boolean): S
   where held.updated is null
       or case
         when held.hint is not null
-        then (${announcedBy('excluded')}, excluded.hint_deletes, excluded.hint)
-          > (${announcedBy('held')}, held.hint_deletes, held.hint)
+        then (excluded.hint_updated, excluded.hint_deletes, excluded.hint)
+          > (held.hint_updated, held.hint_deletes, held.hint)
         else excluded.hint_updated > held.updated
           or excluded.hint_updated = held.updated
             and excluded.hint_deletes

@@ -858,7 +858,7 @@ comment on column utility.connections.hint is
 
 --> statement-breakpoint
 comment on column utility.connections.hint_updated is
-  'updated of the record in this event, but not later than the event came plus two hours.';
+  'updated of the record in this event.';
 
 --> statement-breakpoint
 comment on column utility.connections.hint_deletes is 'Whether this event deletes the record.';
@@ -880,7 +880,7 @@ comment on column utility.documents.hint is
 
 --> statement-breakpoint
 comment on column utility.documents.hint_updated is
-  'updated of the record in this event, but not later than the event came plus two hours.';
+  'updated of the record in this event.';
 
 --> statement-breakpoint
 comment on column utility.documents.hint_deletes is 'Whether this event deletes the record.';

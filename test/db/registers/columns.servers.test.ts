@@ -73,7 +73,7 @@ const columns = [
     ({ hint }: Row) => hint && recordOf({ ...hint, updated: hint.updated, named: hint.company }),
   ],
   ['event_id', 'text', ({ hint }: Row) => hint && 'event'],
-  ['announced', 'timestamptz', ({ hint }: Row) => hint && timeOf(Math.min(hint.updated, hint.came + lag))],
+  ['announced', 'timestamptz', ({ hint }: Row) => hint && timeOf(hint.updated)],
   ['deletes', 'boolean', ({ hint }: Row) => hint?.deletes ?? null],
   ['came', 'timestamptz', ({ hint }: Row) => hint && timeOf(hint.came)],
   ['absent_since', 'timestamptz', ({ isAbsent }: Row) => (isAbsent ? timeOf(100) : null)],

@@ -94,16 +94,9 @@ const readKey = (read: Read, lag: Lag): Key => [
 ];
 
 /** The order of hints, by the clock of the service. An event without `updated` dates from its coming. */
-const hintKey = (hint: Hint): Key => [
-  hint.updated ?? hint.came,
-  hint.deletes,
-  hint.content,
-  hint.came,
-  hint.eventId,
-];
+const hintKey = (hint: Hint): Key => [hintUpdated(hint), hint.deletes, hint.content, hint.came, hint.eventId];
 
-const hintUpdated = ({ updated, came }: Pick<Hint, 'updated' | 'came'>, lag: Lag): number =>
-  updated === null ? came : Math.min(updated, came + lag);
+const hintUpdated = ({ updated, came }: Pick<Hint, 'updated' | 'came'>): number => updated ?? came;
 
 /** The hint while its event is not settled. */
 const counting = ({ hint }: Registers): Hint | null => (hint?.settled === null ? hint : null);
@@ -115,7 +108,7 @@ const counting = ({ hint }: Registers): Hint | null => (hint?.settled === null ?
 const isEnded = ({ hint }: Registers, { updated, began }: Read, lag: Lag): boolean =>
   hint?.deletes === true &&
   hint.settled === null &&
-  !(updated !== null && updated > hintUpdated(hint, lag)) &&
+  !(updated !== null && updated > hintUpdated(hint)) &&
   began - lag <= hint.came;
 
 /**
@@ -157,8 +150,8 @@ function isDeletedByEvent(registers: Registers, lag: Lag): boolean {
 }
 
 /** Whether a read shows the state of an event, or a newer one. */
-const isShown = (hint: Hint, { updated, began }: Read, lag: Lag): boolean =>
-  updated === null ? began > hint.came : updated >= hintUpdated(hint, lag);
+const isShown = (hint: Hint, { updated, began }: Read): boolean =>
+  updated === null ? began > hint.came : updated >= hintUpdated(hint);
 
 /** Returns what the columns of the row say. */
 export function shown(registers: Registers, lag: Lag): Shown {
@@ -167,13 +160,13 @@ export function shown(registers: Registers, lag: Lag): Shown {
   if (isDeletedByEvent(registers, lag)) return { deleted: true, since: registers.hint?.came ?? null };
   if (isAbsent(registers, lag)) return { deleted: true, since: registers.absence?.since ?? null };
   if (read === null && hint === null) return { deleted: true, since: null };
-  const announced = hint !== null && (read === null || !isShown(hint, read, lag));
+  const announced = hint !== null && (read === null || !isShown(hint, read));
   if (read === null || announced) {
     const { content, company } = hint as Hint;
     return {
       deleted: false,
       content,
-      updated: hintUpdated(hint as Hint, lag),
+      updated: hintUpdated(hint as Hint),
       company: read === null ? company : (read.named ?? read.lister),
     };
   }
