@@ -59,7 +59,7 @@ export default async function startStack(project: TestProject): Promise<(() => P
 export const settingsForTests: readonly string[] = [
   ...['fsync', 'synchronous_commit', 'full_page_writes', 'wal_init_zero'].map((name) => `${name} = off`),
   `shared_preload_libraries = 'pg_stat_statements'`,
-  'pg_stat_statements.max = 60000',
+  'pg_stat_statements.max = 120000',
   'pg_stat_statements.track_utility = off',
 ];
 
