@@ -169,7 +169,6 @@ async function judgeGone(
   const gone = companyIds.length === 0 ? [] : await goneCompanies(db, living);
   for (const listing of await livingOf(db, gone)) {
     const seen = { ids: [], beganAt, of };
-    await forgetListed(db, listing, seen);
     const judged = await judgeRows(deps, runId, listing, seen, agreedSince);
     if (agreedSince === undefined || judged.overtaken) doubtful += judged.absent;
     quarantined += judged.quarantined;

@@ -162,13 +162,12 @@ async function tombstoneNotFound(
     )
     .offset(literal(0));
   // The listing of a company says nothing about what another company lists.
-  const lacking = db
-    .select({})
-    .from(rowsOf(kind))
-    .where(
-      and(eq(row.id, table.id), or(isNull(row.companyId), isListedOnlyBy(kind, companyId ?? ''))),
-    )
-    .offset(literal(0));
+  const lacking = (company: string) =>
+    db
+      .select({})
+      .from(rowsOf(kind))
+      .where(and(eq(row.id, table.id), or(isNull(row.companyId), isListedOnlyBy(kind, company))))
+      .offset(literal(0));
   await db
     .update(table)
     .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
@@ -178,7 +177,7 @@ async function tombstoneNotFound(
         isNull(table.deletedAt),
         or(isNull(table.syncedAt), lt(table.syncedAt, readAt)),
         exists(longUnseen),
-        companyId === undefined ? undefined : exists(lacking),
+        companyId === undefined ? undefined : exists(lacking(companyId)),
       ),
     );
 }

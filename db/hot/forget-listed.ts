@@ -8,7 +8,13 @@ import { row } from '../deletes/tombstone.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
 import { isAhead, lockedFence, type Walk } from '../records/fence.ts';
 import { alsoListing, isListedBy } from '../records/listers.ts';
-import { companyNamed, type RecordResource, resources, tableOf } from '../resources.ts';
+import {
+  companyNamed,
+  isVersioned,
+  type RecordResource,
+  tableOf,
+  updatedOf,
+} from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { connections } from '../schema/utility.ts';
 
@@ -28,9 +34,7 @@ export async function forgetListed(
   const listed = array(printedUuids(ids), 'text');
   const named = companyNamed(sql`other.raw`);
   const owner = sql`coalesce(${named}, other.company_id)`;
-  const newest = resources[resource].table.updated
-    ? sql`metersync.read_time(other.raw ->> 'updated') desc nulls last,`
-    : sql``;
+  const newest = isVersioned(resource) ? sql`${updatedOf('other.raw')} desc nulls last,` : sql``;
   await withTransaction(db, async (tx) => {
     await lock(tx, 'alsoListed', 'inTurn');
     const { rows } = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`

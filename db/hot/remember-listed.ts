@@ -1,21 +1,21 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { columnNames, setToExcluded } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { row } from '../deletes/tombstone.ts';
 import { isHeldBack, listerOf } from '../records/listers.ts';
 import { type Cte, items, type RecordPage } from '../records/page.ts';
 import { idOfRecord } from '../records/upsert.ts';
-import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { isVersioned, type RecordResource, resources, tableOf, updatedOf } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 
-const columns = sql.raw('resource, record_id, company_id, raw, digest, api_version, read_at');
+const { resource, recordId, companyId, raw, digest, apiVersion, readAt } = alsoListed;
+const listed = [raw, digest, apiVersion, readAt];
+const columns: SQL = columnNames([resource, recordId, companyId, ...listed]);
 
 /** An entry that is there changes if the company lists another record now. */
 const unlessLater: SQL = sql`on conflict (resource, record_id, company_id) do update set
-      raw = excluded.raw,
-      digest = excluded.digest,
-      api_version = excluded.api_version,
-      read_at = excluded.read_at
+        ${setToExcluded(listed)}
     where coalesce(also_listed.read_at <= excluded.read_at, true)
       and (also_listed.raw, also_listed.digest) is distinct from (excluded.raw, excluded.digest)`;
 
@@ -29,9 +29,7 @@ export async function rememberListed(
   resource: RecordResource,
   page: RecordPage,
 ): Promise<void> {
-  const newest = resources[resource].table.updated
-    ? sql`metersync.read_time(r ->> 'updated') desc nulls last,`
-    : sql``;
+  const newest = isVersioned(resource) ? sql`${updatedOf('r')} desc nulls last,` : sql``;
   await hot(tx, 'rememberListed').execute(sql`
     with ${items(page)}, listed as (
       select distinct on (held.id)

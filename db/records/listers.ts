@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { excludedOf } from '../connection/arrays.ts';
 import { row } from '../deletes/tombstone.ts';
-import { companyNamed, isListedByCompany, type RecordResource } from '../resources.ts';
+import { companyNamed, isListedByCompany, type RecordResource, resources } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
 
@@ -75,16 +76,16 @@ const rankOf = (resource: RecordResource, held: SQL): SQL => sql`(
  * of the row `held` does: the later `updated`, then the record of the company that it names, then
  * that of the company with the smaller id. A row that is held back yields to any other company.
  */
-export function isPreferred(resource: RecordResource, isVersioned: boolean): SQL {
+export function isPreferred(resource: RecordResource): SQL {
+  const { updated, rawUpdated = updated } = resources[resource].table;
   const first = sql`${rankOf(resource, sql`excluded`)} < ${rankOf(resource, sql`held`)}`;
-  const updated = resource === 'usageData' ? sql`updated` : sql`raw_updated`;
-  const later = isVersioned
-    ? sql`case
-          when excluded.${updated} <> held.${updated} then excluded.${updated} > held.${updated}
+  const isHeld = isHeldBack(resource, sql`held`);
+  if (rawUpdated === undefined) return sql`(${isHeld} or ${first})`;
+  const [incoming, before] = [excludedOf(rawUpdated), sql`held.${sql.identifier(rawUpdated.name)}`];
+  return sql`(${isHeld} or case
+          when ${incoming} <> ${before} then ${incoming} > ${before}
           else ${first}
-        end`
-    : first;
-  return sql`(${isHeldBack(resource, sql`held`)} or ${later})`;
+        end)`;
 }
 
 /** Whether the listing of the lister lacks the record of a row, which waits for a decision. */

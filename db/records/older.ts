@@ -3,16 +3,10 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row } from '../deletes/tombstone.ts';
-import {
-  isListedByCompany,
-  type RecordResource,
-  resources,
-  tableOf,
-  updatedOf,
-} from '../resources.ts';
+import { type RecordResource, resources, tableOf, updatedOf } from '../resources.ts';
 import { isListedBy } from './listers.ts';
 import { itemList, type RecordPage } from './page.ts';
-import { idOfRecord } from './upsert.ts';
+import { idOfRecord, isListing } from './upsert.ts';
 
 /**
  * Counts records of a page whose rows have a newer state that was read some time before: the
@@ -46,9 +40,7 @@ export async function countOlder(
         table.rawUpdated && eq(row.rawUpdated, row.updated),
         isNull(row.deletedAt),
         sql`${row.syncedAt} < ${longAgo}`,
-        isListedByCompany(resource) && page.companyId !== null
-          ? isListedBy(sql`${page.companyId}::uuid`)
-          : undefined,
+        isListing(resources[resource], page) ? isListedBy(sql`${page.companyId}::uuid`) : undefined,
       ),
     )
     .offset(literal(0))

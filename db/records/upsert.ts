@@ -175,7 +175,7 @@ function isNewer({ name, table }: Resource, listing: boolean): SQL {
   const wins = listing
     ? sql`case
             when ${showsSame(name)} or ${held(table.deletedAt)} is not null then ${isLater}
-            else ${isPreferred(name, updated !== undefined)}
+            else ${isPreferred(name)}
           end`
     : isLater;
   const newer = sql`(
