@@ -65,8 +65,7 @@ export const companyNamed = (record: SQL): SQL =>
   sql`metersync.uuid_of(metersync.company_sent(${record}))`;
 
 /** When the service last changed a record, as the record says. */
-export const updatedOf = (record: string): SQL =>
-  sql.raw(`metersync.read_time(${record} ->> 'updated')`);
+export const updatedOf = (record: string): SQL => sql.raw(`metersync.updated_of(${record})`);
 
 /** The columns of a record `r`, as the triggers of the tables compute them. */
 const readBy = (name: string): SQL => sql.raw(`metersync.read_${name}(r)`);

@@ -69,6 +69,11 @@ function documentsWritten(page: RecordPage): SQL {
     all: sql`true`,
     alone: sql`true`,
   }[page.usage ?? 'corrected'];
+  // The step before has looked for the usage of these records.
+  const isLookedFor = page.usage === 'all' || page.usage === 'alone';
+  const hasUsage = isLookedFor
+    ? sql`incoming.usage_read_at is not null`
+    : listsUsage(sql`incoming.raw`);
   return sql`
     select
       written.id,
@@ -81,7 +86,7 @@ function documentsWritten(page: RecordPage): SQL {
         from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
         where metersync.uuid_of(row ->> 'id') is not null
       ) as before,
-      coalesce(${isToBeWritten} and ${listsUsage(sql`incoming.raw`)}, false) as "listsUsage"
+      coalesce(${isToBeWritten} and ${hasUsage}, false) as "listsUsage"
       ${page.replaced ? sql`, incoming.replaced::text as replaced` : sql``}
     from written
       join incoming on incoming.id = written.id

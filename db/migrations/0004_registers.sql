@@ -4,6 +4,20 @@
 -- this migration names no floor, and may lock the tables while it creates indexes.
 -- squawk-ignore-file require-concurrent-index-creation
 --
+-- When the service last changed a record, as the record says. Inlined into a statement, the function for times
+-- would look up the field once for each form of a time: 26 µs for a document of 4 kB instead of 8.
+create function metersync.updated_of(record jsonb)
+returns timestamptz
+language plpgsql stable parallel safe
+as $$
+declare
+  sent text := record ->> 'updated';
+begin
+  return metersync.read_time(sent);
+end
+$$;
+
+--> statement-breakpoint
 -- The text of a field that no column holds, for the column unreadable; NULL for a blank text.
 create function metersync.unread_text(sent text, is_read boolean)
 returns text
