@@ -63,17 +63,14 @@ function rowsWritten({ table }: Resource): SQL {
 
 /** The end of the statement for documents, which still sees the rows from before the write. */
 function documentsWritten(page: RecordPage): SQL {
+  // The step before has looked for the usage of these records.
+  const isFound = sql`incoming.usage_read_at is not null`;
   const isToBeWritten = {
     none: sql`false`,
-    corrected: sql`earlier.raw is not null`,
-    all: sql`true`,
-    alone: sql`true`,
+    corrected: sql`earlier.raw is not null and ${listsUsage(sql`incoming.raw`)}`,
+    all: isFound,
+    alone: isFound,
   }[page.usage ?? 'corrected'];
-  // The step before has looked for the usage of these records.
-  const isLookedFor = page.usage === 'all' || page.usage === 'alone';
-  const hasUsage = isLookedFor
-    ? sql`incoming.usage_read_at is not null`
-    : listsUsage(sql`incoming.raw`);
   return sql`
     select
       written.id,
@@ -86,7 +83,7 @@ function documentsWritten(page: RecordPage): SQL {
         from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
         where metersync.uuid_of(row ->> 'id') is not null
       ) as before,
-      coalesce(${isToBeWritten} and ${hasUsage}, false) as "listsUsage"
+      coalesce(${isToBeWritten}, false) as "listsUsage"
       ${page.replaced ? sql`, incoming.replaced::text as replaced` : sql``}
     from written
       join incoming on incoming.id = written.id

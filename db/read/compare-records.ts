@@ -11,7 +11,13 @@ import { type RecordPage, replacedIn } from '../records/page.ts';
 import { refusedAs } from '../records/rejected-records.ts';
 import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
 import { idOfRecord } from '../records/upsert.ts';
-import { isListedByCompany, isVersioned, type RecordResource, resources } from '../resources.ts';
+import {
+  isListedByCompany,
+  isVersioned,
+  type RecordResource,
+  resources,
+  updatedOf,
+} from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
 
 /** A record that is missing, in excess or different in the warehouse. */
@@ -321,4 +327,4 @@ function recordsOf(
 const saysSince = (resource: RecordResource, since: string | null): SQL =>
   since === null || !isVersioned(resource)
     ? sql`true`
-    : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
+    : sql`coalesce(${updatedOf('r')} >= ${since}::timestamptz, true)`;

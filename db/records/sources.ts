@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { companyNamed, type RecordResource } from '../resources.ts';
+import { companyNamed, type RecordResource, updatedOf } from '../resources.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
 import { items, type RecordPage, replacedIn } from './page.ts';
 import type { UpsertSource } from './upsert.ts';
@@ -114,7 +114,7 @@ export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
         or exists (
           select from ${usageData} existing
           where existing.id = (r ->> 'id')::uuid
-            and existing.updated < metersync.read_time(r ->> 'updated')
+            and existing.updated < ${updatedOf('r')}
         )
       )`,
 });
