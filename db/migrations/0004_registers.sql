@@ -100,6 +100,7 @@ end;
 -- column, and not the record. They are in PL/pgSQL, because for each row a trigger would plan the functions of
 -- SQL again that are not made part of a statement. Each text is taken from the record once. Few records have an
 -- odd value, so unreadable is built only if a text has no value: then there are more NULLs among the values.
+-- A time costs 6 µs, and in most records both times are the same.
 create function metersync.read_company(
   record jsonb,
   out external_id text,
@@ -174,7 +175,7 @@ begin
   status := metersync.indexable(status_sent);
   url := record ->> 'url';
   created := metersync.read_time(created_sent);
-  updated := metersync.read_time(updated_sent);
+  updated := case when updated_sent = created_sent then created else metersync.read_time(updated_sent) end;
   for at in 0 .. jsonb_array_length(parts) - 1 loop
     part_id := metersync.id_of(parts -> at -> 'site');
     odd_part := metersync.odd_id(part_id);
@@ -252,7 +253,7 @@ begin
   company_id := metersync.uuid_of(company_sent);
   site_id := metersync.uuid_of(site_sent);
   created := metersync.read_time(created_sent);
-  updated := metersync.read_time(updated_sent);
+  updated := case when updated_sent = created_sent then created else metersync.read_time(updated_sent) end;
   for at in 0 .. jsonb_array_length(parts) - 1 loop
     part_id := parts -> at ->> 'id';
     odd_part := metersync.odd_id(part_id);
@@ -317,7 +318,7 @@ begin
   usage := metersync.read_number(record -> 'usage');
   usage_units := record ->> 'usageUnits';
   created := metersync.read_time(created_sent);
-  updated := metersync.read_time(updated_sent);
+  updated := case when updated_sent = created_sent then created else metersync.read_time(updated_sent) end;
   if num_nulls(
       company_sent, document_sent, meter_sent, start_sent, end_sent, usage_sent,
       created_sent, updated_sent, estimated_sent, exclusion_sent, demand_sent
