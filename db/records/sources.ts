@@ -90,7 +90,8 @@ export function reportedUsage(page: RecordPage): SQL {
 /**
  * How a step `reported` becomes usage rows. Usage of a document that an event deleted is skipped,
  * so that an older page does not restore it, and so is a row whose document's usage was all read
- * later than this page, unless the row is newer than the stored row.
+ * later than this page, unless the row is newer than the stored row, or the usage endpoint shows the
+ * same state of it, which the stored row has from the document's record.
  */
 export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
   items: reported,
@@ -114,7 +115,12 @@ export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
         or exists (
           select from ${usageData} existing
           where existing.id = (r ->> 'id')::uuid
-            and existing.updated < ${updatedOf('r')}
+            and (
+              existing.updated < ${updatedOf('r')}
+              or reported.digest is not null
+                and existing.digest is null
+                and existing.updated is not distinct from ${updatedOf('r')}
+            )
         )
       )`,
 });

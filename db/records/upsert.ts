@@ -160,6 +160,15 @@ const readKey = (updated: SQL, began: SQL): SQL =>
   sql`(metersync.shows_since(${updated}, ${began}), ${began})`;
 
 /**
+ * Whether the usage endpoint shows the state of a row that a document's record contained. Only the
+ * endpoint shows all of its fields, and its records have digests. So its record takes the place of
+ * the other one even if its read began earlier, while somebody listed the documents.
+ */
+const isFuller = sql`${excluded(usageData.digest)} is not null
+              and ${held(usageData.digest)} is null
+              and ${excluded(usageData.updated)} is not distinct from ${held(usageData.updated)}`;
+
+/**
  * Whether a record replaces the record of its row. Of two reads, the one wins that shows its state
  * since a later time; among equal ones, the one that began later. A late answer so never undoes a
  * newer state, and a service that was restored from a backup is followed. Of what two companies
@@ -169,8 +178,11 @@ function isNewer({ name, table }: Resource, listing: boolean): SQL {
   const { updated, rawUpdated = updated, raw, syncedAt, deletedReason, companyId, id } = table;
   const isFirst = sql`${held(raw)} is null or ${held(syncedAt)} is null`;
   const isLater = rawUpdated
-    ? sql`${readKey(excluded(rawUpdated), excluded(syncedAt))}
-            >= ${readKey(held(rawUpdated), held(syncedAt))}`
+    ? sql`(
+              ${readKey(excluded(rawUpdated), excluded(syncedAt))}
+                >= ${readKey(held(rawUpdated), held(syncedAt))}
+              ${name === 'usageData' ? sql`or ${isFuller}` : sql``}
+            )`
     : sql`${excluded(syncedAt)} >= ${held(syncedAt)}`;
   const wins = listing
     ? sql`case

@@ -110,6 +110,34 @@ describe('a corrected bill corrects its usage', () => {
   });
 });
 
+describe('a read of the usage endpoint that a listing of documents overtook', () => {
+  test.each([
+    ['a newer time', older],
+    ['the same time', newer],
+  ])('writes the record of a corrected row with %s, because it has more fields', async (_, before) => {
+    const [changed, same] = [row('1', before), row('5', newer)];
+    const id = await billWithUsage([changed, same]);
+    const corrected = [row('2', newer, changed.id), same];
+    const early = await now();
+    await writeRecords(warehouse, 'documents', [bill(id, newer, corrected)], await now());
+    expect(await live(id)).toMatchObject([{ listed: false }, { listed: true }]);
+    await writeRecords(warehouse, 'usageData', listed(id, corrected), early);
+    expect(await live(id)).toMatchObject([
+      { usage: '2', listed: true },
+      { usage: '5', listed: true },
+    ]);
+  });
+
+  test('writes no older state, and no row that the later record of the document lacks', async () => {
+    const [changed, gone] = [row('1'), row('3')];
+    const id = await billWithUsage([changed, gone]);
+    const early = await now();
+    await writeRecords(warehouse, 'documents', [bill(id, newer, [row('2', newer, changed.id)])], await now());
+    await writeRecords(warehouse, 'usageData', listed(id, [changed, gone, row('4')]), early);
+    expect(await live(id)).toMatchObject([{ id: changed.id, usage: '2', listed: false }]);
+  });
+});
+
 test('rows of a listing that name no document keep their existing document', async () => {
   const [kept, corrected] = [row('1'), row('2')];
   const id = await billWithUsage([kept, corrected]);
