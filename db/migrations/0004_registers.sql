@@ -100,7 +100,7 @@ end;
 -- column, and not the record. They are in PL/pgSQL, because for each row a trigger would plan the functions of
 -- SQL again that are not made part of a statement. Each text is taken from the record once. Few records have an
 -- odd value, so unreadable is built only if a text has no value: then there are more NULLs among the values.
--- A time costs 6 µs, and in most records both times are the same.
+-- In most records both times are the same. Then they are read once, because reading a time costs 6 µs.
 create function metersync.read_company(
   record jsonb,
   out external_id text,

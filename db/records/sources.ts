@@ -3,7 +3,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core';
 import { companyNamed, type RecordResource, updatedOf } from '../resources.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
 import { items, type RecordPage, replacedIn } from './page.ts';
-import type { UpsertSource } from './upsert.ts';
+import { isFuller, type UpsertSource } from './upsert.ts';
 
 /** How the records of a page become rows, for `upsertRecords`. */
 export function sourceOf(resource: RecordResource, page: RecordPage): UpsertSource {
@@ -90,8 +90,7 @@ export function reportedUsage(page: RecordPage): SQL {
 /**
  * How a step `reported` becomes usage rows. Usage of a document that an event deleted is skipped,
  * so that an older page does not restore it, and so is a row whose document's usage was all read
- * later than this page, unless the row is newer than the stored row, or the usage endpoint shows the
- * same state of it, which the stored row has from the document's record.
+ * later than this page, unless the row is newer than the stored row, or fuller.
  */
 export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
   items: reported,
@@ -117,9 +116,7 @@ export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
           where existing.id = (r ->> 'id')::uuid
             and (
               existing.updated < ${updatedOf('r')}
-              or reported.digest is not null
-                and existing.digest is null
-                and existing.updated is not distinct from ${updatedOf('r')}
+              or ${isFuller(sql`reported.digest`, updatedOf('r'), sql`existing`)}
             )
         )
       )`,

@@ -160,13 +160,14 @@ const readKey = (updated: SQL, began: SQL): SQL =>
   sql`(metersync.shows_since(${updated}, ${began}), ${began})`;
 
 /**
- * Whether the usage endpoint shows the state of a row that a document's record contained. Only the
- * endpoint shows all of its fields, and its records have digests. So its record takes the place of
- * the other one even if its read began earlier, while somebody listed the documents.
+ * Whether a record of the usage endpoint shows the state of a `row` that has it from a document's
+ * record. Only the endpoint shows all fields of usage, and only its records have digests. So its
+ * record takes the place of the other one even if its read began earlier, while somebody listed the
+ * documents.
  */
-const isFuller = sql`${excluded(usageData.digest)} is not null
-              and ${held(usageData.digest)} is null
-              and ${excluded(usageData.updated)} is not distinct from ${held(usageData.updated)}`;
+export const isFuller = (digest: SQL, updated: SQL, row: SQL): SQL => sql`${digest} is not null
+                and ${row}.digest is null
+                and ${row}.updated is not distinct from ${updated}`;
 
 /**
  * Whether a record replaces the record of its row. Of two reads, the one wins that shows its state
@@ -181,7 +182,7 @@ function isNewer({ name, table }: Resource, listing: boolean): SQL {
     ? sql`(
               ${readKey(excluded(rawUpdated), excluded(syncedAt))}
                 >= ${readKey(held(rawUpdated), held(syncedAt))}
-              ${name === 'usageData' ? sql`or ${isFuller}` : sql``}
+              ${name === 'usageData' ? sql`or ${isFuller(sql`excluded.digest`, excluded(rawUpdated), sql`held`)}` : sql``}
             )`
     : sql`${excluded(syncedAt)} >= ${held(syncedAt)}`;
   const wins = listing
