@@ -1,5 +1,7 @@
 import { backfillActivities } from './backfill/backfill.ts';
 import { catchUpActivities } from './catch-up/catch-up.ts';
+import { endedActivities } from './catch-up/ended.ts';
+import { createOwnerReads } from './catch-up/owner-reads.ts';
 import { checkActivities } from './checks.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { recordActivities } from './events.ts';
@@ -11,9 +13,11 @@ import { watchActivities } from './watch.ts';
 
 /** Composes all activities of a worker. Workflows import only its type. */
 export function createActivities(deps: ActivityDependencies) {
+  const reads = createOwnerReads(deps);
   return {
-    ...recordActivities(deps),
-    ...catchUpActivities(deps),
+    ...recordActivities(deps, reads),
+    ...catchUpActivities(deps, reads),
+    ...endedActivities,
     ...backfillActivities(deps),
     ...runActivities(deps),
     ...retentionActivities(deps),

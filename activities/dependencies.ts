@@ -1,7 +1,6 @@
 import type { CheckName } from '../contract/check-names.ts';
 import { canonicalId } from '../contract/ids.ts';
 import type { Log } from '../contract/log.ts';
-import type { CatchUpKind } from '../contract/names.ts';
 import type { Database, Warehouse } from '../db/connection/connect.ts';
 import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
@@ -31,8 +30,8 @@ export interface ActivityDependencies {
   /** Days after which bodies of settled events and superseded parts of runs are dropped; 0 keeps them. */
   readonly retentionDays: number;
   readonly checksOff: readonly CheckName[];
-  /** Starts the catch-up of a kind, or signals the running one. */
-  readonly wake: (kind: CatchUpKind) => Promise<void>;
+  /** Starts the sweep, unless it runs. */
+  readonly startSweep: () => Promise<void>;
   /** Starts the first backfill of a company, unless it is running. */
   readonly backfillFirst: (companyId: string) => Promise<void>;
   /** Returns how the last workflow of this id ended, in a word; undefined while it runs. */

@@ -8,6 +8,7 @@ import { noteOutage } from '../db/catch-up/parking.ts';
 import type { WaitingReason } from '../db/catch-up/postpone.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import type { PageRequest } from '../service/client.ts';
+import { cancellation } from './cancellation.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
 
@@ -36,7 +37,7 @@ export async function ownFailure(
  */
 async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
   const { service, warehouse } = deps;
-  const signal = Context.current().cancellationSignal;
+  const signal = cancellation();
   const companyIds = await companiesAfter(warehouse.db, null, batches.companiesProbed);
   const failureAt = async ({ endpoint, params }: Probe): Promise<Failure | undefined> => {
     try {
@@ -70,7 +71,7 @@ const probesOf = (companyIds: readonly string[]): Probe[] => [
 
 /** Returns the service's refusal that failed a part of a run. Throws anything else and notes an outage. */
 export async function refusal(deps: ActivityDependencies, error: unknown): Promise<Failure> {
-  Context.current().cancellationSignal.throwIfAborted();
+  cancellation().throwIfAborted();
   const failure = asFailure(error);
   if (failure !== undefined && failure.action !== 'retry') return failure;
   await ownFailure(deps, error);
@@ -112,7 +113,7 @@ export async function settleEach<T>(
       done.set(id, end.value);
       continue;
     }
-    Context.current().cancellationSignal.throwIfAborted();
+    cancellation().throwIfAborted();
     const failure = asFailure(end.reason);
     const refused =
       failure?.action === 'park' && failure.code !== 'SERVICE_KEY_REFUSED' && theirs(failure.code);

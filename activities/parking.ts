@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
 import { dueOwners } from '../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/catch-up/parking.ts';
-import { parkOwner } from '../db/catch-up/postpone.ts';
+import { parkOwner, type WaitingReason } from '../db/catch-up/postpone.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { ownFailure } from './own-failure.ts';
@@ -23,7 +23,7 @@ const endTogether: readonly FailureCode[] = [
 ];
 
 /**
- * Works for one owner after the other.
+ * Works for one owner after the other. Begins no other after `untilMs` of the monotonic clock.
  * - Parks an owner that fails without affecting others, with the reason, and continues with the next.
  * - Retries an owner that only events name after longer and longer pauses. After some attempts, its events
  *   count as `missing`.
@@ -37,12 +37,14 @@ export async function runOrPark(
   kind: CatchUpKind,
   owners: readonly string[],
   work: (owner: string) => Promise<void>,
+  untilMs: number,
 ): Promise<void> {
   const { db } = deps.warehouse;
   const parked = await parkedCodes(db, kind, owners);
   const retried = Context.current().info.attempt > 1;
   const left = retried ? await dueOwners(db, kind, owners.length, owners) : owners;
   for (const owner of left) {
+    if (deps.now() >= untilMs) return;
     try {
       await work(owner);
     } catch (error) {
@@ -56,9 +58,7 @@ export async function runOrPark(
         continue;
       }
       await parkOwner(db, kind, owner, reason);
-      if (!refusesAll.includes(reason.code)) continue;
-      await parkService(db, reason.code, reason.message);
-      return;
+      if (await parkIfRefused(deps, reason)) return;
     }
     const ended = [...parked.service, ...(parked.owners.get(owner) ?? [])];
     await revive(
@@ -67,6 +67,16 @@ export async function runOrPark(
     );
     parked.service = [];
   }
+}
+
+/** Parks all work if the service refuses every request; returns whether it does. */
+export async function parkIfRefused(
+  { warehouse: { db } }: ActivityDependencies,
+  { code, message }: WaitingReason,
+): Promise<boolean> {
+  if (!refusesAll.includes(code)) return false;
+  await parkService(db, code, message);
+  return true;
 }
 
 const ownerIsStranger = async (
@@ -82,7 +92,7 @@ export async function reviveService(deps: ActivityDependencies): Promise<void> {
 
 async function revive(deps: ActivityDependencies, codes: readonly FailureCode[]): Promise<void> {
   if (codes.length === 0) return;
-  const { events, kinds } = await reviveParked(deps.warehouse.db, codes, { over: true });
+  const events = await reviveParked(deps.warehouse.db, codes, { over: true });
   if (events > 0) deps.log.info({ codes, events }, 'the service answers again: what was parked is due');
-  await Promise.all(kinds.map((kind) => deps.wake(kind)));
+  if (events > 0) await deps.startSweep();
 }

@@ -18,7 +18,7 @@ import { activitySettings, type Settings } from './settings/settings.ts';
 import { connectNative } from './temporal/native.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 import { applySchedules } from './temporal/schedules.ts';
-import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from './temporal/temporal.ts';
+import { connectClient, ensureOwnSchedules, howEndedOn, startOf, startSweepOf } from './temporal/temporal.ts';
 import { workflowBundle as bundleOf } from './temporal/workflow-bundle.ts';
 import { openToWork } from './warehouse/warehouse.ts';
 import { runWorkers } from './worker.ts';
@@ -37,7 +37,7 @@ export interface RunningWorker extends Running {
 export interface WorkerOverrides {
   readonly workflowBundle?: WorkflowBundleOption;
   readonly dependencies?: Partial<ActivityDependencies>;
-  /** Whether catch-ups and clean-ups are scheduled; by default they are. */
+  /** Whether the watch, which starts the sweep, and clean-ups are scheduled; by default they are. */
   readonly ownSchedules?: boolean;
   /** The time in which the worker of a queue has to begin another poll, in ms. */
   readonly pollWithinMs?: number;
@@ -104,7 +104,11 @@ export async function startWorker(
     catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
-    wake: wakeOf(client),
+    // Best effort: the watch starts it each minute.
+    startSweep: () =>
+      startSweepOf(client)().catch((error: Error) =>
+        log.warn({ error: error.message }, 'the sweep was not started'),
+      ),
     backfillFirst: firstBackfillOf(client, db),
     howEnded: howEndedOn(client),
     readHealth,

@@ -1,7 +1,7 @@
 import type { DataConverter, WorkerDeploymentVersion } from '@temporalio/common';
 import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Activities } from '../activities/create-activities.ts';
-import { batches } from '../contract/limits.ts';
+import { batches, drainBounds } from '../contract/limits.ts';
 import { taskQueues } from '../contract/names.ts';
 import { attemptPolicy, serverWaits } from '../contract/retry-policy.ts';
 
@@ -48,8 +48,8 @@ export async function runWorkers(options: {
       taskQueue: taskQueues.events,
       maxCachedWorkflows: 200,
       maxConcurrentWorkflowTaskExecutions: 20,
-      // These activities record groups of events. More of them would mostly wait for each other's rows.
-      maxConcurrentLocalActivityExecutions: 3,
+      // They record groups of events, and read the records of some.
+      maxConcurrentLocalActivityExecutions: drainBounds.recordings + drainBounds.atOnce,
       maxConcurrentActivityTaskExecutions: 20,
     }),
     Worker.create({

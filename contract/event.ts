@@ -7,7 +7,7 @@ import { isDateText, isTimeText } from './value-texts.ts';
 
 /** What events of a kind are about. */
 interface EventKindFacts {
-  /** The resource of the records, which is also the name of the catch-up that reads them. */
+  /** The resource of the records, by which the sweep reads them. */
   readonly plural: CatchUpKind;
 }
 

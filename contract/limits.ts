@@ -51,11 +51,38 @@ export const limits = {
  */
 export const answerMemory = { total: 48 * 1024 * 1024, answerMax: limits.answerBytesMax } as const;
 
+/** Reads of records just after their events were recorded. */
+export const drainBounds = {
+  /** Reads within workflow tasks at the same time. */
+  atOnce: 4,
+  /** Records that one of them reads. Of groups with more, the sweep reads more records together. */
+  records: 4,
+  /** Owners that one of them reads at the same time. */
+  owners: 2,
+  /** Time after which it ends. Temporal expects a workflow task to end within 5 s. */
+  limitMs: 3_000,
+  /** It begins only if the group was recorded within this time of its start. */
+  recordedWithinMs: 2_000,
+  /** Groups that a process records at the same time. More would mostly wait for each other's rows. */
+  recordings: 3,
+} as const;
+
 /**
- * Owners that one catch-up activity serves, activities at the same time, and rounds before the workflow
- * continues as new. An idle catch-up lingers, because Temporal refuses to start a workflow id again within a
- * second.
+ * The sweep: activities at the same time, owners that each serves, and the time after which it begins no other;
+ * how soon something has to be due for the sweep to wait for it; the shortest and longest time between two
+ * looks; rounds before it continues as new.
  */
+export const sweepBounds = {
+  lanes: 4,
+  ownersPerLane: 8,
+  sliceMs: 10_000,
+  soonMs: 60_000,
+  lookMinMs: 500,
+  lookMaxMs: 5_000,
+  roundsPerRun: 400,
+} as const;
+
+/** The workflow `catchUp` of version 0.2, until it has ended. */
 export const catchUpBounds = {
   ownersPerChunk: 8,
   chunksAtOnce: 4,
@@ -71,16 +98,18 @@ export const backfillBounds = { companiesAtOnce: 8, companiesOfSlice: 25, compan
 
 /** How much one activity, statement or walk processes. */
 export const batches = {
-  /** Stale records that one catch-up reads: connections and documents of a company, ranges of a meter. */
+  /** Records that one catch-up reads: connections and documents of a company, ranges of a meter. */
   connections: 5_000,
   documents: 500,
   /** Ranges of a meter. Each heartbeat contains them, so they are few. */
   ranges: 50,
   /**
-   * Stale records whose owners are returned, starting with the records that have been due longest. If there
-   * are more, each owner is looked up separately.
+   * Due events whose owners are returned, starting with those that have been due longest. If there are more,
+   * each owner is looked up separately.
    */
-  dueRecords: 500,
+  dueEvents: 500,
+  /** Due events that are looked at for each record that one catch-up reads. */
+  eventsOfRecord: 4,
   /** Up to this number, documents are read one by one. For more, the listing is searched. */
   documentsOneByOne: 25,
   /** Readings that one piece of a range should have, because the service may send all of them in one page. */

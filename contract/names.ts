@@ -11,9 +11,15 @@ export const taskQueues = {
   watch: 'metersync-watch',
 } as const;
 
-/** The kinds of records that events make stale; each has one catchUp workflow. */
+/** The kinds of records that events name. */
 export const catchUpKinds = ['connections', 'documents', 'intervals'] as const;
 export type CatchUpKind = (typeof catchUpKinds)[number];
+
+/** An owner of records of a kind: a company, or the meter of readings. */
+export interface Queue {
+  readonly kind: CatchUpKind;
+  readonly owner: string;
+}
 
 /** The data that checks examine. Checks of intervals take longest, and reconciles read no intervals. */
 export const checkKinds = ['bills', 'connections', 'intervals'] as const;
@@ -29,6 +35,7 @@ export type Severity = (typeof severities)[number];
 
 export const workflowNames = {
   applyEvents: 'applyEvents',
+  sweep: 'sweep',
   catchUp: 'catchUp',
   watch: 'watch',
   dropPayloads: 'dropPayloads',
@@ -47,7 +54,7 @@ export const workflowIds = {
     count === 1 ? `event/${firstId}/${timestamp}` : `events/${firstId}+${count - 1}/${timestamp}`,
   /** Names a group of a replay by its first event, and by the replay's id in the log of operations. */
   replay: (firstId: string, operation: number): string => `replay/${firstId}/${operation}`,
-  catchUp: (kind: CatchUpKind): string => `catch-up/${kind}`,
+  sweep: 'sweep',
   backfillAll: (runId: string): string => `backfill-run/${runId}`,
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
   reconcile: (runId: string): string => `reconcile/${runId}`,

@@ -6,7 +6,7 @@ import { formatSeconds } from './times.ts';
  *
  * 1. `requestPolicy`: the client retries a request a few times, within a minute.
  * 2. `activityPolicy`: Temporal retries an activity for an hour, or until it succeeds.
- * 3. `recordPolicy`: a record that fails waits in metersync.stale_records, longer after each attempt.
+ * 3. `recordPolicy`: an event whose record fails is due again later, longer after each attempt.
  *
  * A refusal that holds for every request parks all work, with the back-off of level 3. Limits of size are in
  * limits.ts.
@@ -67,8 +67,8 @@ export const activityPolicy = {
     scheduleToCloseTimeout: 50 * seconds,
     retry: doubling(1 * seconds, 10 * seconds),
   },
-  /** Reading the records that events named. */
-  catchingUp: {
+  /** Reading the records of owners with due events. */
+  sweeping: {
     startToCloseTimeout: 1 * hours,
     heartbeatTimeout,
     retry: doubling(1 * seconds, 1 * minutes),
@@ -118,6 +118,8 @@ export const attemptPolicy = {
   settleMs: 5 * seconds,
   /** After this many waits without a change, an audit regards differences as lasting. */
   settlesMax: 3,
+  /** How often a process starts the sweep for events that were left. The sweep lives for longer. */
+  sweepStartedEveryMs: 1 * seconds,
   /** How often the progress of a meter with many readings is written. Nobody looks more often. */
   progressEveryMs: 1 * seconds,
   /** For how long an activity of a backfill begins further companies or meters. */
@@ -127,12 +129,14 @@ export const attemptPolicy = {
 } as const;
 
 /**
- * Level 3. The first wait of a stale record is `waitFirstSeconds`. Each further wait for the same reason is
+ * Level 3. The first wait of an event is `waitFirstSeconds`. Each further wait for the same reason is
  * twice as long, up to `waitMaxSeconds`.
  */
 export const recordPolicy = {
   /** Days before today (UTC) whose updates a reconcile reads. The nightly backfill reads the rest. */
   reconciledDays: 2,
+  /** An event is due for the sweep this long after it was recorded: a lone one is read and settled by then. */
+  drainedSeconds: 1,
   waitFirstSeconds: 1,
   waitMaxSeconds: 900,
   /** Parked work waits at least this long: others go first. It is also a parked service's first wait. */

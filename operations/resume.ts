@@ -1,8 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { startBackfill } from '../app/backfill.ts';
-import { wakeOf } from '../app/temporal/temporal.ts';
+import { startSweepOf } from '../app/temporal/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
-import { catchUpKinds } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
 import { strangerCode } from '../db/backfill/strangers.ts';
 import { failedParts, reviveParked } from '../db/catch-up/parking.ts';
@@ -25,9 +24,8 @@ export async function resumeParked(options: {
   const { client, db, code } = options;
   const codes = code === undefined ? [...parkingCodes, strangerCode] : [code];
   const failed = await failedParts(db, codes);
-  const { events } = await reviveParked(db, codes, { over: false });
-  const wake = wakeOf(client);
-  await Promise.all(catchUpKinds.map(wake));
+  const events = await reviveParked(db, codes, { over: false });
+  await startSweepOf(client)();
   if (failed.everything) return { events, runId: await startBackfill(client), companies: null };
   if (failed.companies.length === 0) return { events, runId: null, companies: 0 };
   const runId = await startBackfill(client, { db, companies: failed.companies });

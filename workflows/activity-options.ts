@@ -19,7 +19,9 @@ export const eachMinute = proxyActivities<Activities>({
   taskQueue: events,
   ...activityPolicy.eachMinute,
 });
-export const catchingUp = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.catchingUp });
+export const sweeping = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
+/** Of workflows of version 0.2: see activities/catch-up/ended.ts. */
+export const catchingUp = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
 export const backfilling = proxyActivities<Activities>({
   taskQueue: backfill,
   ...activityPolicy.backfilling,

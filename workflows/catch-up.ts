@@ -13,7 +13,10 @@ import { localFirst } from './local-first.ts';
 
 export const wake = defineSignal(signalNames.wake);
 
-/** Reads all due records of one kind, lingers for a while and ends. Later work wakes or restarts it. */
+/**
+ * Of version 0.2, which read all due records of one kind with it. Runs that are left find nothing due (see
+ * activities/catch-up/ended.ts), linger for a while and end. Removed in version 0.4.
+ */
 export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   let woken = false;
   let rounds = 0;

@@ -7,4 +7,5 @@ export { checkData } from './checks.ts';
 export { applyEvents } from './events.ts';
 export { reconcile } from './reconcile.ts';
 export { dropPayloads } from './retention.ts';
+export { sweep } from './sweep.ts';
 export { watch } from './watch.ts';

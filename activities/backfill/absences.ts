@@ -6,7 +6,7 @@ import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import type { Listing, Seen } from '../../db/deletes/listing.ts';
 import { countAbsent } from '../../db/hot/count-absent.ts';
 import { forgetListed } from '../../db/hot/forget-listed.ts';
-import type { ListedResource, RecordResource } from '../../db/resources.ts';
+import type { ListedResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
@@ -92,7 +92,7 @@ async function judgeRows(
   // An empty listing although there are live rows is more likely a fault of the service than a deletion.
   const cap = ids.length === 0 ? onlyExplained : deps.deletesCap;
   const { quarantined, awaited, overtaken } = await retireAbsent(db, runId, listing, seen, cap);
-  if (awaited > 0) await wakeFor(deps, resource);
+  if (awaited > 0) await deps.startSweep();
   return { live, absent, quarantined, overtaken };
 }
 
@@ -121,11 +121,6 @@ async function judgeAbsent(
 }
 
 const overtakenBy = 'a later walk over the listing was proved meanwhile: nothing was tombstoned';
-
-/** Wakes the catch-up that settles the events of records which were tombstoned just now. */
-async function wakeFor(deps: ActivityDependencies, resource: RecordResource): Promise<void> {
-  if (resource === 'connections' || resource === 'documents') await deps.wake(resource);
-}
 
 /**
  * Tombstones sites that their company's record no longer names, once two passes read the same record. If it

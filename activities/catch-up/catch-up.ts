@@ -1,48 +1,68 @@
-import PQueue from 'p-queue';
-import { batches } from '../../contract/limits.ts';
-import type { CatchUpKind } from '../../contract/names.ts';
-import { dueOwners } from '../../db/catch-up/due.ts';
-import { withTransaction } from '../../db/connection/connect.ts';
-import { trySleep } from '../../db/events/wake.ts';
+import { sweepBounds } from '../../contract/limits.ts';
+import { catchUpKinds, type Queue } from '../../contract/names.ts';
+import { dueOwners, nextDueInMs } from '../../db/catch-up/due.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { mapFailures } from '../map-failures.ts';
 import { runOrPark } from '../parking.ts';
-import { catchUpConnections } from './connections.ts';
-import { catchUpDocuments } from './documents.ts';
-import { catchUpIntervals } from './intervals.ts';
-import type { EndpointsTried } from './single.ts';
+import type { OwnerReads } from './owner-reads.ts';
 
-export function catchUpActivities(dependencies: ActivityDependencies) {
+/** What the sweep does next. */
+export interface DueForSweep {
+  /** Owners with due events, the longest waiting of each kind first. */
+  readonly owners: readonly Queue[];
+  /** Time until the next event is due; 0 if one is due now, null if none waits. */
+  readonly dueInMs: number | null;
+}
+
+export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads) {
   // Local activities must not wait for a connection, so they use the pool of the event activities.
-  const { db } = dependencies.warehouse;
-  const deps = { ...dependencies, warehouse: dependencies.catchingUp };
-  const comparisons = new PQueue({ concurrency: batches.comparisonsAtOnce });
-  const tried: EndpointsTried = { missing: new Set(), working: new Set() };
-  const catchUpOf: Readonly<Record<CatchUpKind, (owner: string) => Promise<void>>> = {
-    connections: (companyId) => catchUpConnections(deps, companyId),
-    documents: (companyId) => catchUpDocuments({ deps, tried, companyId }),
-    intervals: (meterId) => catchUpIntervals(deps, meterId, (work) => comparisons.add(work)),
-  };
-
+  const { db } = deps.warehouse;
   return {
-    /** Returns owners with due records (companies, or meters for intervals), the longest waiting first. */
-    dueOwners: mapFailures(
-      async ({ kind, limit }: { kind: CatchUpKind; limit: number }): Promise<string[]> => {
-        return await dueOwners(db, kind, limit);
+    /** Returns what the sweep reads next, except owners that it reads already. */
+    dueForSweep: mapFailures(
+      async ({
+        limit,
+        except,
+      }: {
+        readonly limit: number;
+        readonly except: readonly Queue[];
+      }): Promise<DueForSweep> => {
+        const due: Queue[] = [];
+        const places = new Map<Queue, number>();
+        for (const kind of limit === 0 ? [] : catchUpKinds) {
+          const busy = except.flatMap((one) => (one.kind === kind ? [one.owner] : []));
+          const owners = await dueOwners(db, kind, limit + busy.length);
+          for (const [place, owner] of owners.filter((one) => !busy.includes(one)).entries()) {
+            const queue = { kind, owner };
+            places.set(queue, place);
+            due.push(queue);
+          }
+        }
+        // The kinds take turns.
+        due.sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
+        return { owners: due.slice(0, limit), dueInMs: await nextDueInMs(db, except) };
       },
     ),
 
-    /** Reads the stale records of owners. Parks owners that fail; throws failures that all owners share. */
-    catchUpOwners: mapFailures(
-      async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {
-        await runOrPark(deps, kind, owners, catchUpOf[kind]);
-      },
-    ),
+    /**
+     * Reads due records of owners for a while; those that it does not come to are left to the next look. Parks
+     * owners that fail; throws failures that all owners share.
+     */
+    sweepOwners: mapFailures(async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
+      const untilMs = deps.now() + sweepBounds.sliceMs;
+      for (const [kind, of] of Map.groupBy(owners, (one) => one.kind))
+        await runOrPark(
+          { ...deps, warehouse: deps.catchingUp },
+          kind,
+          of.map(({ owner }) => owner),
+          (owner) => reads.read(kind, owner),
+          untilMs,
+        );
+    }),
 
-    trySleep: mapFailures(
-      async ({ kind }: { kind: CatchUpKind }): Promise<{ asleep: boolean; dueInMs: number | null }> => {
-        return await withTransaction(db, (tx) => trySleep(tx, kind));
-      },
-    ),
+    /** Starts the sweep, unless it runs. */
+    startSweep: mapFailures(async (_: object): Promise<void> => {
+      await deps.startSweep();
+    }),
   };
 }

@@ -2,16 +2,20 @@ import { batches } from '../../contract/limits.ts';
 import { admitCompany, admitSites, tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
-import { dueRecords } from '../../db/hot/due-records.ts';
+import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { type Surroundings, surroundings } from '../../db/hot/surroundings.ts';
 import { judgePass } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 
 /** Reads the connections of a company, and the unread company, sites and meters that they name. */
-export async function catchUpConnections(deps: ActivityDependencies, companyId: string): Promise<void> {
+export async function catchUpConnections(
+  deps: ActivityDependencies,
+  companyId: string,
+  records?: DueRecords,
+): Promise<void> {
   const { db } = deps.warehouse;
-  const { readAt, due } = await dueRecords(db, 'connections', companyId, batches.connections);
+  const { readAt, due } = records ?? (await dueRecords(db, 'connections', companyId, batches.connections));
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);

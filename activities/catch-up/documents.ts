@@ -4,7 +4,7 @@ import { liveUsage } from '../../db/catch-up/due.ts';
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
-import { dueRecords } from '../../db/hot/due-records.ts';
+import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { retireUsage } from '../../db/hot/retire-usage.ts';
 import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';
 import { holdDocuments } from '../../db/records/usage-data.ts';
@@ -22,11 +22,14 @@ import {
   type SingleReads,
 } from './single.ts';
 
-/** Reads the stale documents of a company, and their usage. */
-export async function catchUpDocuments(catchUp: Omit<SingleReads, 'readAt'>): Promise<void> {
+/** Reads the documents of a company's due events, and their usage. */
+export async function catchUpDocuments(
+  catchUp: Omit<SingleReads, 'readAt'>,
+  records?: DueRecords,
+): Promise<void> {
   const { deps, companyId } = catchUp;
   const { db } = deps.warehouse;
-  const { readAt, due } = await dueRecords(db, 'documents', companyId, batches.documents);
+  const { readAt, due } = records ?? (await dueRecords(db, 'documents', companyId, batches.documents));
   const reads = { ...catchUp, readAt };
   const { documents, proven } = await readDocuments(reads, due);
   const states = await readUsage(reads, documents);

@@ -1,8 +1,8 @@
-import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Page } from '../../service/page.ts';
 import { judgePass, manifestOf } from '../../service/stability.ts';
+import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { write } from '../reading/page-write.ts';
 import { walkListing } from '../reading/walk-listing.ts';
@@ -57,7 +57,7 @@ async function readLastPage(
 
 async function readPage(deps: ActivityDependencies, search: ListingSearch, asked: number): Promise<Page> {
   const { listing, companyId } = search;
-  const signal = Context.current().cancellationSignal;
+  const signal = cancellation();
   const readAt = await warehouseNow(deps.warehouse.db);
   const params = { companyId };
   let release: (() => void) | undefined;

@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
@@ -9,6 +8,7 @@ import type { RecordAnswer } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import type { PageManifest } from '../../service/stability.ts';
 import { walkPages } from '../../service/walk.ts';
+import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { settleEach } from '../own-failure.ts';
 import { noteFields, write } from '../reading/page-write.ts';
@@ -108,7 +108,7 @@ export async function readUsageOneByOne(reads: SingleReads, ids: readonly string
 type FoundRecord = Extract<RecordAnswer, { found: true }>;
 
 async function readRecord({ deps, tried }: SingleReads, id: string): Promise<FoundRecord | undefined> {
-  const signal = Context.current().cancellationSignal;
+  const signal = cancellation();
   const answer = await deps.service.record({ endpoint: 'document', params: { id }, lane: 'live', signal });
   if (!answer.found) return undefined;
   tried.working.add('document');
@@ -151,7 +151,7 @@ async function usagePass(
   { deps }: SingleReads,
   id: string,
 ): Promise<{ pages: readonly Page[]; manifest: readonly PageManifest[] } | undefined> {
-  const signal = Context.current().cancellationSignal;
+  const signal = cancellation();
   const endpoint = 'documentUsage';
   const walk = walkPages({ client: deps.service, endpoint, params: { id }, lane: 'live', signal });
   const pages: Page[] = [];

@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
@@ -12,6 +11,7 @@ import { nothingWritten, type PageWritten, sum } from '../../db/records/write-pa
 import { type ListedIntervals, noIntervals, readIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
+import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
@@ -146,7 +146,7 @@ const walkOf = (
     params: { meterId, ...(start === undefined ? {} : { start }), ...(end === undefined ? {} : { end }) },
     from,
     lane,
-    signal: Context.current().cancellationSignal,
+    signal: cancellation(),
     judged: false,
   });
 

@@ -18,7 +18,7 @@ export function noteWritten(
   if (onWritten === undefined) return;
   const { workflowType } = Context.current().info;
   const by =
-    workflowType === workflowNames.catchUp
+    workflowType === workflowNames.sweep || workflowType === workflowNames.applyEvents
       ? 'catch_up'
       : workflowType === workflowNames.reconcile
         ? 'reconcile'

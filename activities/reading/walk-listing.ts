@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Cte } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
@@ -6,6 +5,7 @@ import type { ListedResource } from '../../db/resources.ts';
 import type { Page } from '../../service/page.ts';
 import type { WalkReport } from '../../service/walk.ts';
 import { walkPages } from '../../service/walk.ts';
+import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { type PageWrite, write } from './page-write.ts';
@@ -38,7 +38,7 @@ export async function walkListing(
 ): Promise<{ report: WalkReport; written: PageWritten; ids: string[]; beganAt: string }> {
   const { listing, params, lane, from = 1 } = walk;
   const { db } = deps.warehouse;
-  const signal = Context.current().cancellationSignal;
+  const signal = cancellation();
   const stopped = new AbortController();
   const pages = walkPages({
     client: deps.service,

@@ -86,10 +86,10 @@ with
       ) a
       cross join lateral (
         select
-          sum(events) as events,
-          min(since) as oldest
+          count(*) as events,
+          min(recorded_at) as oldest
         from
-          metersync.stale_records
+          metersync.journal
         where
           queue in ('connection/' || k.company_id, 'document/' || k.company_id)
       ) p

@@ -19,17 +19,17 @@ select
   end as applied_at,
   coalesce(
     e.error,
-    waits.error,
     case
       when e.outcome <> 'ignored' then null
       when e.type = 'metersync.probe' then 'metersync doctor sent it, to see whether events arrive'
       else 'metersync does not use events of this type'
     end
   ) as error,
-  coalesce(e.error_code, waits.error_code) as error_code,
-  coalesce(waits.attempts, e.attempts) as attempts,
+  e.error_code,
+  e.attempts,
   case
-    when waits.attempts > 0 then waits.due_at
+    when e.outcome = 'pending'
+    and e.attempts > 0 then e.due_at
   end as next_attempt_at,
   e.interval_count,
   e.intervals_found,
@@ -39,24 +39,7 @@ select
   e.settled_at
 from
   metersync.journal e
-  left join metersync.event_payloads p on p.id = e.id
-  left join lateral (
-    select
-      r.attempts,
-      r.due_at,
-      r.error,
-      r.error_code
-    from
-      metersync.stale_records r
-    where
-      e.outcome = 'pending'
-      and r.key = e.kind || '/' || case e.kind
-        when 'interval' then e.id
-        else e.record_id
-      end
-    offset
-      0
-  ) waits on true;
+  left join metersync.event_payloads p on p.id = e.id;
 comment on view metersync.events is 'The journal: each verified event once, with its outcome.';
 comment on column metersync.events.payload is 'The payload. It has U+FFFD for each NUL and half of a surrogate pair, which Postgres cannot hold, and is NULL if it cannot be read; body then has its bytes.';
 comment on column metersync.events.body is 'The exact bytes of a payload that jsonb cannot hold as it was sent.';

@@ -57,15 +57,17 @@ with
     select
       case s.kind
         when 'interval' then m.company_id
-        else metersync.uuid_of (s.owner)
+        else metersync.uuid_of (split_part(s.queue, '/', 2))
       end as company_id,
       s.kind || 's' as resource,
-      sum(s.events) as pending,
-      min(s.since) as oldest
+      count(*) as pending,
+      min(s.recorded_at) as oldest
     from
-      metersync.stale_records s
+      metersync.journal s
       left join utility.meters m on s.kind = 'interval'
-      and m.id = s.owner
+      and m.id = s.record_id
+    where
+      s.outcome = 'pending'
     group by
       1,
       2

@@ -6,14 +6,7 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { type DataConverter, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
-import {
-  type CatchUpKind,
-  scheduleIds,
-  signalNames,
-  taskQueues,
-  workflowIds,
-  workflowNames,
-} from '../../contract/names.ts';
+import { scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { ownRunsWithinMs, serverWaits } from '../../contract/retry-policy.ts';
 import type { Start } from '../../receiver/start-group.ts';
 import { payloadCodec } from './payload-codec.ts';
@@ -102,14 +95,14 @@ export function startOf(client: Client, { eager = false }: { eager?: boolean } =
   };
 }
 
-/** Makes the function that wakes the catch-up of a kind, or starts it. */
-export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
-  return async (kind) => {
-    await client.workflow.signalWithStart(workflowNames.catchUp, {
-      workflowId: workflowIds.catchUp(kind),
+/** Makes the function that starts the sweep, unless it runs. */
+export function startSweepOf(client: Client): () => Promise<void> {
+  return async () => {
+    await client.workflow.start(workflowNames.sweep, {
+      workflowId: workflowIds.sweep,
       taskQueue: taskQueues.events,
-      args: [{ kind }],
-      signal: signalNames.wake,
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      args: [],
     });
   };
 }

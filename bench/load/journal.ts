@@ -50,22 +50,24 @@ export async function proveApplied(client: pg.Client): Promise<void> {
   if (rows[0].count > 0) throw new Error(`${rows[0].count} events are in the journal without their effect`);
 }
 
-/** Whether any record is stale. A query for the outcomes of events would cost far more. */
-async function anyStale(db: pg.Client): Promise<boolean> {
-  const { rows } = await db.query('select exists (select from metersync.stale_records) as stale');
-  return rows[0].stale;
+/** Whether any event is pending, by an index of pending events. */
+async function anyPending(db: pg.Client): Promise<boolean> {
+  const { rows } = await db.query(
+    "select exists (select from metersync.journal where outcome = 'pending' order by queue, due_at) as pending",
+  );
+  return rows[0].pending;
 }
 
-/** Waits until no record is stale, with little work for Postgres. Events that are not recorded yet do not count. */
-export async function untilNoneStale(db: pg.Client): Promise<void> {
-  for (const deadline = Date.now() + settledWithinMs; await anyStale(db); await delay(settledEveryMs))
-    if (Date.now() > deadline) throw new Error(`records are still stale after ${settledWithinMs} ms`);
+/** Waits until no event is pending, with little work for Postgres. Events that are not recorded yet do not count. */
+export async function untilNonePending(db: pg.Client): Promise<void> {
+  for (const deadline = Date.now() + settledWithinMs; await anyPending(db); await delay(settledEveryMs))
+    if (Date.now() > deadline) throw new Error(`events are still pending after ${settledWithinMs} ms`);
 }
 
 /** Waits until every event is in the journal and none is pending. Returns the time in Unix milliseconds. */
 export async function untilSettled(db: pg.Client, events: number): Promise<number> {
   for (const deadline = Date.now() + settledWithinMs; ; ) {
-    while (Date.now() < deadline && (await anyStale(db))) await delay(settledEveryMs);
+    while (Date.now() < deadline && (await anyPending(db))) await delay(settledEveryMs);
     const { rows } = await db.query(`
       select
         count(*)::int as all,

@@ -65,7 +65,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     catalogue,
     apiVersion: 'v2.2',
     log,
-    wake: async () => {},
+    startSweep: async () => {},
     backfillFirst: async () => {},
     howEnded: async () => 'completed',
     readHealth: async () => ({ warehouse: unasked, temporal: unasked, schema: null }),
@@ -87,7 +87,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     );
     if (rows[0]?.outcome !== 'applied') throw new Error(`document ${at} of ${pages} pages was not found`);
     await warehouse.pool.query(
-      'truncate utility.documents, utility.usage_data, metersync.journal, metersync.event_payloads, metersync.stale_records',
+      'truncate utility.documents, utility.usage_data, metersync.journal, metersync.event_payloads',
     );
     return service.requests();
   };

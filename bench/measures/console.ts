@@ -71,13 +71,12 @@ const vacuum = (bench: Bench, url: string): Promise<unknown> =>
 async function settle({ db }: Warehouse): Promise<void> {
   const inTrouble = Array.from({ length: plotsInTrouble }, (_, at) => at + 1);
   const companies = inTrouble.map((plot) => `'${idOf('company', plot)}'`).join();
-  const meters = inTrouble.flatMap((plot) =>
+  const _meters = inTrouble.flatMap((plot) =>
     Array.from({ length: perPlot.meters }, (_, n) => `'${meterOf(plot, n + 1)}'`),
   );
   for (const statement of [
-    `delete from metersync.stale_records where owner not in (${[companies, ...meters].join()})`,
     `delete from metersync.rejected_records where company_id not in (${companies})`,
-    `update metersync.journal set outcome = 'applied', error = null, error_code = null
+    `update metersync.journal set outcome = 'applied', queue = null, due_at = null, error = null, error_code = null
       where split_part(id, ' ', 2)::int > ${plotsInTrouble}`,
   ])
     await db.execute(sql.raw(statement));

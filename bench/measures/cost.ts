@@ -1,4 +1,4 @@
-import { untilNoneStale, untilReceived, untilSettled } from '../load/journal.ts';
+import { untilNonePending, untilReceived, untilSettled } from '../load/journal.ts';
 import { type Generator, startGenerator } from '../load/send.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
@@ -72,7 +72,7 @@ async function costOfSettledEvents(bench: Bench): Promise<Figures> {
     const { beganAt } = await generator.send(pipeline, changed, inFlight);
     return await withClient(pipeline.databaseUrl, async (client) => {
       await untilReceived(client, beganAt, events);
-      await untilNoneStale(client);
+      await untilNonePending(client);
       const used = since(before, timesOf(bench, pipeline, generator));
       sent += events;
       await untilSettled(client, sent);

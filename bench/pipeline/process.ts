@@ -14,17 +14,22 @@ import { healthOf } from '../../operations/health.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
 import type { Start } from '../../receiver/start-group.ts';
 import { serve } from '../process/serve.ts';
+import { withClient } from '../stack.ts';
 
 /** How the receiver hands events to Temporal: in groups, or, more simply, each in a workflow of its own. */
 export type Grouping = 'groups' | 'one-per-event';
 
 const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
 
-/** Without a service, catch-ups are off: none is woken, and no schedule runs. */
+/** Without a service, nothing is read: its work is parked, the sweep is not started, and no schedule runs. */
 const eventsAlone: WorkerOverrides = {
-  dependencies: { wake: async () => {}, backfillFirst: async () => {} },
+  dependencies: { startSweep: async () => {}, backfillFirst: async () => {} },
   ownSchedules: false,
 };
+const parked = `
+  insert into metersync.parked (code, message, attempts, next_attempt_at)
+  values ('SERVICE_KEY_REFUSED', 'the bench has no service', 1, 'infinity')
+  on conflict do nothing`;
 const never = new Promise<void>(() => {});
 const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
 
@@ -84,6 +89,7 @@ function createPipeline() {
         // Temporal's runtime ends with its workers, and the next workers bring their own options.
         installRuntime(log, monitor?.core);
         const { bundlePath, service } = worker;
+        if (service === undefined) await withClient(databaseUrl, (client) => client.query(parked));
         const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
         const workers = await startWorker(
           {

@@ -2,7 +2,6 @@ import {
   and,
   eq,
   gt,
-  gte,
   inArray,
   isNotNull,
   isNull,
@@ -19,12 +18,12 @@ import type { FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { postpone } from '../catch-up/postpone.ts';
-import { eventKind, isStale, keyOf, staleOf } from '../catch-up/stale.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { payloadOf } from '../events/items.ts';
+import { eventKind, hasPending, isPending, pendingOf } from '../events/queue.ts';
 import { listedByCompanies, resources } from '../resources.ts';
-import { journal, runs, staleRecords } from '../schema/metersync.ts';
+import { journal, runs } from '../schema/metersync.ts';
 import {
   companies,
   connections,
@@ -169,12 +168,6 @@ type RecordKind = 'connections' | 'documents';
  */
 export function sitesToAdmit(db: Executor, kind: RecordKind, recordIds: readonly string[]) {
   const record = kind === 'documents' ? documents : connections;
-  const waiting = db
-    .select({ since: staleRecords.since })
-    .from(staleRecords)
-    .where(eq(staleRecords.key, keyOf(eventKind[kind], sql`asked.record_id`)))
-    .offset(literal(0))
-    .as('waiting');
   const read = db
     .select({ rawUpdated: sql`${record.rawUpdated}`.as('read_until') })
     .from(sql`${record}`)
@@ -188,7 +181,7 @@ export function sitesToAdmit(db: Executor, kind: RecordKind, recordIds: readonly
       and(
         eq(journal.recordId, sql`asked.record_id`),
         eq(journal.kind, eventKind[kind]),
-        gte(journal.recordedAt, waiting.since),
+        isPending,
         lte(journal.occurredAt, sql`read.read_until`),
       ),
     )
@@ -208,7 +201,6 @@ export function sitesToAdmit(db: Executor, kind: RecordKind, recordIds: readonly
       occurredAt: event.occurredAt,
     })
     .from(sql`unnest(${array(recordIds, 'text')}) as asked (record_id)`)
-    .crossJoinLateral(waiting)
     .crossJoinLateral(read)
     .crossJoinLateral(event)
     .crossJoinLateral(sql`${payloadOf(event.id)} said`)
@@ -245,7 +237,7 @@ export async function admitSites(
 }
 
 /**
- * Backs off the due records of a stranger. After `olderStateAttemptsMax` attempts its events are
+ * Backs off the due events of a stranger. After `olderStateAttemptsMax` attempts its events are
  * `missing`, and rows that only events wrote are tombstoned. A later read reopens its events.
  */
 export async function postponeStranger(
@@ -254,10 +246,9 @@ export async function postponeStranger(
   owner: string,
   reason: string,
 ): Promise<void> {
-  const { givenUp } = await postpone(
+  const givenUp = await postpone(
     db,
-    kind,
-    staleOf.owner(kind, owner),
+    pendingOf.owner(kind, owner),
     { code: strangerCode, message: `${strangerCode}: ${reason}` },
     { attemptsMax: recordPolicy.olderStateAttemptsMax },
   );
@@ -280,13 +271,13 @@ export async function tombstoneUnverified(db: Executor, companyId: string): Prom
     [documents, 'document'],
     [connections, 'connection'],
   ] as const) {
-    const waits = isStale(kind, sql`${table.id}::text`);
+    const waits = hasPending(kind, sql`${table.id}::text`);
     await tombstone(table, eq(table.companyId, companyId), not(waits));
   }
   const waiting = db
     .select({})
-    .from(staleRecords)
-    .where(inArray(staleRecords.queue, [`connection/${companyId}`, `document/${companyId}`]))
+    .from(journal)
+    .where(inArray(journal.queue, [`connection/${companyId}`, `document/${companyId}`]))
     .offset(literal(0));
   const isAlone = and(not(recordRead(sql`${companyId}::uuid`)), notExists(waiting));
   await tombstone(sites, eq(sites.companyId, companyId), isAlone);

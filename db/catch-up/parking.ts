@@ -1,15 +1,13 @@
-import { and, desc, eq, gt, inArray, isNotNull, isNull, or, type SQL, sql, sum } from 'drizzle-orm';
-import { eventKinds } from '../../contract/event.ts';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { journal, parked, runs, staleRecords } from '../schema/metersync.ts';
+import { eventKind, isPending, queueOf } from '../events/queue.ts';
+import { backOff, waitingAgain } from '../events/settling.ts';
+import { journal, parked, runs } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
-import { backOff } from './postpone.ts';
-import { refreshEach } from './refresh-each.ts';
-import { eventKind, keyOf, type StaleKind, type StaleRecord } from './stale.ts';
 
 /** Whether the service is parked: it refused a request for a reason that holds for all requests. */
 export const serviceParked: SQL = sql`exists (
@@ -68,11 +66,11 @@ export async function parkedCodes(
   const service = await db.select({ code: parked.code }).from(parked);
   const asked = sql`unnest(${array(owners, 'text')}) as asked (owner)`;
   const latest = db
-    .select({ code: staleRecords.errorCode })
-    .from(staleRecords)
-    .where(eq(staleRecords.queue, keyOf(eventKind[kind], sql`asked.owner`)))
-    // Parked records are due last. Records that became stale since then are due now.
-    .orderBy(desc(staleRecords.dueAt))
+    .select({ code: journal.errorCode })
+    .from(journal)
+    .where(eq(journal.queue, queueOf(eventKind[kind], sql`asked.owner`)))
+    // Parked events are due last. Events that came since then are due now.
+    .orderBy(desc(journal.dueAt))
     .limit(20)
     .as('latest');
   const ofOwners = await db
@@ -90,22 +88,16 @@ export async function parkedCodes(
   };
 }
 
-/** How many events were revived, and the catch-ups to wake for them. */
-export interface Revived {
-  readonly events: number;
-  readonly kinds: readonly CatchUpKind[];
-}
-
 /**
  * Makes work due at once that waits because of these failures. With `over`, the cause is gone and
- * the service is unparked. Otherwise it is only tried again, and the next pause is short again.
+ * the service is unparked. Otherwise it is only tried again, and the next pause is short again. Returns
+ * the number of events.
  */
 export async function reviveParked(
   db: Database,
   codes: readonly FailureCode[],
   how: { over: boolean },
-): Promise<Revived> {
-  // In one transaction: a pending event without a stale record would stay pending forever.
+): Promise<number> {
   return await withTransaction(db, (tx) => reviveTogether(tx, codes, how));
 }
 
@@ -113,70 +105,48 @@ async function reviveTogether(
   db: Executor,
   codes: readonly FailureCode[],
   { over }: { over: boolean },
-): Promise<Revived> {
+): Promise<number> {
   const isChosen = isAmong(parked.code, codes);
   if (over) await db.delete(parked).where(isChosen);
   else {
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };
     await db.update(parked).set(anew).where(isChosen);
   }
-  // Missing events are tried again only when the cause is known to be gone.
-  const found = over ? [] : await reopenMissing(db, codes);
-  await refreshEach(db, found);
-  const { key, kind, dueAt, errorCode, events } = staleRecords;
-  const ofCode = db
-    .select({ key, dueAt })
-    .from(staleRecords)
-    .where(eq(errorCode, sql`asked.code`))
+  // Whoever resumes knows of a cause that is gone, so missing events are tried again, too.
+  const found = over ? 0 : await reopenMissing(db, codes);
+  const failed = db
+    .select({ id: journal.id, dueAt: journal.dueAt })
+    .from(journal)
+    .where(and(eq(journal.errorCode, sql`asked.code`), isPending))
+    .orderBy(journal.errorCode, journal.dueAt)
     .offset(literal(0))
-    .for('update', { skipLocked: true })
-    .as('of_code');
+    .for('no key update', { skipLocked: true })
+    .as('failed');
   const waiting = db
-    .select({ key: ofCode.key })
+    .select({ id: failed.id })
     .from(sql`unnest(${array(codes, 'text')}) as asked (code)`)
-    .crossJoinLateral(ofCode)
-    .where(gt(ofCode.dueAt, sql`clock_timestamp()`));
-  const revived = db
-    .$with('revived')
-    .as(
-      db
-        .update(staleRecords)
-        .set({ dueAt: sql`clock_timestamp()`, attempts: 0, triedSince: null })
-        .where(sql`${key} = any(array${waiting})`)
-        .returning({ kind, events }),
-    );
-  const counted = await db
-    .with(revived)
-    .select({ kind: revived.kind, events: sum(revived.events).mapWith(Number) })
-    .from(revived)
-    .groupBy(revived.kind);
-  const revivedEvents = new Map(counted.map((row) => [row.kind as StaleKind, row.events]));
-  for (const one of found) revivedEvents.set(one.kind, (revivedEvents.get(one.kind) ?? 0) + 1);
-  return {
-    events: [...revivedEvents.values()].reduce((all, count) => all + count, 0),
-    kinds: [...revivedEvents.keys()].map((one) => eventKinds[one].plural),
-  };
+    .crossJoinLateral(failed)
+    .where(gt(failed.dueAt, sql`clock_timestamp()`));
+  const revived = await db
+    .update(journal)
+    .set({ dueAt: sql`clock_timestamp()`, attempts: 0 })
+    .where(sql`${journal.id} = any(array${waiting})`);
+  return found + (revived.rowCount ?? 0);
 }
 
-/** Makes events pending that are missing because of these failures; returns their records. */
-async function reopenMissing(db: Executor, codes: readonly FailureCode[]): Promise<StaleRecord[]> {
+/** Makes events pending that are missing because of these failures; returns their number. */
+async function reopenMissing(db: Executor, codes: readonly FailureCode[]): Promise<number> {
   const missing = db
     .select({ id: journal.id })
     .from(journal)
     .where(and(sql`${journal.aside} = 'missing'`, isAmong(journal.errorCode, codes)))
     .orderBy(journal.asideAt)
     .for('no key update', { skipLocked: true });
-  return await db
-    .update(journal)
-    .set({ outcome: 'pending', settledAt: null, error: null, errorCode: null, attempts: 0 })
-    .where(sql`${journal.id} = any(array${missing})`)
-    .returning({
-      kind: sql<StaleKind>`${journal.kind}`,
-      record_id: sql<string>`case ${journal.kind}
-        when 'interval' then ${journal.id}
-        else ${journal.recordId}
-      end`,
-    });
+  const { rowCount } = await db.execute(sql`
+    update ${journal} set
+      ${waitingAgain}
+    where id = any(array${missing})`);
+  return rowCount ?? 0;
 }
 
 /** Whether a company has a live row. Failures of a company that is gone need no retry. */

@@ -1,22 +1,31 @@
-import { and, eq, exists, gte, isNotNull, isNull, lt, ne, notExists, or, sql } from 'drizzle-orm';
+import {
+  and,
+  eq,
+  exists,
+  isNotNull,
+  isNull,
+  lt,
+  not,
+  notExists,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array, isAmong, literal } from '../connection/arrays.ts';
+import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row, rowsOf } from '../deletes/tombstone.ts';
-import { refreshStale } from '../hot/refresh-stale.ts';
-import { type Judged, settleJudged } from '../hot/settle-judged.ts';
+import { eventKind, hasPending, pendingOf, queueOf } from '../events/queue.ts';
+import { notShown, settleRead } from '../hot/settle-read.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
-import { journal, staleRecords } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
-import { postpone } from './postpone.ts';
-import { eventKind, keyOf, staleOf } from './stale.ts';
 
 /**
- * Settles the events that waited for the given records before the read began. Events whose state or
- * a newer state is in the warehouse are applied, events of deleted records superseded, and events
- * of refused records dead. Other due records back off, unless they moved to another company. The
+ * Settles the events that waited for the given records before the read began; see `settleRead`. The
  * service does not have the `notFound` records: after `notFoundAttemptsMax` attempts they are
- * tombstoned, and their events are `missing`.
+ * tombstoned, and their events are `missing`. Returns how many records had events that were settled,
+ * and how many have events that wait for another read.
  */
 export async function settleRecords(
   db: Executor,
@@ -26,81 +35,78 @@ export async function settleRecords(
   notFound: readonly string[] = [],
   companyId?: string,
 ): Promise<{ applied: number; waiting: number }> {
-  if (notFound.length > 0) await tombstoneNotFound(db, kind, notFound, readAt, companyId);
-  const judged = await settleJudged(db, kind, recordIds, readAt);
-  const idsOf = (which: readonly Judged[]): string[] => which.map(({ record_id }) => record_id);
-  const applied = judged.filter(({ settled }) => settled > 0).length;
-  const left = judged.filter(({ settled, waiting }) => settled === 0 && waiting > 0);
-  // Looks up which events of the others still wait: some came during the read, for example.
-  const again = judged.filter((one) => !one.done && !left.includes(one));
-  if (again.length > 0) await refreshStale(db, eventKind[kind], idsOf(again));
-  if (left.length === 0) return { applied, waiting: 0 };
-  const reason = {
-    code: 'RECORD_NOT_SHOWN',
-    message: 'the service does not show the state that this event named',
-  } as const;
-  const { waiting, givenUp } = await postpone(
-    db,
-    kind,
-    staleOf.records(kind, idsOf(left)),
-    reason,
-    {
-      dueAt: readAt,
-      since: readAt,
-      attemptsMax: recordPolicy.olderStateAttemptsMax,
-      ...(companyId === undefined ? {} : { owner: companyId }),
-    },
-  );
-  if (givenUp.length > 0) await acceptOlder(db, kind, givenUp);
-  return { applied, waiting };
+  if (notFound.length > 0) {
+    if (companyId !== undefined) await moveToNewest(db, kind, notFound, companyId);
+    await tombstoneNotFound(db, kind, notFound, readAt, companyId);
+  }
+  const records = await settleRead(db, kind, recordIds, readAt, companyId);
+  const givenUp = records.filter(({ missing }) => missing > 0);
+  if (givenUp.length > 0)
+    await acceptOlder(
+      db,
+      kind,
+      givenUp.map(({ record_id }) => record_id),
+    );
+  return {
+    applied: records.filter(({ settled }) => settled > 0).length,
+    waiting: records.filter(({ waiting }) => waiting > 0).length,
+  };
 }
 
 /**
- * Moves the stale records of documents to the documents' owner, because only its listings contain
- * their usage and meters. Returns the documents whose stale records moved.
+ * Moves the pending events of documents to the queue of the documents' owner, because only its
+ * listings contain their usage and meters. Returns the documents whose events moved.
  */
 export async function moveToCompany(
   db: Executor,
   companyId: string,
   documentIds: readonly string[],
 ): Promise<string[]> {
-  const document = db
-    .select({ companyId: sql<string>`${documents.companyId}`.as('owner_now') })
-    .from(documents)
-    .where(and(eq(documents.id, sql`asked.id`), ne(documents.companyId, companyId)))
-    .offset(literal(0))
-    .as('document');
-  const stale = db
-    .select({ key: staleRecords.key })
-    .from(staleRecords)
-    .where(
-      and(
-        eq(staleRecords.key, keyOf('document', sql`asked.id`)),
-        eq(staleRecords.owner, companyId),
-      ),
+  const { rows } = await db.execute<{ record_id: string }>(sql`
+    with moved as materialized (
+      select e.id, d.company_id
+      from ${pendingOf.records('documents', documentIds)}
+        cross join lateral (
+          select company_id
+          from ${documents}
+          where id = e.record_id::uuid
+          offset 0
+        ) d
+      where e.queue = ${queueOf('document', companyId)}
+        and d.company_id <> ${companyId}::uuid
     )
-    .for('update')
-    .as('stale');
-  const moved = db.$with('moved').as(
-    db
-      .select({ key: stale.key, companyId: document.companyId })
-      .from(sql`unnest(${array([...documentIds].sort(), 'uuid')}) as asked (id)`)
-      .crossJoinLateral(document)
-      .crossJoinLateral(stale),
-  );
-  const records = await db
-    .with(moved)
-    .update(staleRecords)
-    .set({ owner: sql`${moved.companyId}::text` })
-    .from(moved)
-    .where(
-      and(
-        sql`${staleRecords.key} = any(array(select key from moved))`,
-        eq(staleRecords.key, moved.key),
-      ),
+    update ${journal} e set
+      queue = ${queueOf('document', sql`m.company_id`)}
+    from moved m
+    where e.id = any(array(select id from moved))
+      and e.id = m.id
+    returning e.record_id`);
+  return [...new Set(rows.map(({ record_id }) => record_id))];
+}
+
+/**
+ * Moves pending events of records out of a company's queue if the newest pending event about the
+ * record names another company: the record moved, and the company rightly lacks it.
+ */
+async function moveToNewest(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+  companyId: string,
+): Promise<void> {
+  await db.execute(sql`
+    with pending as materialized (
+      select e.id, e.queue, first_value(e.queue) over newest_first as newest
+      from ${pendingOf.records(kind, recordIds)}
+      window newest_first as (partition by e.record_id order by e.occurred_at desc nulls last, e.id)
     )
-    .returning({ id: staleRecords.recordId });
-  return records.map(({ id }) => id);
+    update ${journal} e set
+      queue = p.newest
+    from pending p
+    where e.id = any(array(
+        select id from pending where queue = ${queueOf(eventKind[kind], companyId)} and newest <> queue
+      ))
+      and e.id = p.id`);
 }
 
 /**
@@ -115,8 +121,8 @@ async function acceptOlder(
   const table = kind === 'documents' ? documents : connections;
   const waits = db
     .select({})
-    .from(journal)
-    .where(and(eq(journal.id, table.hintEventId), eq(journal.outcome, 'pending')));
+    .from(sql`(select outcome from ${journal} where id = ${table.hintEventId} offset 0) event`)
+    .where(sql`event.outcome = 'pending'`);
   await db
     .update(table)
     .set({ hintSettledAt: sql`clock_timestamp()`, unreadable: null })
@@ -143,24 +149,22 @@ async function tombstoneNotFound(
   companyId?: string,
 ): Promise<void> {
   const table = kind === 'documents' ? documents : connections;
-  const { key, owner, errorCode, attempts } = staleRecords;
-  const stale = db
-    .select({ owner, errorCode, attempts })
-    .from(staleRecords)
-    .where(eq(key, keyOf(eventKind[kind], sql`${table.id}`)))
-    .offset(literal(0))
-    .as('stale');
-  const longUnseen = db
-    .select({})
-    .from(stale)
-    .where(
-      and(
-        eq(stale.errorCode, 'RECORD_NOT_SHOWN'),
-        gte(stale.attempts, recordPolicy.notFoundAttemptsMax),
-        companyId === undefined ? undefined : eq(stale.owner, companyId),
+  const isTried = sql`waiting.error_code is not distinct from ${notShown}
+      and waiting.attempts >= ${recordPolicy.notFoundAttemptsMax}`;
+  const ofCompany =
+    companyId === undefined
+      ? sql`true`
+      : sql`waiting.queue = ${queueOf(eventKind[kind], companyId)}`;
+  const which = (also: SQL) => hasPending(eventKind[kind], sql`${table.id}::text`, also);
+  // A newer event has attempts of its own.
+  const longUnseen = and(
+    which(sql`${isTried} and ${ofCompany}`),
+    not(
+      which(
+        sql`not (${isTried}) and ${ofCompany} and waiting.recorded_at <= ${readAt}::timestamptz`,
       ),
-    )
-    .offset(literal(0));
+    ),
+  );
   // The listing of a company says nothing about what another company lists.
   const lacking = (company: string) =>
     db
@@ -176,7 +180,7 @@ async function tombstoneNotFound(
         isAmong(table.id, recordIds, 'uuid'),
         isNull(table.deletedAt),
         or(isNull(table.syncedAt), lt(table.syncedAt, readAt)),
-        exists(longUnseen),
+        longUnseen,
         companyId === undefined ? undefined : exists(lacking(companyId)),
       ),
     );

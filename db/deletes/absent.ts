@@ -1,7 +1,7 @@
 import { and, eq, getTableColumns, isNull, lte, type SQL, sql } from 'drizzle-orm';
-import { lookAtOnce } from '../catch-up/stale.ts';
 import { excluded, isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
+import { lookAtOnce } from '../events/queue.ts';
 import { countAbsent } from '../hot/count-absent.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';

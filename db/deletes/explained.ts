@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { isStale } from '../catch-up/stale.ts';
+import { hasPending } from '../events/queue.ts';
 import { isStateOf } from '../records/earlier-states.ts';
 import { judgedBy } from '../records/listers.ts';
 import { type RecordResource, recordResources, tableOf } from '../resources.ts';
@@ -138,7 +138,7 @@ const byDocument = sql`exists (
       where ${bill.id} = ${row}.document_id
         and (
           ${bill.deletedAt} is not null
-          or ${isStale('document', sql`${bill.id}::text`)}
+          or ${hasPending('document', sql`${bill.id}::text`)}
           or ${bill.syncedAt} > ${lastListed}
             and not exists (
               select

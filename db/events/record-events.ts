@@ -2,9 +2,6 @@ import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { isObject, jsonStopsAt, withoutByteOrderMark } from '../../contract/json.ts';
-import type { CatchUpKind } from '../../contract/names.ts';
-import { refreshEach } from '../catch-up/refresh-each.ts';
-import type { StaleRecord } from '../catch-up/stale.ts';
 import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { constraintOf, sqlMessage, warehouseFailure } from '../connection/failures.ts';
@@ -12,14 +9,12 @@ import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { applyConnectionSites } from '../hot/apply-connection-sites.ts';
 import { insertJournal, type JournalEntry, type RecordedBy } from '../hot/insert-journal.ts';
 import { noteDeleted } from '../hot/note-deleted.ts';
-import { noteStale } from '../hot/note-stale.ts';
-import { refreshStale } from '../hot/refresh-stale.ts';
+import { supersedeOlder } from '../hot/supersede-older.ts';
 import { writeHints } from '../hot/write-hints.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { holdableJson, replacedTexts } from '../records/unholdable.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
-import { holdAwake, maybeMissedWakeups } from './wake.ts';
 
 /** The result of recording a group. */
 export interface Recorded {
@@ -27,8 +22,8 @@ export interface Recorded {
   readonly fresh: number;
   readonly duplicates: number;
   readonly dead: number;
-  /** Catch-ups that slept and must be woken. */
-  readonly wake: readonly CatchUpKind[];
+  /** Whether events of the group may be pending. */
+  readonly mayWait: boolean;
   /** Rows that the events wrote. Other rows of their records were newer. */
   readonly written: Readonly<Record<'connections' | 'documents', WrittenRows>>;
 }
@@ -118,7 +113,7 @@ function sumOf(parts: readonly Recorded[]): Recorded {
     fresh: total(({ fresh }) => fresh),
     duplicates: total(({ duplicates }) => duplicates),
     dead: total(({ dead }) => dead),
-    wake: [...new Set(parts.flatMap(({ wake }) => wake))],
+    mayWait: parts.some(({ mayWait }) => mayWait),
     written: { connections: rows('connections'), documents: rows('documents') },
   };
 }
@@ -130,7 +125,6 @@ async function recordTogether(
   entries: readonly JournalEntry[],
   recording: RecordedBy,
 ): Promise<Recorded> {
-  await holdAwake(tx);
   const fresh = await insertJournal(tx, entries, recording);
   const alive = entries.flatMap((entry) => {
     const arrived = fresh.get(entry.id);
@@ -140,7 +134,7 @@ async function recordTogether(
   const documents = alive.filter(({ event }) => event.kind === 'document');
   const deleted = alive.flatMap(({ event }) => (event.deletes ? (event.recordId ?? []) : []));
   const waiting = alive.filter(({ outcome }) => outcome === 'pending');
-  const existing = entries.flatMap(({ id }) => (fresh.has(id) ? [] : [id]));
+  const duplicates = entries.length - fresh.size;
 
   const written = { connections: noRows, documents: noRows };
   if (connections.length > 0) {
@@ -148,28 +142,16 @@ async function recordTogether(
     await applyConnectionSites(tx, connections);
   }
   if (documents.length > 0) written.documents = await writeHints(tx, 'documents', documents);
-  const refresh = deleted.length > 0 ? await noteDeleted(tx, deleted) : [];
-  const wake = waiting.length > 0 ? await noteStale(tx, waiting) : [];
-  if (refresh.length > 0) await refreshStale(tx, 'document', refresh);
-  // A replay counts waiting events twice. This corrects the counts and resets the attempts.
-  if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
-  if (existing.length > 0) wake.push(...(await maybeMissedWakeups(tx, existing)));
+  if (deleted.length > 0) await noteDeleted(tx, deleted);
+  if (waiting.length > 0) await supersedeOlder(tx, waiting);
   return {
     fresh: fresh.size,
-    duplicates: existing.length,
+    duplicates,
     dead: entries.filter(({ id, error }) => fresh.has(id) && error !== null).length,
-    wake,
+    // An earlier attempt may have recorded an event that is still pending.
+    mayWait: waiting.length + duplicates > 0,
     written,
   };
-}
-
-/** The records that events make stale; for an interval the event itself. */
-function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
-  return entries.flatMap(({ id, event: { kind, recordId } }) =>
-    kind === 'ignored' || recordId === null
-      ? []
-      : [{ kind, record_id: kind === 'interval' ? id : recordId }],
-  );
 }
 
 /** Reads a delivery for the journal. Unreadable deliveries are dead, with their bytes. */

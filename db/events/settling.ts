@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 
 /**
  * Locks events to change their outcome, and skips locked events: another session records them again
@@ -12,6 +13,8 @@ export const settledAs = (
   { error, errorCode, attempts }: { error?: SQL; errorCode?: SQL; attempts?: SQL } = {},
 ): SQL => sql`outcome = ${outcome},
         settled_at = statement_timestamp(),
+        queue = null,
+        due_at = null,
         error = ${error ?? sql`null`},
         error_code = ${errorCode ?? sql`null`},
         attempts = ${attempts ?? sql`0`}`;
@@ -19,6 +22,17 @@ export const settledAs = (
 /** The assignments that make an event wait again, for an `update` of the journal. */
 export const waitingAgain: SQL = sql.raw(`outcome = 'pending',
         settled_at = null,
+        queue = kind || '/' || coalesce(company_id::text, record_id),
+        due_at = clock_timestamp(),
         error = null,
         error_code = null,
         attempts = 0`);
+
+/** The wait after so many failed attempts: it doubles up to the longest of `recordPolicy`. */
+export const backOff = (
+  tried: SQL,
+  firstSeconds: number = recordPolicy.waitFirstSeconds,
+): SQL => sql`make_interval(secs => least(
+            ${recordPolicy.waitMaxSeconds}::float8,
+            ${firstSeconds}::float8 * power(2, least(${tried}, 30))
+          ))`;

@@ -68,7 +68,7 @@ export async function applyTypedViews(db: Database): Promise<AppliedTypedViews> 
  * get further columns; if its columns would have to change, it stays and is reported.
  */
 export async function applyTypedViewsIn(tx: Transaction): Promise<AppliedTypedViews> {
-  await lock(tx, 'migrations', 'inTurn');
+  await lock(tx, 'migrations');
   const applied: string[] = [];
   const blocked: BlockedView[] = [];
   for (const { view, statements } of await planChanges(tx)) {

@@ -1,10 +1,10 @@
 import { sql } from 'drizzle-orm';
-import { keyOf } from '../catch-up/stale.ts';
 import { daySeconds, type Granularity, isoTime, type TimeRange } from '../catch-up/time-range.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { payloadOf } from '../events/items.ts';
-import { journal, rejectedRecords, staleRecords } from '../schema/metersync.ts';
+import { queueOf } from '../events/queue.ts';
+import { journal, rejectedRecords } from '../schema/metersync.ts';
 import { meters } from '../schema/utility.ts';
 
 const usualSeconds = 900;
@@ -45,19 +45,13 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
     with due as materialized (
       select e.range_start, e.range_end, said.payload
       from (
-          select record_id, due_at
-          from ${staleRecords}
-          where queue = ${keyOf('interval', meterId)}
-          offset 0
-        ) s
-        cross join lateral (
-          select range_start, range_end
+          select id, range_start, range_end, due_at
           from ${journal}
-          where id = s.record_id
+          where queue = ${queueOf('interval', meterId)}
           offset 0
         ) e
-        left join lateral ${payloadOf(sql`s.record_id`)} said on true
-      where s.due_at <= clock_timestamp()
+        left join lateral ${payloadOf(sql`e.id`)} said on true
+      where e.due_at <= clock_timestamp()
     ), merged as (
       select span
       from (

@@ -1,20 +1,27 @@
 import { sql } from 'drizzle-orm';
-import { eventKind, keyOf } from '../catch-up/stale.ts';
+import { batches } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { staleRecords } from '../schema/metersync.ts';
+import { eventKind, queueOf } from '../events/queue.ts';
+import { journal } from '../schema/metersync.ts';
+
+/** Records to read, and the warehouse's clock before anything is read. */
+export interface DueRecords {
+  readonly readAt: string;
+  readonly due: readonly string[];
+}
 
 /**
- * Reads a company's due records, those that have been due longest first, and the warehouse's clock
- * before anything is read. Raw because every catch-up of a company begins with it. Measured: 0.06
- * ms and 5 blocks for one record; 0.18 ms and 43 blocks for nine.
+ * Reads the records of a company's due events, those that have been due longest first, and the
+ * warehouse's clock before anything is read. Raw because every catch-up of a company begins with it.
+ * Measured: 0.06 ms and 5 blocks for one record; 0.18 ms and 43 blocks for nine.
  */
 export async function dueRecords(
   db: Executor,
   kind: 'connections' | 'documents',
   companyId: string,
   limit: number,
-): Promise<{ readAt: string; due: string[] }> {
+): Promise<DueRecords> {
   const { rows } = await hot(db, 'dueRecords').execute<{
     now: string;
     id: string | null;
@@ -22,10 +29,16 @@ export async function dueRecords(
     select clock.now, due.record_id as id
     from (select clock_timestamp()::text as now) clock
       left join lateral (
-        select record_id, due_at
-        from ${staleRecords}
-        where queue = ${keyOf(eventKind[kind], companyId)}
-          and due_at <= clock_timestamp()
+        select record_id, min(due_at) as due_at
+        from (
+          select record_id, due_at
+          from ${journal}
+          where queue = ${queueOf(eventKind[kind], companyId)}
+            and due_at <= (select clock_timestamp())
+          order by due_at
+          limit ${limit * batches.eventsOfRecord}
+        ) events
+        group by record_id
         order by due_at, record_id
         limit ${limit}
       ) due on true

@@ -36,7 +36,7 @@ export async function forgetListed(
   const owner = sql`coalesce(${named}, other.company_id)`;
   const newest = isVersioned(resource) ? sql`${updatedOf('other.raw')} desc nulls last,` : sql``;
   await withTransaction(db, async (tx) => {
-    await lock(tx, 'alsoListed', 'inTurn');
+    await lock(tx, 'alsoListed');
     const { rows } = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`
     with ${lockedFence(walk)}, forgotten as (
       delete from ${alsoListed} other

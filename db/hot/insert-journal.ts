@@ -3,6 +3,7 @@ import type { Replay } from '../../contract/delivery.ts';
 import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { EventOutcome } from '../../contract/names.ts';
+import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
@@ -42,6 +43,8 @@ interface Inserted extends FreshEvent {
 export interface RecordedBy {
   readonly workflow?: { readonly workflowId: string; readonly runId: string } | undefined;
   readonly replay?: Replay | undefined;
+  /** Whether the workflow reads the records next: the events are due only a little later. */
+  readonly drains?: boolean | undefined;
 }
 
 /**
@@ -73,6 +76,8 @@ const inserted = [
   journal.intervalCount,
   journal.receivedAt,
   journal.outcome,
+  journal.queue,
+  journal.dueAt,
   journal.error,
   journal.errorCode,
   journal.workflowId,
@@ -104,7 +109,7 @@ const boundOf = (field: 'start' | 'end'): SQL => sql`case
 export async function insertJournal(
   tx: Executor,
   entries: readonly JournalEntry[],
-  { workflow, replay }: RecordedBy,
+  { workflow, replay, drains = false }: RecordedBy,
 ): Promise<Map<string, FreshEvent>> {
   const isRevived = (
     event: SQL,
@@ -154,20 +159,29 @@ export async function insertJournal(
           then (payload ->> 'intervalCount')::bigint
         end,
         received_at,
+        state.outcome,
+        case when state.outcome = 'pending' then kind || '/' || coalesce(company_id::text, record_id) end,
         case
-          when outcome = 'applied' and not exists (
-            select from ${companies} existing
-            where existing.id = incoming.company_id
-            offset 0
-          )
-          then 'pending'
-          else outcome
+          when state.outcome = 'pending'
+          then clock_timestamp() + make_interval(secs => ${drains ? recordPolicy.drainedSeconds : 0})
         end,
         error,
         error_code,
         ${workflow?.workflowId ?? null}::text,
         ${workflow?.runId ?? null}::text
       from incoming
+        cross join lateral (
+          select
+            case
+              when incoming.outcome = 'applied' and not exists (
+                select from ${companies} existing
+                where existing.id = incoming.company_id
+                offset 0
+              )
+              then 'pending'
+              else incoming.outcome
+            end as outcome
+        ) state
       order by id
       on conflict (id) do update set
         ${setToExcluded(recordedAnew)},

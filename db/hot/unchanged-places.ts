@@ -1,15 +1,16 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { RecordEventKind } from '../../contract/event.ts';
 import { canonicalId } from '../../contract/ids.ts';
-import { isStale, keyOf, type StaleKind } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { isInDoubt } from '../deletes/explained.ts';
 import { row } from '../deletes/tombstone.ts';
+import { hasPending, queueOf } from '../events/queue.ts';
 import { entryOf, listerOf } from '../records/listers.ts';
 import type { RecordPage } from '../records/page.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
-import { deletes, rejectedRecords, staleRecords } from '../schema/metersync.ts';
+import { deletes, journal, rejectedRecords } from '../schema/metersync.ts';
 
 /**
  * Returns the positions in a page, from 0, of the records that are unchanged since their rows, or
@@ -35,14 +36,14 @@ export async function unchangedPlaces(
   );
   const isOfOther = sql`${row.companyId} is distinct from ${companyId}::uuid`;
   const { eventKind } = resources[resource];
-  const areEvents = eventKind === null ? sql`false` : hasStale(eventKind, companyId);
+  const areEvents = eventKind === null ? sql`false` : anyPending(eventKind, companyId);
   const isAwaited =
     eventKind === null
       ? sql``
       : sql`
             and not (
               (${isOfOther} or (select events from waiting))
-              and ${isStale(eventKind, sql`${row.id}::text`)}
+              and ${hasPending(eventKind, sql`${row.id}::text`)}
             )`;
   const lister = listerOf(sql`${row}`);
   const digest = sql`decode(page.digest, 'hex')`;
@@ -92,10 +93,10 @@ export async function unchangedPlaces(
 }
 
 /** Whether events wait for records of a company. */
-const hasStale = (kind: StaleKind, companyId: string | null): SQL => sql`exists (
+const anyPending = (kind: RecordEventKind, companyId: string | null): SQL => sql`exists (
           select
-          from ${staleRecords}
-          where queue = ${keyOf(kind, companyId ?? '')}
+          from ${journal}
+          where queue = ${queueOf(kind, companyId ?? '')}
         )`;
 
 /** Whether a note in a state is about a row of a company. Only its index by company serves. */

@@ -13,26 +13,21 @@ import type { WrittenDocument } from './write-records.ts';
 
 /**
  * Updates what depends on documents that a page wrote. The usage that their records list replaces
- * their usage in the warehouse. Events of changed documents that count as missing become pending again; returns the ids of their
- * documents. It runs for each page, and its snapshot begins after the documents were locked.
+ * their usage in the warehouse. Events of changed documents that count as missing become pending again. It runs for each page, and its snapshot begins after the documents were locked.
  * Measured: 0.09 ms and 8 blocks for one document; 2.7 ms and 350 blocks for a page.
  */
 export async function writeUsageOfDocuments(
   tx: Executor,
   page: RecordPage,
   written: readonly WrittenDocument[],
-): Promise<string[]> {
+): Promise<void> {
   const changed = written.filter(({ inserted }) => !inserted).map(({ id }) => id);
   const listing = written.filter(({ listsUsage }) => listsUsage);
-  if (changed.length + listing.length === 0) return [];
+  if (changed.length + listing.length === 0) return;
   const usage = listing.length === 0 ? sql`` : sql`${replacingUsage(listing, page)}, `;
-  const { rows } = await hot(tx, 'writeUsageOfDocuments').execute<{
-    record_id: string;
-  }>(sql`
+  await hot(tx, 'writeUsageOfDocuments').execute(sql`
     with ${usage}${requeueMissing('documents', changed)}
-    select record_id
-    from requeued`);
-  return rows.map(({ record_id }) => record_id);
+    select`);
 }
 
 /**

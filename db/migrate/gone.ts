@@ -32,4 +32,5 @@ export const gone: readonly string[] = [
   'table metersync.monthly_cost_by_company',
   'table metersync.monthly_by_site',
   'table metersync.company_months',
+  'table metersync.stale_records',
 ];

@@ -73,7 +73,7 @@ export async function migrateWarehouse(
  * @throws Error when this code cannot migrate the warehouse
  */
 async function takeTurn(tx: Transaction, folder: string): Promise<number> {
-  await lock(tx, 'migrations', 'inTurn');
+  await lock(tx, 'migrations');
   const { known, applied } = await readMigratable(tx, folder);
   return known - applied;
 }

@@ -316,9 +316,10 @@ begin
             from metersync.journal e
             where e.record_id = ended.named
               and e.recorded_at >= least(now(), (
-                select min(s.since)
-                from metersync.stale_records s
-                where s.key in ('connection/' || ended.named, 'document/' || ended.named)
+                select min(p.recorded_at)
+                from metersync.journal p
+                where p.record_id = ended.named
+                  and p.outcome = 'pending'
               ))
             order by e.recorded_at desc
             limit 1

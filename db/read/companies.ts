@@ -2,7 +2,7 @@ import { and, desc, eq, isNotNull, isNull, max, min, type SQL, sql } from 'drizz
 import { companyResources } from '../../contract/endpoints.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { runs, staleRecords } from '../schema/metersync.ts';
+import { journal, runs } from '../schema/metersync.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies, connectionStatusChanges, connections, meters } from '../schema/utility.ts';
 
@@ -42,11 +42,11 @@ async function read(db: Executor, which: SQL | undefined, limit: number) {
     .as('page');
   const waits = db
     .select({
-      events: sql<number>`coalesce(sum(${staleRecords.events}), 0)::int`.as('waiting'),
-      since: min(staleRecords.since).as('waiting_since'),
+      events: sql<number>`count(*)::int`.as('waiting'),
+      since: min(journal.recordedAt).as('waiting_since'),
     })
-    .from(staleRecords)
-    .where(sql`${staleRecords.queue} in ('document/' || ${page.id}, 'connection/' || ${page.id})`)
+    .from(journal)
+    .where(sql`${journal.queue} in ('document/' || ${page.id}, 'connection/' || ${page.id})`)
     .as('waits');
   const last = db
     .select({ state: runs.state, finishedAt: runs.finishedAt })
@@ -148,8 +148,8 @@ export async function readResources(db: Executor, companyId: string) {
 export async function rangesWaiting(db: Executor, companyId: string): Promise<number> {
   const waits = db
     .select({ ranges: sql<number>`count(*)`.as('ranges') })
-    .from(staleRecords)
-    .where(eq(staleRecords.queue, sql`'interval/' || ${meters.id}`))
+    .from(journal)
+    .where(eq(journal.queue, sql`'interval/' || ${meters.id}`))
     .offset(literal(0))
     .as('waits');
   const [found] = await db

@@ -2,14 +2,12 @@
 export interface Place {
   /** A time as Postgres prints it, with microseconds. */
   readonly at: string;
-  /** The record that waits, in a list of pending events; '' in other lists. */
-  readonly key: string;
   readonly id: string;
 }
 
 /** Encodes a place for URLs and commands. */
-export const placeText = ({ at, key, id }: Place): string =>
-  Buffer.from(JSON.stringify([at, key, id])).toString('base64url');
+export const placeText = ({ at, id }: Place): string =>
+  Buffer.from(JSON.stringify([at, id])).toString('base64url');
 
 const time = /^(-?infinity|\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d){0,2})$/;
 
@@ -21,10 +19,10 @@ export function readPlace(text: string): Place | undefined {
   } catch {
     return undefined;
   }
-  if (!Array.isArray(parts) || parts.length !== 3) return undefined;
-  const [at, key, id] = parts.map((part) =>
+  if (!Array.isArray(parts) || parts.length !== 2) return undefined;
+  const [at, id] = parts.map((part) =>
     typeof part === 'string' && !part.includes('\0') ? part : undefined,
   );
-  if (at === undefined || key === undefined || id === undefined || !time.test(at)) return undefined;
-  return { at, key, id };
+  if (at === undefined || id === undefined || !time.test(at)) return undefined;
+  return { at, id };
 }

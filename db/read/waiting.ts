@@ -1,4 +1,4 @@
-import { count, desc, eq, lte, min, type SQL, sql, sum } from 'drizzle-orm';
+import { and, count, desc, eq, isNotNull, lte, min, type SQL, sql, sum } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import { recordEventKinds } from '../../contract/event.ts';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
@@ -6,31 +6,32 @@ import { batches } from '../../contract/limits.ts';
 import type { LateWork, WaitingEvents } from '../../health/measured.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { journal, staleRecords } from '../schema/metersync.ts';
+import { isPending, ownerOf } from '../events/queue.ts';
+import { journal } from '../schema/metersync.ts';
 import { cut, secondsSince } from './counted.ts';
 
 /**
- * Adds up pending events that failed, by failure, most events first, of at most `most` records
+ * Adds up pending events that failed, by failure, most events first, at most `most` of
  * each. It groups by owner first, which Postgres can hash; distinct owners would be sorted.
  */
 export async function readWaiting(db: Executor, most: number): Promise<WaitingEvents[]> {
-  const { error, errorCode, events, owner, since, dueAt } = staleRecords;
+  const { error, errorCode, queue, recordedAt, dueAt } = journal;
   const waiting = db
-    .select({ error, events, owner, since, dueAt })
-    .from(staleRecords)
-    .where(eq(errorCode, sql`codes.code`))
+    .select({ error, queue, recordedAt, dueAt })
+    .from(journal)
+    .where(and(eq(errorCode, sql`codes.code`), isPending))
     .orderBy(dueAt)
     .limit(most)
     .as('waiting');
   const owned = db
     .select({
       error: min(waiting.error).as('owned_error'),
-      events: sum(waiting.events).as('owned_events'),
-      since: min(waiting.since).as('owned_since'),
+      events: count().as('owned_events'),
+      since: min(waiting.recordedAt).as('owned_since'),
       dueAt: min(waiting.dueAt).as('owned_due_at'),
     })
     .from(waiting)
-    .groupBy(waiting.owner)
+    .groupBy(ownerOf(sql`waiting`))
     .as('owned');
   const counted = cut(sum(owned.events), most).as('counted');
   return await db
@@ -50,7 +51,7 @@ export async function readWaiting(db: Executor, most: number): Promise<WaitingEv
 
 /**
  * Reads whether reads still settle events, and why most pending events wait. It looks for settled
- * events among the latest, among events before the longest due record of each kind, where catch-ups
+ * events among the latest, among events before the longest due event of each kind, where catch-ups
  * work, and among events that had waited for more than a day.
  */
 export async function readLateWork(
@@ -66,10 +67,10 @@ export async function readLateWork(
       .orderBy(desc(journal.receivedAt))
       .limit(literal(batches.settledSearched));
   const due = db
-    .select({ since: staleRecords.since })
-    .from(staleRecords)
-    .where(eq(staleRecords.kind, sql`kinds.kind`))
-    .orderBy(staleRecords.dueAt)
+    .select({ since: journal.recordedAt })
+    .from(journal)
+    .where(and(eq(journal.kind, sql`kinds.kind`), isNotNull(journal.dueAt)))
+    .orderBy(journal.dueAt)
     .limit(1)
     .as('due');
   const earlier = lastOf(lte(journal.receivedAt, due.since)).as('earlier');

@@ -1,15 +1,12 @@
 import { sql } from 'drizzle-orm';
-import { eventKind } from '../catch-up/stale.ts';
 import { array } from '../connection/arrays.ts';
+import { eventKind } from '../events/queue.ts';
 import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import type { Cte } from './page.ts';
 
-/**
- * Steps that make missing events pending again if their state or a newer state was read now. The
- * caller has to make the records of the last step, `requeued (record_id)`, stale again.
- */
+/** Steps that make missing events pending again if their state or a newer state was read now. */
 export const requeueMissing = (
   resource: 'documents' | 'connections',
   seen: readonly string[],
@@ -36,5 +33,4 @@ export const requeueMissing = (
       update ${journal} set
         ${waitingAgain}
       where id = any(array(select id from missing))
-      returning record_id
     )`;

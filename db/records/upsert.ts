@@ -1,9 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { isStale } from '../catch-up/stale.ts';
 import { columnNames, excludedOf as excluded } from '../connection/arrays.ts';
 import { fixed } from '../connection/fixed.ts';
 import { isInDoubt } from '../deletes/explained.ts';
+import { hasPending } from '../events/queue.ts';
 import { isListedByCompany, type RecordColumn, type Resource, updatedOf } from '../resources.ts';
 import { usageData } from '../schema/utility.ts';
 import { isPreferred, listerOf, ownerReadById, showsSame, takesSite } from './listers.ts';
@@ -260,5 +260,5 @@ function differs(
 function isAwaited({ name, eventKind, table }: Resource): SQL {
   const inDoubt = isInDoubt(name, held(table.id));
   if (eventKind === null) return inDoubt;
-  return sql`${isStale(eventKind, sql`${held(table.id)}::text`)} or ${inDoubt}`;
+  return sql`${hasPending(eventKind, sql`${held(table.id)}::text`)} or ${inDoubt}`;
 }

@@ -2,7 +2,6 @@ import { type Database, type Transaction, withTransaction } from '../connection/
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { lockDocuments } from '../hot/lock-documents.ts';
-import { refreshStale } from '../hot/refresh-stale.ts';
 import { rememberListed } from '../hot/remember-listed.ts';
 import { runStep } from '../hot/run-step.ts';
 import { unchangedPlaces } from '../hot/unchanged-places.ts';
@@ -169,14 +168,9 @@ export async function writeRows(
   const rows = await writeRecords(tx, resource, page, ids);
   if (resource === 'connections') {
     const changed = rows.flatMap(({ id, inserted }) => (inserted ? [] : [id]));
-    const requeued = await writeConnectionSites(tx, page, changed);
-    if (requeued.length > 0) await refreshStale(tx, 'connection', requeued);
+    await writeConnectionSites(tx, page, changed);
   }
-  if (resource === 'documents') {
-    const documents = rows as WrittenDocument[];
-    const requeued = await writeUsageOfDocuments(tx, page, documents);
-    if (requeued.length > 0) await refreshStale(tx, 'document', requeued);
-  }
+  if (resource === 'documents') await writeUsageOfDocuments(tx, page, rows as WrittenDocument[]);
   return rows;
 }
 

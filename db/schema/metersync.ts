@@ -34,16 +34,18 @@ export const metersync = pgSchema('metersync');
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 
 const endedOtherwise = sql.raw(`outcome in ('superseded', 'ignored', 'dead', 'missing')`);
+const isPending = sql.raw(`outcome = 'pending'`);
 const wasLate = sql.raw(`settled_at - received_at > interval '1 day'`);
 
 /**
- * The journal of events, which makes recording idempotent, with the outcome of each event. Bytes
- * are in `eventPayloads`, so that rows are narrow. A pending event becomes applied by an update of
- * no indexed column, so that Postgres need not touch the indexes (HOT): no index uses `outcome` or
- * `settledAt`, and the fill factor of 60 % leaves room for new versions of rows. Events with
- * another outcome, and events settled more than a day after their receipt (`late`), are found by
- * two computed columns, `aside` and `asideAt`. `lacking` is the number of readings that an event
- * reported and a read did not find.
+ * The journal of events, which makes recording idempotent, with the outcome of each event. It is also
+ * the queue of the pending events: each is due at `dueAt`, in the `queue` of the owner whose listing has
+ * its record (see db/events/queue.ts); both are NULL for other events. The partial indexes have different
+ * conditions, so that a look-up by the record, by the queue or by the time can use only one of them. With
+ * statistics from a time when no event was pending the planner considers all indexes equally good. Bytes are in
+ * `eventPayloads`, so that rows are narrow. Events that did not become applied, and events settled
+ * more than a day after their receipt (`late`), are found by two computed columns, `aside` and
+ * `asideAt`. `lacking` is the number of readings that an event reported and a read did not find.
  */
 export const journal = metersync.table(
   'journal',
@@ -60,6 +62,8 @@ export const journal = metersync.table(
     recordedAt: time('recorded_at').notNull().default(sql`clock_timestamp()`),
     settledAt: time('settled_at'),
     outcome: text('outcome', { enum: eventOutcomes }).notNull(),
+    queue: text('queue'),
+    dueAt: time('due_at'),
     error: text('error'),
     errorCode: text('error_code'),
     attempts: integer('attempts').notNull().default(0),
@@ -86,12 +90,22 @@ export const journal = metersync.table(
     index('journal_missing').on(t.recordId).where(sql`aside = 'missing'`),
     index('journal_lacking').on(t.recordId).where(sql`lacking is not null`),
     index('journal_with_payload').on(t.receivedAt).where(sql`payload_dropped_at is null`),
+    index('journal_pending_record').on(t.recordId, t.kind).where(isPending),
+    index('journal_pending_queue').on(t.queue, t.dueAt, t.id).where(sql`queue is not null`),
+    index('journal_pending_due').on(t.kind, t.dueAt, t.id).where(sql`due_at is not null`),
+    index('journal_pending_failed')
+      .on(t.errorCode, t.dueAt, t.id)
+      .where(sql`${isPending} and error_code is not null`),
     check(
       'journal_outcome',
       sql`outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead', 'missing')`,
     ),
     check('journal_ranges_have_a_length', sql`range_end >= range_start`),
     check('journal_dead_say_why', sql`outcome <> 'dead' or error is not null`),
+    check(
+      'journal_pending_are_queued',
+      sql`(outcome = 'pending') = (queue is not null) and (queue is null) = (due_at is null)`,
+    ),
   ],
 );
 
@@ -160,41 +174,6 @@ export const earlierStates = metersync.table(
   ],
 );
 
-/**
- * Records to read again: the journal's pending events, by record. A document or connection has one
- * row. Each range of readings has a row of its own: its `recordId` is the id of the event, and its
- * `owner` is the meter. A record is looked up by its `key`, and the records of an owner by their
- * `queue`, so that no other index can serve these look-ups. With statistics of an empty table the
- * planner considers all indexes equally good, and would read all rows to find one record.
- */
-export const staleRecords = metersync.table(
-  'stale_records',
-  {
-    key: text('key').primaryKey().generatedAlwaysAs(sql`kind || '/' || record_id`),
-    queue: text('queue').notNull().generatedAlwaysAs(sql`kind || '/' || owner`),
-    kind: text('kind').notNull(),
-    recordId: text('record_id').notNull(),
-    owner: text('owner').notNull(),
-    events: integer('events').notNull(),
-    since: time('since').notNull(),
-    lastEventAt: time('last_event_at').notNull(),
-    wanted: time('wanted'),
-    dueAt: time('due_at').notNull(),
-    attempts: integer('attempts').notNull().default(0),
-    triedSince: time('tried_since'),
-    error: text('error'),
-    errorCode: text('error_code'),
-  },
-  (t) => [
-    // In the order in which due records are read, so that no plan sorts them.
-    index('stale_records_queue').on(t.queue, t.dueAt, t.recordId),
-    index('stale_records_due').on(t.kind, t.dueAt, t.recordId),
-    index('stale_records_failed')
-      .on(t.errorCode, t.dueAt, t.recordId)
-      .where(sql`error_code is not null`),
-  ],
-);
-
 /** The journal with payloads and why events wait: see analytics/views/metersync.events.sql. */
 export const events = metersync
   .view('events', {
@@ -232,12 +211,6 @@ export const parked = metersync.table('parked', {
   since: time('since').notNull().default(sql`clock_timestamp()`),
   attempts: integer('attempts').notNull(),
   nextAttemptAt: time('next_attempt_at').notNull(),
-});
-
-/** Whether the catch-up workflow of a kind is awake. Sessions that change it lock the table. */
-export const catchUps = metersync.table('catch_ups', {
-  kind: text('kind').primaryKey(),
-  awake: boolean('awake').notNull().default(false),
 });
 
 /**

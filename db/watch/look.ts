@@ -47,7 +47,7 @@ export interface Looked {
 /** Updates the heartbeat, opens and closes alarms, and reads which changes have to be sent. */
 export async function noteLook(db: Database, look: Look): Promise<Looked> {
   return await withTransaction(db, async (tx) => {
-    await lock(tx, 'alerts', 'inTurn');
+    await lock(tx, 'alerts');
     const { at, carried } = look;
     await tx
       .insert(heartbeat)

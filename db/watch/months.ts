@@ -11,7 +11,7 @@ export async function keepMonths(
   { budgetSeconds }: { readonly budgetSeconds: number },
 ): Promise<number> {
   return await withTransaction(db, async (tx) => {
-    await lock(tx, 'companyChanges', 'inTurn');
+    await lock(tx, 'companyChanges');
     const [done] = await tx
       .select({ kept: sql<number>`kept` })
       .from(sql`metersync.keep_months(make_interval(secs => ${budgetSeconds})) as kept`);

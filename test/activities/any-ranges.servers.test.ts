@@ -8,7 +8,7 @@ import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
-import { activitiesOn } from '../support/activities.ts';
+import { activitiesOn, queues } from '../support/activities.ts';
 import { cases } from '../support/cases.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 
@@ -141,7 +141,7 @@ test('one backfill of a quiet service makes warehouse and service equal, whateve
       }
       const [from, until] = step.range.toSorted((a, b) => a - b) as [number, number];
       await recordEvents(db, [delivery(intervalsEvent(meterId, time(from), time(until), 0))]);
-      await under.run(under.activities.catchUpOwners, { kind: 'intervals' as const, owners: [meterId] });
+      await under.run(under.activities.sweepOwners, { owners: queues('intervals', [meterId]) });
     }
     pending = null;
     await backfill();

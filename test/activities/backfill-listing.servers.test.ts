@@ -9,7 +9,7 @@ import { audit, repair } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Reply, Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, queues } from '../support/activities.ts';
 import { backfill } from '../support/billing.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { documents } from '../support/scripted-service.ts';
@@ -132,7 +132,7 @@ test.each([
     };
     if (announced) await recordEvents(db, [delivery(documentEvent('created', id, states[0]?.updated ?? ''))]);
     await under.run(under.activities.readCompany, { ...input(), companyId: company.id });
-    await under.run(under.activities.catchUpOwners, { kind: 'documents', owners: [company.id] });
+    await under.run(under.activities.sweepOwners, { owners: queues('documents', [company.id]) });
     expect(await usage()).toEqual([{ document_id: id, usage: '1' }]);
     const waiting = await db.execute(sql`select from metersync.events where outcome <> 'applied'`);
     expect(waiting.rows).toEqual([]);

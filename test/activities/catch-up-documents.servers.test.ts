@@ -6,7 +6,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
@@ -96,7 +96,7 @@ async function caughtUp(
 }
 
 const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
-  run(activities.catchUpOwners, { kind: 'documents' as const, owners: [company.id] });
+  run(activities.sweepOwners, { owners: queues('documents', [company.id]) });
 
 const liveUsage = async ({ warehouse }: ActivitiesUnderTest) => {
   const result = await warehouse.db.execute<{ id: string }>(
@@ -171,7 +171,9 @@ describe('catching up on documents', () => {
     expect((await db.execute(waiting)).rows).toEqual(expected(1));
     expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
     const later = async () => {
-      await db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+      await db.execute(
+        sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+      );
       await catchUp(under);
     };
     await later();
@@ -206,7 +208,9 @@ describe('catching up on documents', () => {
 
     service.lie = () => refusal;
     // Otherwise, on a slow machine, the document would be due again by now and be refused with the company.
-    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = due_at + '1 hour'`);
+    await under.warehouse.db.execute(
+      sql`update metersync.journal set due_at = due_at + '1 hour' where outcome = 'pending'`,
+    );
     await recordEvents(under.warehouse.db, [service.correct(fine)]);
     await catchUp(under);
     expect(await waiting()).toEqual([...alone, { id: fine, code: 'SERVICE_ACCESS_DENIED' }].sort(byId));
@@ -236,7 +240,7 @@ describe('catching up on documents', () => {
       const before = delivery(documentEvent('created', id, created));
       await recordEvents(db, [before, delivery(documentEvent('updated', id, updated, { company: there }))]);
       for (const owner of [company.id, there.id]) {
-        await under.run(under.activities.catchUpOwners, { kind: 'documents' as const, owners: [owner] });
+        await under.run(under.activities.sweepOwners, { owners: queues('documents', [owner]) });
       }
       const held = await db.execute(sql`
       select u.id, u.company_id, m.id as meter_id from utility.usage_data u join utility.meters m on m.id = u.meter_id
@@ -311,13 +315,13 @@ test('a backfill proves a deletion that no event reported, and the events of the
   service.remove(gone);
   await catchUp(under);
   expect(await outcomes(under)).toEqual({ applied: 3, pending: 2 });
-  under.woken.length = 0;
+  const before = under.sweeps();
   await under.run(under.activities.readCompany, {
     runId: randomUUID(),
     companyId: company.id,
     cursor: null,
   });
-  expect(under.woken).toEqual(['documents']);
+  expect(under.sweeps()).toBe(before + 1);
   await catchUp(under);
   expect(await outcomes(under)).toEqual({ applied: 3, superseded: 2 });
   const live = await db.execute(sql`select id from utility.documents where deleted_at is null`);
@@ -414,7 +418,9 @@ describe('an incomplete answer about usage', () => {
 
         service.lie = () => undefined;
         service.usage.shift();
-        await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+        await under.warehouse.db.execute(
+          sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+        );
         await catchUp(under);
         applied += 1;
         expect(await liveUsage(under)).toEqual(idsOf(service.usage));
@@ -432,8 +438,9 @@ describe('an incomplete answer about usage', () => {
     await recordEvents(under.warehouse.db, [service.correct(id), service.correct(id)]);
     await catchUp(under);
     expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
-    await under.warehouse.db.execute(sql`update metersync.stale_records
-      set due_at = clock_timestamp(), attempts = ${recordPolicy.olderStateAttemptsMax}::int`);
+    await under.warehouse.db.execute(sql`update metersync.journal
+      set due_at = clock_timestamp(), attempts = ${recordPolicy.olderStateAttemptsMax}::int
+      where outcome = 'pending'`);
     await catchUp(under);
     expect(await outcomes(under)).toEqual({ applied: 1, missing: 2 });
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
@@ -498,7 +505,9 @@ describe('usage read from the listing of the company', () => {
     );
     expect(retired.rowCount).toBe(0);
     service.onUsagePage = () => {};
-    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+    await under.warehouse.db.execute(
+      sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+    );
     await catchUp(under);
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
     expect(await outcomes(under)).toEqual({ applied: 120 });

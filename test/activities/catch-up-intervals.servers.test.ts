@@ -5,7 +5,7 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';
 import { company, delivery, intervalsEvent } from '../support/events.ts';
 
 const meterId = randomUUID();
@@ -24,7 +24,7 @@ function oneReading(asked: Asked): Reply {
 }
 
 const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
-  run(activities.catchUpOwners, { kind: 'intervals' as const, owners: [meterId] });
+  run(activities.sweepOwners, { owners: queues('intervals', [meterId]) });
 const announce = async (
   { warehouse }: ActivitiesUnderTest,
   ranges: readonly [start: string, end: string][],
@@ -99,7 +99,7 @@ describe('catching up on intervals', () => {
     const { warehouse, run, activities } = under;
     await recordEvents(warehouse.db, [delivery(intervalsEvent(refused, hour(1), hour(2), 1))]);
     await announce(under, [[hour(1), hour(2)]]);
-    await run(activities.catchUpOwners, { kind: 'intervals' as const, owners: [refused, meterId] });
+    await run(activities.sweepOwners, { owners: queues('intervals', [refused, meterId]) });
     const events = await warehouse.db.execute(
       sql`select outcome, error, next_attempt_at > clock_timestamp() as waits from metersync.events order by outcome`,
     );
@@ -157,7 +157,9 @@ describe('the ledger of a meter', () => {
         from metersync.interval_ledger where meter_id = ${meterId}`)
     ).rows[0];
   const due = ({ warehouse }: ActivitiesUnderTest) =>
-    warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+    warehouse.db.execute(
+      sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+    );
 
   test('shows what was announced, what was read and what is missing, even after a range is announced again', async () => {
     const under = await activitiesOn(oneReading);
@@ -243,7 +245,7 @@ describe('the ledger of a meter', () => {
       within: { from: pieces[1]?.[1], width: 4 },
     };
     const { run, activities } = under;
-    await run(activities.catchUpOwners, { kind: 'intervals' as const, owners: [meterId] }, cursor);
+    await run(activities.sweepOwners, { owners: queues('intervals', [meterId]) }, cursor);
     expect(rangesAsked(under).slice(asked)).toEqual(pieces.slice(2));
     expect(await outcomes(under)).toEqual({ applied: 2 });
   });
@@ -264,8 +266,10 @@ async function changesAfterTheFirstPage(change: (listed: object[]) => void) {
   await announce(under, [[hour(1), hour(9)]]);
   await catchUp(under);
   const { db } = under.warehouse;
-  const waiting = await db.execute(sql`select error_code as code from metersync.stale_records`);
-  await db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  const waiting = await db.execute(
+    sql`select error_code as code from metersync.journal where outcome = 'pending'`,
+  );
+  await db.execute(sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`);
   await catchUp(under);
   const readings = await db.execute(sql`select from utility.intervals`);
   return { first: waiting.rows, outcomes: await outcomes(under), stored: readings.rowCount };
@@ -297,7 +301,7 @@ test('a range whose listing is never consistent does not hold up other ranges of
   await catchUp(under);
   expect(await outcomes(under)).toEqual({ applied: 1, pending: 1 });
   const { rows } = await under.warehouse.db.execute(sql`
-    select error_code as code, due_at > clock_timestamp() as waits from metersync.stale_records`);
+    select error_code as code, due_at > clock_timestamp() as waits from metersync.journal where outcome = 'pending'`);
   expect(rows).toEqual([{ code: 'LISTING_UNSTABLE', waits: true }]);
 });
 

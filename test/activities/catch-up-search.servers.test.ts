@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import { dueOwners } from '../../db/catch-up/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { countGivenUp } from '../../db/read/given-up.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
@@ -63,8 +64,10 @@ const announce = ({ warehouse }: ActivitiesUnderTest, wanted: readonly Bill[]) =
     wanted.map(({ id, created }) => delivery(documentEvent('updated', id, updated, { created }))),
   );
 const catchUp = async ({ run, activities, warehouse }: ActivitiesUnderTest) => {
-  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
-  await run(activities.catchUpOwners, { kind: 'documents' as const, owners: [company.id] });
+  await warehouse.db.execute(
+    sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+  );
+  await run(activities.sweepOwners, { owners: queues('documents', [company.id]) });
 };
 const pagesAsked = ({ asked }: ActivitiesUnderTest, of: 'document' | 'usage') =>
   asked()
@@ -155,7 +158,7 @@ describe('a document absent from every complete listing', () => {
     }
     expect(delays).toEqual([1, 2, 4, 8, 16, 32, 64, 128]);
     expect(await outcomes(under)).toEqual({ missing: 1 });
-    expect(await under.run(under.activities.dueOwners, { kind: 'documents', limit: 10 })).toEqual([]);
+    expect(await dueOwners(under.warehouse.db, 'documents', 10)).toEqual([]);
 
     // The document was only late. Any read of its page settles its events.
     service.bills.push(never);

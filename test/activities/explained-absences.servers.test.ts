@@ -7,7 +7,7 @@ import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, queues } from '../support/activities.ts';
 import { alive, type Bill, BillingService, backfill, type Lists } from '../support/billing.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
@@ -197,7 +197,7 @@ describe('rows that are held back no longer wait for a decision once they are ex
     return rows.filter((id) => living.has(id));
   };
   const catchUp = async ({ under, service }: Awaited<ReturnType<typeof holding>>) =>
-    await under.run(under.activities.catchUpOwners, { kind: 'documents', owners: service.companies });
+    await under.run(under.activities.sweepOwners, { owners: queues('documents', service.companies) });
 
   test('by events that delete their bills', async () => {
     const holds = await holding();

@@ -6,7 +6,7 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import { setup } from '../service/setup.ts';
-import { activitiesOn } from '../support/activities.ts';
+import { activitiesOn, queues } from '../support/activities.ts';
 import { type Bill, BillingService, backfill, type Lists } from '../support/billing.ts';
 import { cases } from '../support/cases.ts';
 import { shapeOf } from '../support/scripted-service.ts';
@@ -89,7 +89,7 @@ async function play(plan: Case): Promise<void> {
     return waiting;
   };
   const catchUp = () =>
-    under.run(under.activities.catchUpOwners, { kind: 'documents', owners: service.companies });
+    under.run(under.activities.sweepOwners, { owners: queues('documents', service.companies) });
   expect((await backfill(under, order)).state).toBe('complete');
 
   const [caughtUp, waiting]: [DeliveredEvent[], DeliveredEvent[]] = [[], []];

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { dueOwners, nextDueInMs } from '../../db/catch-up/due.ts';
 import { array } from '../../db/connection/arrays.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { trySleep } from '../../db/events/wake.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';
 import { connectionEvent, delivery, intervalsEvent } from '../support/events.ts';
 
 /** Makes a service that refuses the paths in `refuses`. */
@@ -42,15 +42,17 @@ async function round(
   kind: 'intervals' | 'connections' = 'intervals',
   attempt = 1,
 ) {
-  const owners = await under.run(under.activities.dueOwners, { kind, limit: 32 });
+  const owners = await dueOwners(under.warehouse.db, kind, 32);
   if (owners.length > 0)
-    await under.run(under.activities.catchUpOwners, { kind, owners }, undefined, attempt);
+    await under.run(under.activities.sweepOwners, { owners: queues(kind, owners) }, undefined, attempt);
   return owners.length;
 }
 /** Ends the pause. */
 const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
   await warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
-  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  await warehouse.db.execute(
+    sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+  );
 };
 const pauseOf = async ({ warehouse }: ActivitiesUnderTest) =>
   (
@@ -69,10 +71,7 @@ describe('a refused key', () => {
     await announce(under, meters(5));
     for (const kind of ['intervals', 'connections'] as const) expect(await round(under, kind)).toBe(0);
     expect(under.asked()).toHaveLength(1);
-    expect(await under.warehouse.db.transaction((tx) => trySleep(tx, 'intervals'))).toEqual({
-      asleep: false,
-      dueInMs: expect.closeTo(10_000, -4),
-    });
+    expect(await nextDueInMs(under.warehouse.db)).toEqual(expect.closeTo(10_000, -4));
     expect((await readHealth(under.warehouse.db)).parked).toEqual([
       {
         code: 'SERVICE_KEY_REFUSED',
@@ -112,15 +111,15 @@ describe('a refused key', () => {
     refuses.set('', 401);
     await announce(under, meters(3));
     await round(under, 'connections');
-    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = due_at + '1 hour'
+    await under.warehouse.db.execute(sql`update metersync.journal set due_at = due_at + '1 hour'
       where kind = 'connection'`);
     refuses.clear();
     await under.warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
     expect(await round(under)).toBe(3);
     expect(await outcomes(under)).toEqual({ applied: 3, pending: 1 });
-    expect(under.woken).toEqual(['connections']);
+    expect(under.sweeps()).toBe(1);
     expect(await pauseOf(under)).toBeUndefined();
-    expect(await under.run(under.activities.dueOwners, { kind: 'connections', limit: 9 })).toHaveLength(1);
+    expect(await dueOwners(under.warehouse.db, 'connections', 9)).toHaveLength(1);
   });
 
   test('revives the work of events once a backfill succeeds', async () => {
@@ -132,7 +131,7 @@ describe('a refused key', () => {
     refuses.clear();
     expect(await round(under)).toBe(0);
     await under.run(under.activities.beginRun, { runId: randomUUID() });
-    expect(under.woken).toEqual(['intervals']);
+    expect(under.sweeps()).toBe(1);
     expect(await round(under)).toBe(2);
     expect(await outcomes(under)).toEqual({ applied: 2 });
   });
@@ -166,10 +165,10 @@ describe('a refusal of one owner', () => {
     await round(under);
     refuses.delete(`interval/meter/${denied}`);
     refuses.delete(`interval/meter/${found}`);
-    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()
-      where owner in (${denied}, ${found})`);
+    await under.warehouse.db.execute(sql`update metersync.journal set due_at = clock_timestamp()
+      where outcome = 'pending' and record_id in (${denied}, ${found})`);
     expect(await round(under)).toBe(2);
-    expect(await under.run(under.activities.dueOwners, { kind: 'intervals', limit: 9 })).toEqual([other]);
+    expect(await dueOwners(under.warehouse.db, 'intervals', 9)).toEqual([other]);
   });
 });
 
@@ -242,7 +241,8 @@ describe('a failure of one owner', () => {
     refuses.set('company', 500);
     for (const resource of ['connection', 'document']) refuses.set(`${resource}/company/${failing}`, 500);
     expect(await round(under, 'connections')).toBe(2);
-    const { rows } = await db.execute(sql`select owner, error_code from metersync.stale_records order by 1`);
+    const { rows } = await db.execute(sql`select company_id as owner, error_code from metersync.journal
+      where outcome = 'pending' order by 1`);
     expect(rows).toEqual([
       { owner: failing, error_code: 'SERVICE_ERROR' },
       { owner: good, error_code: 'RECORD_NOT_SHOWN' },
@@ -260,7 +260,7 @@ describe('a failure of one owner', () => {
     await round(under);
     await announce(under, good);
     const asked = under.asked().length;
-    await under.run(under.activities.catchUpOwners, { kind: 'intervals', owners }, undefined, 2);
+    await under.run(under.activities.sweepOwners, { owners: queues('intervals', owners) }, undefined, 2);
     expect(under.asked().slice(asked)).toHaveLength(good.length);
     expect(await outcomes(under)).toEqual({ applied: 4, pending: 1 });
   });

@@ -8,7 +8,7 @@ import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { activitiesOn } from '../support/activities.ts';
+import { activitiesOn, queues } from '../support/activities.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 
 const companyId = randomUUID();
@@ -79,7 +79,7 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
     },
     sendEvent: async (from = minute(0), to = minute(180)) => {
       await recordEvents(db, [delivery(intervalsEvent('m-1', from, to, 0))]);
-      await under.run(under.activities.catchUpOwners, { kind: 'intervals' as const, owners: ['m-1'] });
+      await under.run(under.activities.sweepOwners, { owners: queues('intervals', ['m-1']) });
     },
     stored: async () => {
       const { rows } = await db.execute<{ usage: string }>(

@@ -8,7 +8,7 @@ import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, queues } from '../support/activities.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
@@ -188,8 +188,10 @@ test.each([
   };
   await unmoved();
   const catchUp = async (): Promise<void> => {
-    await under.run(under.activities.catchUpOwners, { kind: 'documents', owners: [other, company] });
-    await db.execute(sql`update metersync.stale_records set due_at = now(), attempts = attempts + 8`);
+    await under.run(under.activities.sweepOwners, { owners: queues('documents', [other, company]) });
+    await db.execute(
+      sql`update metersync.journal set due_at = now(), attempts = attempts + 8 where outcome = 'pending'`,
+    );
     await unmoved();
   };
   await catchUp();

@@ -5,13 +5,14 @@ import { expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { catchUpKinds } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
+import { dueOwners } from '../../db/catch-up/due.ts';
 import { reviveParked } from '../../db/catch-up/parking.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { readEffects, watchEffects } from '../faults/ledger.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, queues } from '../support/activities.ts';
 import { cases } from '../support/cases.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 
@@ -106,10 +107,12 @@ const eventsOf = (company: Company) => {
 
 /** Makes one round of each catch-up, after ending all waits. */
 async function round({ warehouse, run, activities }: ActivitiesUnderTest): Promise<void> {
-  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+  await warehouse.db.execute(
+    sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+  );
   for (const kind of catchUpKinds) {
-    const owners = await run(activities.dueOwners, { kind, limit: 1_000 });
-    if (owners.length > 0) await run(activities.catchUpOwners, { kind, owners });
+    const owners = await dueOwners(warehouse.db, kind, 1_000);
+    if (owners.length > 0) await run(activities.sweepOwners, { owners: queues(kind, owners) });
   }
 }
 
@@ -355,7 +358,7 @@ test.each(['everything', 'no list of companies'] as const)(
             company.listed = false;
           }
           world.companies.splice(0);
-          for (const table of ['journal', 'event_payloads', 'stale_records'])
+          for (const table of ['journal', 'event_payloads'])
             await db.execute(sql.raw(`delete from metersync.${table}`));
           for (const table of ['companies', 'sites', 'documents', 'connections'])
             await db.execute(sql.raw(`delete from utility.${table}`));

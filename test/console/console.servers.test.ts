@@ -679,7 +679,8 @@ describe('an action', () => {
       target: { code: 'SERVICE_ACCESS_DENIED' },
     });
     const { rows } = await warehouse.db.execute(
-      sql`select 1 from metersync.stale_records where due_at > now() and error_code = 'SERVICE_ACCESS_DENIED'`,
+      sql`select 1 from metersync.journal
+        where outcome = 'pending' and due_at > now() and error_code = 'SERVICE_ACCESS_DENIED'`,
     );
     expect(rows).toEqual([]);
   });

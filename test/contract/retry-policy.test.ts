@@ -29,7 +29,7 @@ test('waits fit into the waits around them', () => {
   expect(3 * attemptPolicy.heartbeatEveryMs).toBeLessThan(activityPolicy.backfilling.heartbeatTimeout);
   // Within an outage, the next failure comes after the longest pause and all tries of a request.
   const { timeoutMs, attemptsMax, waitMaxMs } = requestPolicy;
-  const longest = activityPolicy.catchingUp.retry.maximumInterval + attemptsMax * timeoutMs + waitMaxMs;
+  const longest = activityPolicy.sweeping.retry.maximumInterval + attemptsMax * timeoutMs + waitMaxMs;
   expect(longest).toBeLessThanOrEqual(recordPolicy.outageSeconds * 1000);
   expect(recordPolicy.notFoundAttemptsMax).toBeLessThan(recordPolicy.olderStateAttemptsMax);
 });

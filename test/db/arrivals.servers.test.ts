@@ -15,9 +15,11 @@ test('the hours of arrivals are the last 24, whether or not there are events', a
 
 test('each hour has its outcomes, the delays until row and record, and how many events still waited at its end', async () => {
   await warehouse.pool.query(`
-    insert into metersync.journal (id, type, kind, record_id, received_at, recorded_at, settled_at, outcome, error)
+    insert into metersync.journal (id, type, kind, record_id, received_at, recorded_at, settled_at, outcome, queue, due_at,
+      error)
     select id, 'document.created.v2', 'document', gen_random_uuid()::text, received,
-      received + interval '100 milliseconds', settled, outcome, case outcome when 'dead' then 'unreadable' end
+      received + interval '100 milliseconds', settled, outcome, case outcome when 'pending' then 'document/1' end, case outcome when 'pending' then received end,
+      case outcome when 'dead' then 'unreadable' end
     from date_bin('1 hour', now(), 'epoch') as this (hour)
       cross join lateral (values
         ('a', hour - interval '2 hours 50 minutes', hour - interval '2 hours 49 minutes', 'applied'),

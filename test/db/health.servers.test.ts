@@ -21,7 +21,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 beforeEach(async () => {
-  const tables = ['journal', 'stale_records', 'runs', 'heartbeat'].map((name) => `metersync.${name}`);
+  const tables = ['journal', 'runs', 'heartbeat'].map((name) => `metersync.${name}`);
   for (const table of [...tables, 'utility.companies'])
     await warehouse.db.execute(sql.raw(`delete from ${table}`));
 });
@@ -81,11 +81,15 @@ test('a run of chosen companies has not loaded the warehouse, and a first backfi
 test('due work has an age, and work that backs off has no age', async () => {
   const { db } = warehouse;
   await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
-  await db.execute(sql`update metersync.stale_records set due_at = now() - interval '5 minutes'`);
+  await db.execute(
+    sql`update metersync.journal set due_at = now() - interval '5 minutes' where outcome = 'pending'`,
+  );
   const { oldestDueSeconds } = await readHealth(db);
   expect(oldestDueSeconds).toBeGreaterThan(299);
   expect(oldestDueSeconds).toBeLessThan(360);
-  await db.execute(sql`update metersync.stale_records set due_at = now() + interval '5 minutes'`);
+  await db.execute(
+    sql`update metersync.journal set due_at = now() + interval '5 minutes' where outcome = 'pending'`,
+  );
   expect(await readHealth(db)).toMatchObject({ oldestDueSeconds: null });
 });
 
@@ -97,13 +101,15 @@ test('events and the latest parts of live companies count as parked until a late
   await part('companies', 'failed', 'SERVICE_ACCESS_DENIED: not of a company');
   await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
   await db.execute(
-    sql`update metersync.stale_records set error_code = 'SERVICE_ACCESS_DENIED', error = 'no'`,
+    sql`update metersync.journal set error_code = 'SERVICE_ACCESS_DENIED', error = 'no' where outcome = 'pending'`,
   );
   expect(await readHealth(db)).toMatchObject({
     parked: [{ code: 'SERVICE_ACCESS_DENIED', events: 1, parts: 1 }],
   });
   await part('documents', 'complete');
-  await db.execute(sql`delete from metersync.stale_records`);
+  await db.execute(
+    sql`update metersync.journal set outcome = 'applied', queue = null, due_at = null, error_code = null, error = null`,
+  );
   expect(await readHealth(db)).toMatchObject({ parked: [] });
   await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
   await db.execute(sql`update utility.companies set deleted_at = now(), deleted_reason = 'absent'`);
@@ -136,11 +142,13 @@ test('pending events are counted by kind and state, up to a limit', async () => 
     delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001')),
   );
   await recordEvents(db, events);
-  await db.execute(sql`update metersync.stale_records set
+  await db.execute(sql`update metersync.journal set
     due_at = now() + make_interval(mins => n::int - 2),
     error_code = case when n = 5 then 'SERVICE_ACCESS_DENIED' end
-    from (select key as of, row_number() over () as n from metersync.stale_records) numbered
-    where key = of`);
+    from (
+      select id as of, row_number() over () as n from metersync.journal where outcome = 'pending'
+    ) numbered
+    where id = of`);
   const { pending } = await readHealth(db);
   expect(pending.document).toMatchObject({ due: 2, waiting: 2, parked: 1 });
   expect(pending.document.oldestDueSeconds).toBeGreaterThan(59);

@@ -3,7 +3,6 @@ import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { trySleep } from '../../db/events/wake.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { migrateWarehouse } from '../../db/migrate/migrate.ts';
@@ -31,7 +30,6 @@ async function sync(): Promise<void> {
   const columns = readIntervals(JSON.stringify([{ start, end, usage: '1', usageUnits: 'kWh' }]), null);
   const written = await writeIntervals(warehouse, randomUUID(), `${year}-08-01T00:00:00Z`, columns);
   expect(written).toMatchObject({ inserted: 1 });
-  await warehouse.db.transaction((tx) => trySleep(tx, 'documents'));
   await refreshDataIssues(warehouse.db, [randomUUID()]);
   const errors: unknown[] = [];
   const catalogue = createFieldCatalogue({ db: warehouse.db, onError: (error) => errors.push(error) });
@@ -65,7 +63,6 @@ test('a login without a role blocks nothing, even if it holds every advisory loc
 });
 
 const locked = [
-  'metersync.catch_ups',
   'metersync.events',
   'metersync_migrations.schema_migrations',
   'utility.intervals',

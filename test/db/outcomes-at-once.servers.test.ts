@@ -55,26 +55,23 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
     often(() =>
       // The next read that finds these waiting records in an older state gives them up.
       db.execute(sql`
-        update metersync.stale_records
-        set due_at = since, attempts = 100, error_code = 'RECORD_NOT_SHOWN', error = 'why'
-        where key in (select key from metersync.stale_records order by key limit 3 for update skip locked)`),
+        update metersync.journal
+        set due_at = recorded_at, attempts = 100, error_code = 'RECORD_NOT_SHOWN', error = 'why'
+        where outcome = 'pending'
+          and id in (
+            select id from metersync.journal where outcome = 'pending' order by id limit 3 for update skip locked
+          )`),
     ),
     often(() => reviveParked(db, ['RECORD_NOT_SHOWN'], { over: false })),
   ]);
   const { rows: wrong } = await db.execute(sql`
-    select e.kind, e.record_id, s.events
-    from (
-        select kind, record_id, count(*) as events, min(recorded_at) as since
-        from metersync.journal where outcome = 'pending' group by 1, 2
-      ) e
-      left join metersync.stale_records s using (kind, record_id)
-    where (s.events >= e.events and s.since <= e.since) is not true`);
+    select id, outcome, due_at from metersync.journal where (outcome = 'pending') <> (due_at is not null)`);
   expect(wrong).toEqual([]);
-  // Nothing changes any more, so records are found again and all waiting events are settled.
+  // Nothing changes any more, so records are found again and all pending events are settled.
   for (let times = 0; times < 3; times += 1)
     for (const resource of resources) await read(resource, ids[resource]);
   const { rows: left } = await db.execute(sql`
-    select (select count(*)::int from metersync.stale_records) as stale, count(*)::int as unsettled
+    select count(*)::int as unsettled
     from metersync.journal where outcome not in ('applied', 'superseded')`);
-  expect(left).toEqual([{ stale: 0, unsettled: 0 }]);
+  expect(left).toEqual([{ unsettled: 0 }]);
 }, 120_000);

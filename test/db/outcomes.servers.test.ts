@@ -10,7 +10,6 @@ import { reviveParked } from '../../db/catch-up/parking.ts';
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { refreshStale } from '../../db/hot/refresh-stale.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { type Place, placeText, readPlace } from '../../db/read/event-place.ts';
 import { countEvents, listEvents } from '../../db/read/events.ts';
@@ -19,7 +18,6 @@ import { readStatus } from '../../db/read/status.ts';
 import { cases } from '../support/cases.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
-import { untilLocked } from '../support/lock-waits.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -78,9 +76,9 @@ class Story {
       });
       if (!one.late) await settleRecords(db, one.of, [id], readAt);
     } else if ('hidden' in one) {
-      await db.execute(sql`update metersync.stale_records set attempts = ${recordPolicy.olderStateAttemptsMax}::int, due_at = since,
-        tried_since = since, error_code = ${one.hidden ? 'RECORD_NOT_SHOWN' : 'LISTING_UNSTABLE'}, error = 'why'
-        where record_id = ${id}`);
+      await db.execute(sql`update metersync.journal set attempts = ${recordPolicy.olderStateAttemptsMax}::int,
+        due_at = recorded_at, error_code = ${one.hidden ? 'RECORD_NOT_SHOWN' : 'LISTING_UNSTABLE'}, error = 'why'
+        where record_id = ${id} and outcome = 'pending'`);
       const readAt = await warehouseNow(db);
       if (one.hidden) await settleRecords(db, one.of, [id], readAt);
       else if (one.of === 'documents') await postponeDocuments(db, [id], readAt, usageUnstable);
@@ -103,32 +101,26 @@ class Story {
     return ids;
   }
 
-  /** Checks that stale records equal the journal's pending events, and that all counts and lists agree. */
+  /** Checks that only pending events are due, and that all counts and lists agree. */
   async check(): Promise<void> {
     const { db } = warehouse;
-    const stale = await db.execute(sql`
-      select kind, record_id, events, since, last_event_at, wanted from metersync.stale_records order by 1, 2`);
-    const pending = await db.execute(sql`
-      select kind, record_id, count(*)::int as events, min(recorded_at) as since, max(recorded_at) as last_event_at,
-        max(occurred_at) as wanted
-      from metersync.events where outcome = 'pending' group by 1, 2 order by 1, 2`);
-    expect(stale.rows).toEqual(pending.rows);
+    const unlike = await db.execute(sql`
+      select id, outcome, due_at from metersync.journal where (outcome = 'pending') <> (due_at is not null)`);
+    expect(unlike.rows).toEqual([]);
     const { events } = await readStatus(db);
     // Everything happened within the last day, so `missingLately` counts all missing events.
     expect(await readHealth(db)).toMatchObject({ dead: events.dead, missingLately: events.missing });
     for (const outcome of eventOutcomes) {
       const { rows } = await db.execute<{ id: string }>(sql`
         select e.id
-        from metersync.events e
-          left join metersync.stale_records s on s.key = e.kind || '/' || e.record_id
+        from metersync.journal e
         where e.outcome = ${outcome}
         order by
           case e.outcome
             when 'applied' then e.received_at
-            when 'pending' then s.due_at
-            else e.settled_at
+            when 'pending' then e.due_at
+            else e.aside_at
           end desc,
-          case e.outcome when 'applied' then e.id else e.record_id end desc,
           e.id desc`);
       const expected = rows.map(({ id }) => id);
       expect(events[outcome], outcome).toBe(rows.length);
@@ -146,7 +138,7 @@ class Story {
   }
 }
 
-/** Found with seed 7102: only the later of two events is settled, and the record waits for the earlier. */
+/** Found with seed 7102: only the later of two events is settled, and the earlier waits. */
 const laterSettledFirst: Step[] = [
   { do: 'read', of: 'documents', state: 1, late: false },
   { do: 'event', of: 'documents', state: 2, gone: false },
@@ -154,13 +146,13 @@ const laterSettledFirst: Step[] = [
   { do: 'read', of: 'documents', state: 1, late: false },
 ];
 
-test('stale records equal pending events, and every outcome is counted and listed', async () => {
+test('only pending events are due, and every outcome is counted and listed', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.boolean(),
       fc.array(step, { minLength: 1, maxLength: 12 }),
       async (companyExists, steps) => {
-        for (const table of ['journal', 'event_payloads', 'stale_records'])
+        for (const table of ['journal', 'event_payloads'])
           await warehouse.db.execute(sql.raw(`delete from metersync.${table}`));
         const story = new Story(companyExists);
         await story.begin();
@@ -173,53 +165,3 @@ test('stale records equal pending events, and every outcome is counted and liste
     { numRuns: cases(8, 25), examples: [[false, laterSettledFirst]] },
   );
 }, 120_000);
-
-test.each([
-  { others: 'were settled', waits: 0 },
-  { others: 'still wait', waits: 1 },
-])(
-  'an event that arrives during a refresh is kept if it was recorded before others that $others',
-  async ({ waits }) => {
-    const { db } = warehouse;
-    const recordId = randomUUID();
-    if (waits > 0) await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);
-    else
-      await db.execute(sql`
-      insert into metersync.stale_records
-        (kind, record_id, owner, events, since, last_event_at, wanted, due_at)
-      values ('document', ${recordId}, ${recordId}, 1, now(), now(), ${at(2)}::timestamptz, now())`);
-    let refreshed: Promise<void> | undefined;
-    await db.transaction(async (tx) => {
-      // The write of a group that recorded its event before the last event, and commits after it.
-      await tx.execute(sql`
-      update metersync.stale_records set events = events + 1, wanted = ${at(3)}::timestamptz
-      where record_id = ${recordId}`);
-      refreshed = refreshStale(db, 'document', [recordId]);
-      await untilLocked(db, 'the refresh waits for the group');
-    });
-    await refreshed;
-    const { rows } = await db.execute(sql`
-    select events, wanted = ${at(3)}::timestamptz as is_newest
-    from metersync.stale_records
-    where record_id = ${recordId}`);
-    expect(rows).toEqual([{ events: 2, is_newest: true }]);
-  },
-);
-
-test('a refresh adds the events that wait again to the events that arrive meanwhile', async () => {
-  const { db } = warehouse;
-  const recordId = randomUUID();
-  await recordEvents(db, [delivery(documentEvent('updated', recordId, at(2)))]);
-  await db.execute(sql`delete from metersync.stale_records where record_id = ${recordId}`);
-  let refreshed: Promise<void> | undefined;
-  await db.transaction(async (tx) => {
-    await recordEvents(tx as unknown as typeof db, [delivery(documentEvent('updated', recordId, at(3)))]);
-    refreshed = refreshStale(db, 'document', [recordId]);
-    await untilLocked(db, 'the refresh waits for the group');
-  });
-  await refreshed;
-  const { rows } = await db.execute(
-    sql`select events from metersync.stale_records where record_id = ${recordId}`,
-  );
-  expect(rows).toEqual([{ events: 2 }]);
-});

@@ -34,8 +34,7 @@ describe('recordEvents', () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, '2026-01-02T03:04:05.678901'));
     const recorded = await recordEvents(warehouse.db, [event]);
-    expect(recorded).toMatchObject({ fresh: 1, duplicates: 0, dead: 0 });
-    expect(recorded.wake).toContain('documents');
+    expect(recorded).toMatchObject({ fresh: 1, duplicates: 0, dead: 0, mayWait: true });
     expect(
       await rows(
         sql`select company_id, site_id, raw, (updated at time zone 'UTC')::text as updated from utility.documents where id = ${id}`,
@@ -116,17 +115,6 @@ describe('recordEvents', () => {
     const fresh = (await Promise.all(both)).map((recorded) => recorded.fresh);
     expect(fresh.sort()).toEqual([0, 1]);
     expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
-  });
-
-  test('wakes a catch-up once, by the group that finds it asleep', async () => {
-    await warehouse.db.execute(sql`update metersync.catch_ups set awake = false`);
-    const first = await recordEvents(warehouse.db, [
-      delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96)),
-    ]);
-    const second = await recordEvents(warehouse.db, [
-      delivery(intervalsEvent('m-1', '2026-01-02', '2026-01-03', 96)),
-    ]);
-    expect([first.wake, second.wake]).toEqual([['intervals'], []]);
   });
 
   test('applies an event without a company to a record that it knows, and keeps it as dead otherwise', async () => {

@@ -49,7 +49,7 @@ describe('a replay', () => {
     const event = delivery(documentEvent('created', id, at(1), { note: 'żółć' }));
     await record(event);
     await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
-    await warehouse.db.execute(sql`update metersync.journal set outcome = 'dead', kind = 'ignored', record_id = null,
+    await warehouse.db.execute(sql`update metersync.journal set outcome = 'dead', kind = 'ignored', record_id = null, queue = null, due_at = null,
       error = 'it was not understood', error_code = 'EVENT_UNREADABLE' where id = ${event.id}`);
     await warehouse.db.execute(sql`update metersync.event_payloads
       set payload = null, body = convert_to(${event.body}, 'UTF8') where id = ${event.id}`);
@@ -113,8 +113,8 @@ describe('a replay', () => {
   test('makes a pending event due at once', async () => {
     const event = delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96));
     await record(event);
-    await warehouse.db.execute(sql`update metersync.stale_records set attempts = 9, error = 'refused',
-      error_code = 'SERVICE_KEY_REFUSED', due_at = now() + interval '1 hour' where record_id = ${event.id}`);
+    await warehouse.db.execute(sql`update metersync.journal set attempts = 9, error = 'refused',
+      error_code = 'SERVICE_KEY_REFUSED', due_at = now() + interval '1 hour' where id = ${event.id}`);
     await replay(event);
     expect(await journal(event)).toMatchObject({
       outcome: 'pending',
@@ -158,7 +158,8 @@ test('all events that a filter selects are found once, page by page, also after 
   );
   const ignored = Array.from({ length: 3 }, () => delivery({ eventType: 'any.v1' }));
   for (const event of [...updates, ...ranges, ...dead, ...ignored]) await recordEvents(db, [event]);
-  await db.execute(sql`update metersync.stale_records set due_at = now() + interval '1 hour' * length(key)`);
+  await db.execute(sql`update metersync.journal set due_at = now() + interval '1 hour' * length(kind || record_id)
+    where outcome = 'pending'`);
   const walk = async (filter: EventFilter): Promise<string[]> => {
     const chosen = { ...filter, unapplied: true };
     const walked = await findAllEvents(db, chosen);

@@ -26,7 +26,9 @@ async function aged(given: DeliveredEvent, outcome: string, days: number): Promi
   if (outcome === 'applied' || outcome === 'superseded' || outcome === 'missing')
     await settleAs(warehouse.db, outcome, sql`id = ${given.id}`);
   if (outcome === 'ignored')
-    await warehouse.db.execute(sql`update metersync.journal set outcome = 'ignored' where id = ${given.id}`);
+    await warehouse.db.execute(
+      sql`update metersync.journal set outcome = 'ignored', queue = null, due_at = null where id = ${given.id}`,
+    );
   await warehouse.db.execute(sql`update metersync.journal
     set received_at = clock_timestamp() - make_interval(days => ${days}::int) where id = ${given.id}`);
   return given.id;

@@ -34,38 +34,3 @@ test('statements name tables through the schema', () => {
     );
   expect(found).toEqual([]);
 });
-
-const raw = /\.execute(<[^(]*>)?\(/;
-
-/** Files that may contain raw statements: hot statements, and commands that the query builder lacks. */
-const mayBeRaw = [
-  /^db\/hot\//,
-  /^db\/migrate\//,
-  /^db\/fields\/typed-views\.ts$/,
-  /^db\/connection\/(analyse-young|estimate|hot|locks|temp-table)\.ts$/,
-];
-
-test('only hot statements are raw, all others use the query builder', () => {
-  const found = files.filter((file) => raw.test(read(file)));
-  const wrong = found.filter((file) => !mayBeRaw.some((place) => place.test(file)));
-  expect(wrong).toEqual([]);
-});
-
-test('each file of db/hot sends one statement, and there are at most 25 files', () => {
-  const hot = files.filter((file) => file.startsWith('db/hot/'));
-  expect(hot.length).toBeLessThanOrEqual(25);
-  const sent = hot.map((file) => {
-    const statements = [...read(file).matchAll(/\bhot\(\w+, '(\w+)'\)\s*\.execute\b/g)].map(
-      ([, name]) => name,
-    );
-    return [file, ...statements];
-  });
-  const named = hot.map((file) => {
-    const words = file.replace(/^db\/hot\/(.*)\.ts$/, '$1').split('-');
-    return [
-      file,
-      words.map((word, at) => (at === 0 ? word : `${word[0]?.toUpperCase()}${word.slice(1)}`)).join(''),
-    ];
-  });
-  expect(sent).toEqual(named);
-});

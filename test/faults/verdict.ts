@@ -116,5 +116,5 @@ export async function settle(rig: Rig, { advanceSeconds = 400, restored }: Optio
     },
     within,
   );
-  await until('nothing runs and nothing is pending', () => isAllDone(rig, ['catchUp', 'watch']), within);
+  await until('nothing runs and nothing is pending', () => isAllDone(rig, ['sweep', 'watch']), within);
 }

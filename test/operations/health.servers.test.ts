@@ -124,7 +124,7 @@ test('distinguishes a stopped watch from a watch that could not note its looks w
   const since = '2026-11-22T01:10:00.000Z';
   const activities = {
     look: async () => ({ absence: { since } }),
-    dueOwners: async () => [],
+    startSweep: async () => {},
     endLostRuns: async () => {},
     keepMonths: async () => 0,
   };

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, queues } from '../support/activities.ts';
 import { runCommand } from '../support/command.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 
@@ -26,11 +26,13 @@ const withNothing = ({ path }: Asked): Reply =>
   path === '/v2.2/company' ? { json: [company] } : { status: 404, json: { detail: 'Not found.' } };
 
 const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
-  run(activities.catchUpOwners, { kind: 'documents' as const, owners: [company.id] });
+  run(activities.sweepOwners, { owners: queues('documents', [company.id]) });
 
 /** Returns what `metersync status` prints if the events had become due 14 minutes ago. */
 async function statusLater({ warehouse }: ActivitiesUnderTest): Promise<string> {
-  await warehouse.db.execute(sql`update metersync.stale_records set due_at = now() - interval '14 minutes'`);
+  await warehouse.db.execute(
+    sql`update metersync.journal set due_at = now() - interval '14 minutes' where outcome = 'pending'`,
+  );
   await warehouse.db.execute(
     sql`update metersync.journal set settled_at = now() - interval '15 minutes' where outcome <> 'pending'`,
   );

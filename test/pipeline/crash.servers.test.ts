@@ -36,7 +36,7 @@ test('nothing is lost if a worker is killed between two pages and in the middle 
     await tx.execute(sql`lock table utility.documents in exclusive mode`);
     await service.random(60, 1, ['createDocument', 'deleteDocument']);
     await until('a page waits', () => waitingFor('jsonb_array_elements'));
-    await until('a group waits', () => waitingFor('from "metersync"."journal"'));
+    await until('a group waits', () => waitingFor('hint_event_id'));
     await pipeline.part('worker').end('SIGKILL');
   });
   const { documents } = await service.status();

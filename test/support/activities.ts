@@ -9,7 +9,7 @@ import type { ActivityDependencies } from '../../activities/dependencies.ts';
 import { createNotifier } from '../../activities/notifier.ts';
 import { activitySettings, readSettings } from '../../app/settings/settings.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
-import type { CatchUpKind } from '../../contract/names.ts';
+import type { CatchUpKind, Queue } from '../../contract/names.ts';
 import { activityPolicy } from '../../contract/retry-policy.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../db/fields/field-catalogue.ts';
@@ -20,7 +20,8 @@ import { borrowWarehouse } from './warehouse.ts';
 export interface ActivitiesUnderTest {
   readonly activities: Activities;
   readonly warehouse: Warehouse & { readonly url: string };
-  readonly woken: CatchUpKind[];
+  /** How often the sweep was started. */
+  sweeps(): number;
   /** Companies whose first backfill was requested. */
   readonly backfilled: string[];
   /** Errors of the field catalogue: none, unless a test expects and removes them. */
@@ -34,6 +35,8 @@ export interface ActivitiesUnderTest {
     heartbeatDetails?: unknown,
     attempt?: number,
   ): Promise<O>;
+  /** Runs an activity as a worker would within a workflow task. */
+  runLocally<I, O>(activity: (input: I) => Promise<O>, input: I): Promise<O>;
 }
 
 /** Makes a worker's activities on an empty warehouse and a scripted service. */
@@ -45,7 +48,7 @@ export async function activitiesOn(
   const warehouse = await borrowWarehouse();
   onTestFinished(() => warehouse.drop());
   const { client, server } = await setup(script, { endpoints: { ...defaultEndpoints, ...endpoints } });
-  const woken: CatchUpKind[] = [];
+  let sweeps = 0;
   const backfilled: string[] = [];
   const catalogueTroubles: unknown[] = [];
   const onError = (error: unknown): void => void catalogueTroubles.push(error);
@@ -58,14 +61,16 @@ export async function activitiesOn(
     service: client,
     apiVersion: 'v2.2',
     companies,
-    wake: async (kind) => void woken.push(kind),
+    startSweep: async () => {
+      sweeps += 1;
+    },
     backfillFirst: async (companyId) => void backfilled.push(companyId),
     ...(now === undefined ? {} : { now }),
   });
   return {
     activities,
     warehouse,
-    woken,
+    sweeps: () => sweeps,
     backfilled,
     catalogueTroubles,
     asked: () =>
@@ -75,8 +80,17 @@ export async function activitiesOn(
       }),
     run: async (activity, input, heartbeatDetails, attempt) =>
       await activityEnvironment(heartbeatDetails, attempt).run(activity, input),
+    runLocally: async (activity, input) =>
+      await new MockActivityEnvironment({ isLocal: true }, { logger: new DefaultLogger('ERROR') }).run(
+        activity,
+        input,
+      ),
   };
 }
+
+/** The queues of owners, as the sweep names them. */
+export const queues = (kind: CatchUpKind, owners: readonly string[]): Queue[] =>
+  owners.map((owner) => ({ kind, owner }));
 
 /** Counts the events so far by their outcome. */
 export async function outcomes({ warehouse }: ActivitiesUnderTest): Promise<Record<string, number>> {
@@ -99,7 +113,7 @@ export const activitiesAlone = (
     checks: warehouse,
     watching: warehouse,
     catalogue,
-    wake: async () => {},
+    startSweep: async () => {},
     backfillFirst: async () => {},
     howEnded: async () => 'completed',
     readHealth: async () => ({ warehouse: nobody, temporal: nobody, schema: null }),

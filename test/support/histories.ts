@@ -253,7 +253,9 @@ class Pool {
         wanted.has(kind as ReadKind),
       )
     ) {
-      await db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
+      await db.execute(
+        sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+      );
     }
     for (const kind of ['documents', 'connections'] as const) {
       if (!wanted.has(`${kind} catch-up`)) continue;

@@ -56,7 +56,7 @@ async function settled(service: TestSandbox, deployment: Deployment, timeoutMs =
     async () => (await missingFrom(deployment, acknowledged)) === 0,
     within,
   );
-  await until('nothing runs and nothing is pending', () => isAllDone(deployment, ['catchUp']), within);
+  await until('nothing runs and nothing is pending', () => isAllDone(deployment, ['sweep']), within);
 }
 
 async function missingFrom({ warehouse }: Deployment, eventIds: readonly string[]): Promise<number> {

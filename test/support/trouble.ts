@@ -120,26 +120,24 @@ async function fillEvents(
 ): Promise<void> {
   await db.execute(sql`
     insert into metersync.journal (id, type, kind, record_id, company_id, occurred_at, received_at, recorded_at,
-      outcome, error, error_code, workflow_id, workflow_run_id)
+      outcome, queue, due_at, attempts, error, error_code, workflow_id, workflow_run_id)
     select 'msg_' || what || '_' || n, type, kind, record_id, ${acme}, now() - interval '3 hours',
-      now() - make_interval(mins => n), now() - make_interval(mins => n), outcome, error, code, 'event/x', gen_random_uuid()
+      now() - make_interval(mins => n), now() - make_interval(mins => n), outcome,
+      case when outcome = 'pending' then kind || '/' || ${acme} end, now() + interval '1 minute' * due_in,
+      coalesce(attempts, 0), error, code, 'event/x', gen_random_uuid()
     from (values
-      ('applied', 70, 'document.updated.v2', 'document', gen_random_uuid()::text, 'applied', null, null),
-      ('pending', 3, 'document.created.v2', 'document', ${document}, 'pending', null, null),
-      ('waiting', 2, 'connection.updated.v2', 'connection', ${connection}, 'pending', null, null),
-      ('dead', 2, 'document.created.v2', 'ignored', null, 'dead', 'EVENT_UNREADABLE: no updated', 'EVENT_UNREADABLE'),
-      ('strange', 1, ${hostile}, 'ignored', ${hostile}, 'ignored', null, null)
-    ) e (what, count, type, kind, record_id, outcome, error, code)
+      ('applied', 70, 'document.updated.v2', 'document', gen_random_uuid()::text, 'applied', null::int, null::int,
+        null, null),
+      ('pending', 3, 'document.created.v2', 'document', ${document}, 'pending', 10, 4,
+        'SERVICE_ACCESS_DENIED: the service answered 403 Forbidden', 'SERVICE_ACCESS_DENIED'),
+      ('waiting', 2, 'connection.updated.v2', 'connection', ${connection}, 'pending', 2, 2,
+        'SERVICE_ERROR: the service answered 503', 'SERVICE_ERROR'),
+      ('dead', 2, 'document.created.v2', 'ignored', null, 'dead', null, null,
+        'EVENT_UNREADABLE: no updated', 'EVENT_UNREADABLE'),
+      ('strange', 1, ${hostile}, 'ignored', ${hostile}, 'ignored', null, null, null, null)
+    ) e (what, count, type, kind, record_id, outcome, due_in, attempts, error, code)
       cross join generate_series(1, e.count) n`);
   await db.execute(sql`
     insert into metersync.event_payloads (id, payload)
     select id, ${JSON.stringify({ note: hostile })}::jsonb from metersync.journal`);
-  await db.execute(sql`
-    insert into metersync.stale_records (kind, record_id, owner, events, since, last_event_at, due_at, attempts, error,
-      error_code)
-    values
-      ('document', ${document}, ${acme}, 3, now() - interval '3 hours', now(), now() + interval '10 minutes', 4,
-        'SERVICE_ACCESS_DENIED: the service answered 403 Forbidden', 'SERVICE_ACCESS_DENIED'),
-      ('connection', ${connection}, ${acme}, 2, now() - interval '1 hour', now(), now() + interval '2 minutes', 2,
-        'SERVICE_ERROR: the service answered 503', 'SERVICE_ERROR')`);
 }

@@ -66,14 +66,13 @@ async function empty({ db, rowsAdded }: Warehouse): Promise<boolean> {
           select oid::regclass::text from pg_class
           where relnamespace::regnamespace::text in ('utility', 'ops', 'metersync')
             and relkind in ('r', 'p') and not relispartition
-            and oid::regclass::text not in ('metersync.catch_ups', 'ops.unit_factors')
+            and oid::regclass::text <> 'ops.unit_factors'
         loop
           execute format('select exists (select from %s)', emptied) into used;
           if used then
             execute format('delete from %s', emptied);
           end if;
         end loop;
-        update metersync.catch_ups set awake = false where awake;
         insert into metersync.company_changes (company_id) values (null);
       end
       $$`);

@@ -21,7 +21,7 @@ const plotsBeside = cases(250, 1_000);
 /** Number of reconciles of one day. A large warehouse has their rows for each company of the work. */
 const reconciles = 24;
 /** Tables whose first rows work reads. They get more plots, because Postgres rightly scans small ones. */
-const readInPart = ['utility.companies', 'metersync.stale_records'] as const;
+const readInPart = ['utility.companies'] as const;
 
 type Which = 'small' | 'never analysed' | 'analysed at rest' | 'analysed';
 /** Whether statements are planned for their parameters, or with the generic plan of a prepared statement. */
@@ -253,11 +253,12 @@ describe('this test', () => {
     for (const which of states) expect(found).toContain(`${which}: reads all of utility.documents`);
   });
 
-  test('finds a statement for which the planner reads an index of all stale records', async () => {
+  test('finds a statement for which the planner reads an index of all pending events', async () => {
     const run: Work['run'] = ({ db }) =>
-      db.execute(sql`select key from metersync.stale_records
-        where queue = ${`document/${idOf('company', plot)}`} order by key`);
-    expect(await said({ name: 'the stale records of an owner, in another order', rows: 60, run })).toEqual([
+      db.execute(sql`select id from metersync.journal
+        where outcome = 'pending' and queue || '' = ${`document/${idOf('company', plot)}`}`);
+    expect(await said({ name: 'the pending events of an owner, by an expression', rows: 60, run })).toEqual([
+      'never analysed: touches n blocks, and n in a small warehouse',
       'analysed at rest: touches n blocks, and n in a small warehouse',
     ]);
   });
@@ -265,7 +266,7 @@ describe('this test', () => {
   test('counts the blocks of a step that no other step of its statement reads', async () => {
     const run: Work['run'] = ({ db }) =>
       db.execute(sql`with gone as (
-        delete from metersync.stale_records where key || '' = 'none'
+        delete from metersync.journal where outcome = 'pending' and queue || '' = 'none'
       ) select`);
     const found = await said({ name: 'a deletion by an expression', rows: 1, run });
     expect(found).toContain('analysed at rest: touches n blocks, and n in a small warehouse');

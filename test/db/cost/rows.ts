@@ -65,7 +65,6 @@ const dayBefore = `${read} - interval '1 day', ${read}`;
 /** The events of plots. `waits` says whether an event is pending. */
 const events = `
       select p, n, kind, waits, failed, 'event ' || p || ' ' || n as event, type, record_id, company_id,
-        case kind when 'interval' then 'event ' || p || ' ' || n else record_id end as stale_id,
         coalesce(company_id::text, record_id) as owner,
         case when kind <> 'interval'
           then ${updated} + case when waits then interval '1 day' else interval '0' end end as occurred_at,
@@ -191,12 +190,23 @@ const inserts = {
   // Of 200 events 50 wait (30 of documents, 10 of connections, 10 of readings); one in ten had failed.
   'metersync.journal': `
     (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
-      intervals_found, received_at, recorded_at, settled_at, outcome, error, error_code)
+      intervals_found, received_at, recorded_at, settled_at, outcome, queue, due_at, attempts, error, error_code)
     select event, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
       case when outcome = 'applied' then interval_count end, recorded_at, recorded_at,
       case when outcome in ('applied', 'missing') then recorded_at end, outcome,
-      case outcome when 'dead' then 'dead' when 'missing' then 'never shown' end,
-      case outcome when 'dead' then 'EVENT_UNREADABLE' when 'missing' then 'RECORD_NOT_SHOWN' end
+      case when waits then kind || '/' || owner end,
+      case when waits then recorded_at + case when failed then interval '1 day' else interval '0' end end,
+      case when waits and failed then 1 else 0 end,
+      case
+        when outcome = 'dead' then 'dead'
+        when outcome = 'missing' then 'never shown'
+        when waits and failed then 'denied'
+      end,
+      case
+        when outcome = 'dead' then 'EVENT_UNREADABLE'
+        when outcome = 'missing' then 'RECORD_NOT_SHOWN'
+        when waits and failed then 'SERVICE_ACCESS_DENIED'
+      end
     from (${events}) event_rows,
       lateral (
         select case
@@ -216,16 +226,6 @@ const inserts = {
         'filler', repeat('lorem ', 40))
     from (${events}) event_rows
     on conflict (id) do nothing`,
-  'metersync.stale_records': `
-    (kind, record_id, owner, events, since, last_event_at, wanted, due_at, attempts, error_code, error)
-    select kind, stale_id, min(owner), count(*), min(recorded_at), max(recorded_at), max(occurred_at),
-      min(recorded_at + case when failed then interval '1 day' else interval '0' end),
-      max(case when failed then 1 else 0 end),
-      max(case when failed then 'SERVICE_ACCESS_DENIED' end), max(case when failed then 'denied' end)
-    from (${events}) event_rows
-    where waits
-    group by p, kind, stale_id
-    on conflict (key) do nothing`,
   'metersync.runs': `
     (run_id, company_id, resource, state, started_at, finished_at)
     select ${id('run', 'n')}, ${id('company')}, resource, 'complete', ${read}, ${read}
@@ -314,9 +314,9 @@ async function insertFor(
 
 /** Analyses the plots at a moment when no event waits. */
 export async function analyseAtRest(db: Executor, from: number, count: number): Promise<void> {
-  await db.execute(sql`delete from metersync.stale_records`);
+  await db.execute(sql`delete from metersync.journal where outcome = 'pending'`);
   await db.execute(sql`analyze`);
-  await load(db, 'metersync.stale_records', from, count);
+  await load(db, 'metersync.journal', from, count);
 }
 /** Creates the months of the readings, and turns autovacuum off. */
 export async function prepareTables(db: Executor): Promise<void> {

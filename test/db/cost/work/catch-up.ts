@@ -8,15 +8,15 @@ import {
   postponeStranger,
   tombstoneUnverified,
 } from '../../../../db/backfill/strangers.ts';
-import { dueOwners, liveUsage, warehouseNow } from '../../../../db/catch-up/due.ts';
+import { anyPending, dueOwners, liveUsage, nextDueInMs, warehouseNow } from '../../../../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
 import { parkOwner, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
 import { moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
-import { trySleep } from '../../../../db/events/wake.ts';
 import { dueRecords } from '../../../../db/hot/due-records.ts';
+import { pendingAmong } from '../../../../db/hot/pending-among.ts';
 import { surroundings } from '../../../../db/hot/surroundings.ts';
 import { usageListedByRecords } from '../../../../db/hot/usage-listed-by-records.ts';
-import { idOf, meterOf } from '../rows.ts';
+import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
 const documents = (plot: number, count: number): string[] =>
@@ -40,14 +40,23 @@ export const catchUp: readonly Work[] = [
   ),
   ...kinds.map(
     (kind): Work => ({
-      name: `owners with due ${kind} are listed, and the catch-up tries to sleep`,
+      name: `owners with due ${kind} are listed, and when the next event is due`,
       rows: 50,
       run: async ({ db }) => {
         await dueOwners(db, kind, 10);
-        await db.transaction((tx) => trySleep(tx, kind));
+        await nextDueInMs(db);
       },
     }),
   ),
+  {
+    name: 'the pending events of a group are looked up',
+    rows: 50,
+    run: async ({ db }, plot) => {
+      const ids = numbers(1, 50).map((n) => eventOf(plot, n));
+      await pendingAmong(db, ids);
+      await anyPending(db, ids);
+    },
+  },
   {
     name: 'one document is caught up',
     rows: 5,
@@ -87,9 +96,9 @@ export const catchUp: readonly Work[] = [
     name: 'documents are given up after too many attempts',
     rows: 150,
     prepare: ({ db }, plot) =>
-      db.execute(sql`update metersync.stale_records
-        set error_code = 'RECORD_NOT_SHOWN', attempts = 100, wanted = '2030-01-01'
-        where owner = ${idOf('company', plot)} and kind = 'document'`),
+      db.execute(sql`update metersync.journal
+        set error_code = 'RECORD_NOT_SHOWN', attempts = 100, occurred_at = '2030-01-01'
+        where outcome = 'pending' and queue = ${`document/${idOf('company', plot)}`}`),
     run: ({ db }, plot) =>
       settleRecords(db, 'documents', documents(plot, 50), readAt, documents(plot, 5), idOf('company', plot)),
   },
@@ -97,8 +106,8 @@ export const catchUp: readonly Work[] = [
     name: 'connections are given up',
     rows: 100,
     prepare: ({ db }, plot) =>
-      db.execute(sql`update metersync.stale_records set error_code = 'RECORD_NOT_SHOWN', attempts = 100
-        where owner = ${idOf('company', plot)} and kind = 'connection'`),
+      db.execute(sql`update metersync.journal set error_code = 'RECORD_NOT_SHOWN', attempts = 100
+        where outcome = 'pending' and queue = ${`connection/${idOf('company', plot)}`}`),
     run: ({ db }, plot) =>
       settleRecords(db, 'connections', connections(plot), readAt, connections(plot), idOf('company', plot)),
   },
@@ -106,8 +115,8 @@ export const catchUp: readonly Work[] = [
     name: 'documents back off after a failed read',
     rows: 150,
     prepare: ({ db }, plot) =>
-      db.execute(sql`update metersync.stale_records set error_code = 'LISTING_UNSTABLE', attempts = 100
-        where kind = 'document' and record_id = ${documents(plot, 3)[2]}`),
+      db.execute(sql`update metersync.journal set error_code = 'LISTING_UNSTABLE', attempts = 100
+        where outcome = 'pending' and kind = 'document' and record_id = ${documents(plot, 3)[2]}`),
     run: async ({ db }, plot) => {
       await postponeDocuments(db, documents(plot, 1), readAt, {
         code: 'SERVICE_NOT_FOUND',
@@ -128,8 +137,8 @@ export const catchUp: readonly Work[] = [
       name: `${kind} of a stranger back off`,
       rows: 50,
       prepare: ({ db }, plot) =>
-        db.execute(sql`update metersync.stale_records set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
-          where kind || 's' = ${kind} and owner = ${owner(kind, plot)}`),
+        db.execute(sql`update metersync.journal set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
+          where outcome = 'pending' and queue = ${`${kind.slice(0, -1)}/${owner(kind, plot)}`}`),
       run: async ({ db }, plot) => {
         await isStranger(db, kind, owner(kind, plot));
         await postponeStranger(db, kind, owner(kind, plot), 'nobody knows');
@@ -158,7 +167,8 @@ export const catchUp: readonly Work[] = [
           sql`update ${sql.raw(`utility.${table}`)} set raw = null where ${column} = ${companyId}::uuid`,
         );
       }
-      await db.execute(sql`delete from metersync.stale_records where owner = ${companyId}`);
+      await db.execute(sql`delete from metersync.journal
+        where outcome = 'pending' and queue in (${`document/${companyId}`}, ${`connection/${companyId}`})`);
     },
     run: async ({ db }, plot) => {
       await isConfirmedCompany(db, idOf('company', plot));

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import type { DueForSweep } from '../../activities/catch-up/catch-up.ts';
+import { sweepBounds } from '../../contract/limits.ts';
+import { type Queue, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
+import { withStubs } from '../support/stub-worker.ts';
+
+test('the sweep reads each owner in one lane at a time, and a slow owner holds up no other', async () => {
+  const left = new Set(Array.from({ length: 100 }, (_, at) => `owner ${at}`));
+  const slow = Promise.withResolvers<void>();
+  let inWork = 0;
+  let most = 0;
+  const activities = {
+    dueForSweep: async ({
+      limit,
+      except,
+    }: {
+      limit: number;
+      except: readonly Queue[];
+    }): Promise<DueForSweep> => {
+      const busy = new Set(except.map(({ owner }) => owner));
+      const owners = [...left].filter((owner) => !busy.has(owner)).slice(0, limit);
+      return {
+        owners: owners.map((owner) => ({ kind: 'documents', owner })),
+        dueInMs: left.size === 0 ? null : 0,
+      };
+    },
+    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
+      inWork += 1;
+      most = Math.max(most, inWork);
+      for (const { owner } of owners) {
+        if (owner === 'owner 0') await slow.promise;
+        expect(left.delete(owner)).toBe(true);
+        if (left.size === sweepBounds.ownersPerLane) slow.resolve();
+      }
+      inWork -= 1;
+    },
+  };
+  await withStubs(taskQueues.events, activities, async (client) => {
+    await client.workflow.execute(workflowNames.sweep, {
+      workflowId: workflowIds.sweep,
+      taskQueue: taskQueues.events,
+    });
+  });
+  expect([...left]).toEqual([]);
+  expect(most).toBeGreaterThan(1);
+  expect(most).toBeLessThanOrEqual(sweepBounds.lanes);
+});
+
+test('the sweep waits for what is due soon, and leaves the rest to the next sweep', async () => {
+  const answers: DueForSweep[] = [
+    { owners: [], dueInMs: 10 },
+    { owners: [{ kind: 'intervals', owner: 'm-1' }], dueInMs: 0 },
+    { owners: [], dueInMs: sweepBounds.soonMs + 1 },
+  ];
+  const swept: (readonly Queue[])[] = [];
+  const activities = {
+    dueForSweep: async (): Promise<DueForSweep> => answers.shift() ?? { owners: [], dueInMs: null },
+    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
+      swept.push(owners);
+    },
+  };
+  await withStubs(taskQueues.events, activities, async (client) => {
+    await client.workflow.execute(workflowNames.sweep, {
+      workflowId: workflowIds.sweep,
+      taskQueue: taskQueues.events,
+    });
+  });
+  expect(swept).toEqual([[{ kind: 'intervals', owner: 'm-1' }]]);
+});
