@@ -59,9 +59,9 @@ export function backfillActivities(deps: ActivityDependencies) {
 
     /** Reads a company until it is done or the slice is full. Temporal retries temporary failures. */
     readCompany: mapFailures(async (reading: CompanyReading): Promise<CompanyStep> => {
-      const { finished, busy } = await readCompanyInRun(db, reading.runId, reading.companyId);
-      if (busy) throw companyBusy(reading.companyId);
-      return await readCompany(deps, reading, finished, sliceFrom(deps.now));
+      const inRun = await readCompanyInRun(db, reading.runId, reading.companyId);
+      if (inRun.busy) throw companyBusy(reading.companyId);
+      return await readCompany(deps, reading, inRun, sliceFrom(deps.now));
     }),
 
     readCompanies: mapFailures(async (slice: Slice): Promise<SliceRead> => await readSlice(deps, slice)),

@@ -1,5 +1,6 @@
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
-import { notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
+import { type CompanyInRun, notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
+import { settleListed } from '../catch-up/settle-listed.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { refusal } from '../own-failure.ts';
 import { failPart } from '../runs.ts';
@@ -17,7 +18,7 @@ export type CompanyKey = Omit<CompanyReading, 'cursor'>;
 export async function readCompany(
   deps: ActivityDependencies,
   reading: CompanyReading,
-  finished: readonly string[],
+  { finished, awaited }: CompanyInRun,
   isFull: () => boolean,
 ): Promise<CompanyStep> {
   const { runId, companyId } = reading;
@@ -34,6 +35,7 @@ export async function readCompany(
     try {
       if (resource === 'intervals') {
         if (refused && asked > 0 && (await deleteUnread(deps, reading))) return { done: true, cursor: null };
+        if (awaited) await settleListed(deps, companyId);
         return await backfillIntervals(deps, key, cursor, isFull);
       }
       asked += 1;

@@ -35,13 +35,13 @@ export async function readSlice(deps: ActivityDependencies, { runId, companies }
   const left: CompanyLeft[] = [];
   for (const [at, companyId] of companies.entries()) {
     if (at > 0 && isFull()) return { left, rest: companies.slice(at) };
-    const { finished, busy } = await readCompanyInRun(db, runId, companyId);
-    if (busy) {
+    const inRun = await readCompanyInRun(db, runId, companyId);
+    if (inRun.busy) {
       left.push({ companyId, cursor: null });
       continue;
     }
     const reading = { runId, companyId, cursor: null };
-    const step = await readCompany(deps, reading, finished, isFull).catch(() => {
+    const step = await readCompany(deps, reading, inRun, isFull).catch(() => {
       Context.current().cancellationSignal.throwIfAborted();
       return { done: false, cursor: reachedCursor(companyId) };
     });

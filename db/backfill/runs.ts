@@ -1,4 +1,16 @@
-import { and, eq, exists, isNotNull, isNull, ne, not, notExists, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  eq,
+  exists,
+  inArray,
+  isNotNull,
+  isNull,
+  ne,
+  not,
+  notExists,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
@@ -7,7 +19,7 @@ import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
-import { runs } from '../schema/metersync.ts';
+import { journal, runs } from '../schema/metersync.ts';
 
 /** A run (company and resource are null), or a part of a run. */
 export interface RunKey {
@@ -104,15 +116,21 @@ export async function notePartsMissing(
     .onConflictDoUpdate({ target: [runs.runId, runs.companyId, runs.resource], set: ended });
 }
 
-/**
- * Reads the resources of a company whose parts in a run have ended, in any state. `busy` says
- * whether another run under way is reading the company and this run has not begun to read it.
- */
+export interface CompanyInRun {
+  /** Resources whose parts have ended, in any state. */
+  readonly finished: readonly string[];
+  /** Whether another run under way is reading the company, and this run has not begun to read it. */
+  readonly busy: boolean;
+  /** Whether events wait for the company's listings. */
+  readonly awaited: boolean;
+}
+
+/** Reads how far a run has read a company. */
 export async function readCompanyInRun(
   db: Executor,
   runId: string,
   companyId: string,
-): Promise<{ readonly finished: readonly string[]; readonly busy: boolean }> {
+): Promise<CompanyInRun> {
   const part = alias(runs, 'part');
   const run = alias(runs, 'run');
   const own = and(eq(part.runId, runId), eq(part.companyId, companyId));
@@ -142,13 +160,19 @@ export async function readCompanyInRun(
         exists(underWay),
       ),
     );
+  const waiting = db
+    .select({})
+    .from(journal)
+    .where(inArray(journal.queue, [`connection/${companyId}`, `document/${companyId}`]))
+    .offset(literal(0));
   const [read] = await db
     .select({
       finished: sql<string[]>`array${finished}`,
       busy: sql<boolean>`${exists(others)} and ${notExists(begun)}`,
+      awaited: sql<boolean>`${exists(waiting)}`,
     })
     .from(sql`(select) one`);
-  return read ?? { finished: [], busy: false };
+  return read ?? { finished: [], busy: false, awaited: false };
 }
 
 /** Deletes the unfinished parts of a company that nobody reads until the run goes on. */

@@ -12,13 +12,14 @@ import {
   sql,
 } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { isAmong, literal } from '../connection/arrays.ts';
+import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row, rowsOf } from '../deletes/tombstone.ts';
 import { eventKind, hasPending, pendingOf, queueOf } from '../events/queue.ts';
 import { notShown, settleRead } from '../hot/settle-read.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
-import { journal } from '../schema/metersync.ts';
+import type { ListedResource } from '../resources.ts';
+import { journal, listings } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 
 /**
@@ -51,6 +52,32 @@ export async function settleRecords(
     applied: records.filter(({ settled }) => settled > 0).length,
     waiting: records.filter(({ waiting }) => waiting > 0).length,
   };
+}
+
+/**
+ * Returns up to `most` records that events of a company wait for which were recorded before its listings
+ * were read that were last proved complete; and when the first of these reads began.
+ */
+export async function listedRecords(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  resources: readonly ListedResource[],
+  most: number,
+): Promise<{ readAt: string; records: string[] }> {
+  const { rows } = await db.execute<{ read_at: string; record_id: string }>(sql`
+    select distinct read.began::text as read_at, e.record_id
+    from (
+        select min(proved_began) as began
+        from ${listings}
+        where company_id = ${companyId}::uuid
+          and resource = any(${array(resources, 'text')})
+        having count(*) = ${resources.length}
+      ) read
+      join ${journal} e on e.queue = ${queueOf(eventKind[kind], companyId)}
+    where e.recorded_at <= read.began
+    limit ${most}`);
+  return { readAt: rows[0]?.read_at ?? '', records: rows.map(({ record_id }) => record_id) };
 }
 
 /**

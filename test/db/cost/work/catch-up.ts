@@ -11,7 +11,7 @@ import {
 import { anyPending, dueOwners, liveUsage, nextDueInMs, warehouseNow } from '../../../../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
 import { parkOwner, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
-import { moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
+import { listedRecords, moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
 import { dueRecords } from '../../../../db/hot/due-records.ts';
 import { pendingAmong } from '../../../../db/hot/pending-among.ts';
 import { surroundings } from '../../../../db/hot/surroundings.ts';
@@ -82,6 +82,12 @@ export const catchUp: readonly Work[] = [
       },
     }),
   ),
+  {
+    name: 'the records of events that a backfill settles are looked up',
+    rows: 500,
+    run: ({ db }, plot) =>
+      listedRecords(db, 'documents', idOf('company', plot), ['documents', 'usageData'], 50_000),
+  },
   {
     name: 'the connections of a company are caught up',
     rows: 100,

@@ -1,0 +1,32 @@
+import { batches } from '../../contract/limits.ts';
+import { listedRecords, settleRecords } from '../../db/catch-up/settle.ts';
+import { surroundings } from '../../db/hot/surroundings.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+
+/**
+ * Settles the events of a company that its listings show and that were recorded before these were read, so that
+ * the sweep need not read each record again. Documents also need all of their usage to be listed. If events name
+ * a site or a meter that is not known yet, the sweep reads their records and their surroundings.
+ */
+export async function settleListed(deps: ActivityDependencies, companyId: string): Promise<void> {
+  const { service } = deps;
+  await settleKind(deps, 'connections', companyId, ['connections']);
+  if (service.has('usageData')) await settleKind(deps, 'documents', companyId, ['documents', 'usageData']);
+  else if (!service.has('documentUsage')) await settleKind(deps, 'documents', companyId, ['documents']);
+}
+
+async function settleKind(
+  deps: ActivityDependencies,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  listings: Parameters<typeof listedRecords>[3],
+): Promise<void> {
+  const { db } = deps.warehouse;
+  const { readAt, records } = await listedRecords(db, kind, companyId, listings, batches.recordsSettled);
+  for (let at = 0; at < records.length; at += batches.documents) {
+    const some = records.slice(at, at + batches.documents);
+    const around = await surroundings(db, kind, companyId, some);
+    if (around.admitted && !around.companies && !around.meters)
+      await settleRecords(db, kind, some, readAt, [], companyId);
+  }
+}
