@@ -3,6 +3,7 @@ import { notingPages } from '../../../../db/backfill/manifest.ts';
 import { isAmong } from '../../../../db/connection/arrays.ts';
 import type { Warehouse } from '../../../../db/connection/connect.ts';
 import { forgetListed } from '../../../../db/hot/forget-listed.ts';
+import { rememberListed } from '../../../../db/hot/remember-listed.ts';
 import { retireUsage } from '../../../../db/hot/retire-usage.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
 import type { RecordPage } from '../../../../db/records/page.ts';
@@ -199,6 +200,23 @@ export const pages: readonly Work[] = [
       },
     }),
   ),
+  {
+    name: 'a company remembers what it lists of records of another company, under a key or in a list',
+    rows: 3 * existing.connections,
+    run: async ({ db }, plot) => {
+      const companyId = idOf('company', plot + 100_000);
+      for (const listing of ['connections', 'meters'] as const) {
+        const records = numbers(1, existing[listing]).map((n) => make[listing](plot, n));
+        const page = {
+          ...pageOfRecords(records, { readAt, companyId }),
+          digests: records.map(() => '00'),
+          walk: { resource: listing, companyId, began: readAt },
+        };
+        await rememberListed(db, listing, page);
+        await rememberListed(db, listing, { ...page, body: JSON.stringify(records), itemsKey: null });
+      }
+    },
+  },
   {
     name: '50 documents with their usage, from their own endpoints',
     rows: 150,
