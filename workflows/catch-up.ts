@@ -10,6 +10,7 @@ import { catchUpBounds } from '../contract/limits.ts';
 import { type CatchUpKind, signalNames } from '../contract/names.ts';
 import { catchingUp, quickLocal, quickUnlimited } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
+import { dealOut } from './sweep.ts';
 
 export const wake = defineSignal(signalNames.wake);
 
@@ -53,15 +54,4 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
     if (asleep && !(await condition(() => woken, catchUpBounds.lingerMs))) return;
     if (dueInMs !== null && dueInMs > 0) await condition(() => woken, dueInMs);
   }
-}
-
-/** Distributes the owners evenly, in their order. */
-function dealOut(owners: readonly string[], chunks: number): string[][] {
-  const dealt: string[][] = [];
-  for (const [at, owner] of owners.entries()) {
-    const chunk = dealt[at % chunks];
-    if (chunk === undefined) dealt.push([owner]);
-    else chunk.push(owner);
-  }
-  return dealt;
 }

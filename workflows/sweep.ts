@@ -52,8 +52,8 @@ async function sweepLane(owners: readonly Queue[]): Promise<void> {
 }
 
 /** Distributes the owners evenly, in their order. */
-function dealOut(owners: readonly Queue[], lanes: number): Queue[][] {
-  const dealt = Array.from({ length: Math.min(lanes, owners.length) }, (): Queue[] => []);
+export function dealOut<Owner>(owners: readonly Owner[], lanes: number): Owner[][] {
+  const dealt = Array.from({ length: Math.min(lanes, owners.length) }, (): Owner[] => []);
   for (const [at, owner] of owners.entries()) dealt[at % lanes]?.push(owner);
   return dealt;
 }

@@ -27,20 +27,17 @@ export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads)
         readonly limit: number;
         readonly except: readonly Queue[];
       }): Promise<DueForSweep> => {
-        const due: Queue[] = [];
-        const places = new Map<Queue, number>();
+        const due: { readonly place: number; readonly queue: Queue }[] = [];
         for (const kind of limit === 0 ? [] : catchUpKinds) {
           const busy = except.flatMap((one) => (one.kind === kind ? [one.owner] : []));
           const owners = await dueOwners(db, kind, limit + busy.length);
-          for (const [place, owner] of owners.filter((one) => !busy.includes(one)).entries()) {
-            const queue = { kind, owner };
-            places.set(queue, place);
-            due.push(queue);
-          }
+          for (const [place, owner] of owners.filter((one) => !busy.includes(one)).entries())
+            due.push({ place, queue: { kind, owner } });
         }
         // The kinds take turns.
-        due.sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
-        return { owners: due.slice(0, limit), dueInMs: await nextDueInMs(db, except) };
+        due.sort((a, b) => a.place - b.place);
+        const owners = due.slice(0, limit).map(({ queue }) => queue);
+        return { owners, dueInMs: await nextDueInMs(db, except) };
       },
     ),
 

@@ -1,6 +1,7 @@
 import { batches } from '../../contract/limits.ts';
 import { listedRecords, settleRecords } from '../../db/catch-up/settle.ts';
 import { surroundings } from '../../db/hot/surroundings.ts';
+import type { ListedResource } from '../../db/resources.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 /**
@@ -19,7 +20,7 @@ async function settleKind(
   deps: ActivityDependencies,
   kind: 'connections' | 'documents',
   companyId: string,
-  listings: Parameters<typeof listedRecords>[3],
+  listings: readonly ListedResource[],
 ): Promise<void> {
   const { db } = deps.warehouse;
   const { readAt, records } = await listedRecords(db, kind, companyId, listings, batches.recordsSettled);

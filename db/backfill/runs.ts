@@ -1,25 +1,14 @@
-import {
-  and,
-  eq,
-  exists,
-  inArray,
-  isNotNull,
-  isNull,
-  ne,
-  not,
-  notExists,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, eq, exists, isNotNull, isNull, ne, not, notExists, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { livesCompany } from '../catch-up/parking.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { waitingForCompany } from '../events/queue.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
-import { journal, runs } from '../schema/metersync.ts';
+import { runs } from '../schema/metersync.ts';
 
 /** A run (company and resource are null), or a part of a run. */
 export interface RunKey {
@@ -160,16 +149,11 @@ export async function readCompanyInRun(
         exists(underWay),
       ),
     );
-  const waiting = db
-    .select({})
-    .from(journal)
-    .where(inArray(journal.queue, [`connection/${companyId}`, `document/${companyId}`]))
-    .offset(literal(0));
   const [read] = await db
     .select({
       finished: sql<string[]>`array${finished}`,
       busy: sql<boolean>`${exists(others)} and ${notExists(begun)}`,
-      awaited: sql<boolean>`${exists(waiting)}`,
+      awaited: sql<boolean>`${exists(waitingForCompany(db, companyId))}`,
     })
     .from(sql`(select) one`);
   return read ?? { finished: [], busy: false, awaited: false };

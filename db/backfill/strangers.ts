@@ -2,7 +2,6 @@ import {
   and,
   eq,
   gt,
-  inArray,
   isNotNull,
   isNull,
   lte,
@@ -21,7 +20,7 @@ import { postpone } from '../catch-up/postpone.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { payloadOf } from '../events/items.ts';
-import { eventKind, hasPending, isPending, pendingOf } from '../events/queue.ts';
+import { eventKind, hasPending, isPending, pendingOf, waitingForCompany } from '../events/queue.ts';
 import { listedByCompanies, resources } from '../resources.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import {
@@ -274,12 +273,10 @@ export async function tombstoneUnverified(db: Executor, companyId: string): Prom
     const waits = hasPending(kind, sql`${table.id}::text`);
     await tombstone(table, eq(table.companyId, companyId), not(waits));
   }
-  const waiting = db
-    .select({})
-    .from(journal)
-    .where(inArray(journal.queue, [`connection/${companyId}`, `document/${companyId}`]))
-    .offset(literal(0));
-  const isAlone = and(not(recordRead(sql`${companyId}::uuid`)), notExists(waiting));
+  const isAlone = and(
+    not(recordRead(sql`${companyId}::uuid`)),
+    notExists(waitingForCompany(db, companyId)),
+  );
   await tombstone(sites, eq(sites.companyId, companyId), isAlone);
   await tombstone(companies, eq(companies.id, companyId), isAlone);
 }

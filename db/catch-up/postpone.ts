@@ -5,7 +5,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { pendingOf, waitsFor } from '../events/queue.ts';
-import { backOff, settledAs } from '../events/settling.ts';
+import { backOff, postponedAs, settledAs } from '../events/settling.ts';
 import { journal } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
 
@@ -34,7 +34,7 @@ export interface Postponement {
 export async function postpone(
   db: Executor,
   events: SQL,
-  { code, message }: WaitingReason,
+  reason: WaitingReason,
   { readAt, leastSeconds = 0, attemptsMax }: Postponement = {},
 ): Promise<string[]> {
   const read = readAt === undefined ? sql`clock_timestamp()` : sql`${readAt}::timestamptz`;
@@ -45,26 +45,27 @@ export async function postpone(
         e.id,
         ${waitsFor(sql`e`)} as record_id,
         e.error,
-        case when e.error_code = ${code} then e.attempts else 0 end as tried
+        case when e.error_code = ${reason.code} then e.attempts else 0 end as tried
       from ${events}
       where e.recorded_at <= ${read}
         and (e.due_at <= ${read} or e.attempts = 0)
     ), missing as (
       update ${journal} e set
-        ${settledAs(sql`'missing'`, { error: sql`f.error`, errorCode: sql`${code}`, attempts: sql`f.tried` })}
+        ${settledAs(sql`'missing'`, { error: sql`f.error`, errorCode: sql`${reason.code}`, attempts: sql`f.tried` })}
       from failed f
       where e.id = any(array(select id from failed where ${isLast}))
         and e.id = f.id
       returning f.record_id
     ), later as (
       update ${journal} e set
-        attempts = f.tried + 1,
-        error_code = ${code},
-        error = ${message},
-        due_at = clock_timestamp() + greatest(
+        ${postponedAs({
+          tried: sql`f.tried`,
+          reason,
+          wait: sql`greatest(
           make_interval(secs => ${leastSeconds}::float8),
           ${backOff(sql`f.tried`)}
-        )
+        )`,
+        })}
       from failed f
       where e.id = any(array(select id from failed where not ${isLast}))
         and e.id = f.id

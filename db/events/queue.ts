@@ -1,7 +1,7 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { inArray, type SQL, sql } from 'drizzle-orm';
 import { eventKinds, type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
-import { array } from '../connection/arrays.ts';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { unlessRecordedAnew } from './settling.ts';
@@ -28,6 +28,14 @@ export const queueOf = (kind: RecordEventKind, owner: SQL | string): SQL =>
   typeof owner === 'string'
     ? sql`${`${kind}/${owner}`}`
     : sql`${sql.raw(`'${kind}/'`)} || ${owner}`;
+
+/** Selects the pending events that wait for the listings of a company. */
+export const waitingForCompany = (db: Executor, companyId: string) =>
+  db
+    .select({})
+    .from(journal)
+    .where(inArray(journal.queue, [`connection/${companyId}`, `document/${companyId}`]))
+    .offset(literal(0));
 
 /** The owner in the queue of an event. */
 export const ownerOf = (event: SQL): SQL =>

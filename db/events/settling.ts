@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { FailureCode } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 
 /**
@@ -19,14 +20,31 @@ export const settledAs = (
         error_code = ${errorCode ?? sql`null`},
         attempts = ${attempts ?? sql`0`}`;
 
+/** The queue of an event of the journal. */
+export const queueOfEvent: SQL = sql.raw(`kind || '/' || coalesce(company_id::text, record_id)`);
+
 /** The assignments that make an event wait again, for an `update` of the journal. */
-export const waitingAgain: SQL = sql.raw(`outcome = 'pending',
+export const waitingAgain: SQL = sql`outcome = 'pending',
         settled_at = null,
-        queue = kind || '/' || coalesce(company_id::text, record_id),
+        queue = ${queueOfEvent},
         due_at = clock_timestamp(),
         error = null,
         error_code = null,
-        attempts = 0`);
+        attempts = 0`;
+
+/** The assignments that make an event wait after another failed attempt, for an `update` of the journal. */
+export const postponedAs = ({
+  tried,
+  reason,
+  wait = backOff(tried),
+}: {
+  readonly tried: SQL;
+  readonly reason: { readonly code: FailureCode; readonly message: string };
+  readonly wait?: SQL;
+}): SQL => sql`attempts = ${tried} + 1,
+        error_code = ${reason.code},
+        error = ${reason.message},
+        due_at = clock_timestamp() + ${wait}`;
 
 /** The wait after so many failed attempts: it doubles up to the longest of `recordPolicy`. */
 export const backOff = (

@@ -7,6 +7,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { queueOfEvent } from '../events/settling.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
@@ -160,7 +161,7 @@ export async function insertJournal(
         end,
         received_at,
         state.outcome,
-        case when state.outcome = 'pending' then kind || '/' || coalesce(company_id::text, record_id) end,
+        case when state.outcome = 'pending' then ${queueOfEvent} end,
         case
           when state.outcome = 'pending'
           then clock_timestamp() + make_interval(secs => ${drains ? recordPolicy.drainedSeconds : 0})

@@ -18,10 +18,10 @@ export interface PendingRecords extends Record<string, unknown> {
 
 /**
  * Returns the records of the given events that nobody has tried to read yet, by owner; none while the
- * service is parked or away: then only the sweep asks whether it answers again. Ranges of readings are left to the
- * sweep, which reads a meter in one lane at a time: of two reads of a meter at the same time, the earlier
- * could bring back what the later did not show. It runs for each
- * group of events. Measured: 0.08 ms and 5 blocks for one event.
+ * service is parked or away: then only the sweep asks whether it answers again. Ranges of readings are
+ * left to the sweep, which reads a meter in one lane at a time: of two reads of a meter at the same
+ * time, the earlier could bring back what the later did not show. It runs for each group of events.
+ * Measured: 0.08 ms and 5 blocks for one event.
  */
 export async function pendingAmong(
   db: Executor,

@@ -7,7 +7,7 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { pendingOf } from '../events/queue.ts';
-import { backOff, settledAs } from '../events/settling.ts';
+import { postponedAs, settledAs } from '../events/settling.ts';
 import { journal } from '../schema/metersync.ts';
 
 /** An event whose range has fewer readings than it reported. */
@@ -40,7 +40,6 @@ export async function settleRanges(
     ranges.map(({ end }) => end),
     'text',
   );
-  const { code, message } = readingsMissing;
   const result = await hot(db, 'settleRanges').execute<Shortfall & { lacks: boolean }>(sql`
     with fetched as materialized (
       select range_agg(tstzrange(starts::timestamptz, ends::timestamptz, '[]')) as spans
@@ -51,7 +50,7 @@ export async function settleRanges(
         e.due_at <= ${readAt}::timestamptz or e.attempts = 0 as was_due,
         e.interval_count as reported,
         (${readingsIn(sql`e`)}) as found,
-        case when e.error_code = ${code} then e.attempts else 0 end as tried
+        case when e.error_code = ${readingsMissing.code} then e.attempts else 0 end as tried
       from fetched
         cross join ${pendingOf.owner('intervals', meterId)}
       where e.recorded_at <= ${readAt}::timestamptz
@@ -69,10 +68,7 @@ export async function settleRanges(
         and e.id = j.id
     ), later as (
       update ${journal} e set
-        attempts = j.tried + 1,
-        error_code = ${code},
-        error = ${message},
-        due_at = clock_timestamp() + ${backOff(sql`j.tried`)}
+        ${postponedAs({ tried: sql`j.tried`, reason: readingsMissing })}
       from judged j
       where e.id = any(array(select id from judged where waits and was_due))
         and e.id = j.id

@@ -5,7 +5,7 @@ import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { isDeletion } from '../events/items.ts';
 import { eventKind, pendingOf, queueOf } from '../events/queue.ts';
-import { backOff, settledAs } from '../events/settling.ts';
+import { postponedAs, settledAs } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';
 
@@ -88,10 +88,7 @@ export async function settleRead(
         and e.id = j.id
     ), later as (
       update ${journal} e set
-        attempts = j.tried + 1,
-        error_code = ${notShown},
-        error = ${notShownMessage},
-        due_at = clock_timestamp() + ${backOff(sql`j.tried`)}
+        ${postponedAs({ tried: sql`j.tried`, reason: stateNotShown })}
       from judged j
       where e.id = any(array(select id from judged where outcome is null and was_due and not given_up))
         and e.id = j.id
@@ -107,7 +104,10 @@ export async function settleRead(
 }
 
 export const notShown: FailureCode = 'RECORD_NOT_SHOWN';
-const notShownMessage = 'the service does not show the state that this event named';
+const stateNotShown = {
+  code: notShown,
+  message: 'the service does not show the state that this event named',
+};
 const refusedCode: FailureCode = 'WAREHOUSE_VALUE_REFUSED';
 
 /** The outcome of events that a row's state covers. */
