@@ -1,21 +1,9 @@
-import {
-  and,
-  eq,
-  exists,
-  isNotNull,
-  isNull,
-  lt,
-  not,
-  notExists,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, eq, exists, isNotNull, isNull, lt, notExists, or, sql } from 'drizzle-orm';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row, rowsOf } from '../deletes/tombstone.ts';
-import { eventKind, hasPending, pendingOf, queueOf } from '../events/queue.ts';
+import { eventKind, pendingOf, queueOf } from '../events/queue.ts';
 import { notShown, settleRead } from '../hot/settle-read.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import type { ListedResource } from '../resources.ts';
@@ -176,22 +164,20 @@ async function tombstoneNotFound(
   companyId?: string,
 ): Promise<void> {
   const table = kind === 'documents' ? documents : connections;
-  const isTried = sql`waiting.error_code is not distinct from ${notShown}
-      and waiting.attempts >= ${recordPolicy.notFoundAttemptsMax}`;
+  const isTried = sql`(error_code is not distinct from ${notShown}
+            and attempts >= ${recordPolicy.notFoundAttemptsMax})`;
   const ofCompany =
-    companyId === undefined
-      ? sql`true`
-      : sql`waiting.queue = ${queueOf(eventKind[kind], companyId)}`;
-  const which = (also: SQL) => hasPending(eventKind[kind], sql`${table.id}::text`, also);
+    companyId === undefined ? sql`true` : sql`queue = ${queueOf(eventKind[kind], companyId)}`;
   // A newer event has attempts of its own.
-  const longUnseen = and(
-    which(sql`${isTried} and ${ofCompany}`),
-    not(
-      which(
-        sql`not (${isTried}) and ${ofCompany} and waiting.recorded_at <= ${readAt}::timestamptz`,
-      ),
-    ),
-  );
+  const longUnseen = sql`exists (
+          select
+          from ${journal}
+          where record_id = ${table.id}::text
+            and kind = ${eventKind[kind]}
+            and outcome = 'pending'
+          having bool_or(${isTried} and ${ofCompany})
+            and not bool_or(not ${isTried} and ${ofCompany} and recorded_at <= ${readAt}::timestamptz)
+        )`;
   // The listing of a company says nothing about what another company lists.
   const lacking = (company: string) =>
     db

@@ -45,18 +45,13 @@ export const ownerOf = (event: SQL): SQL =>
 export const waitsFor = (event: SQL): SQL =>
   sql`case ${event}.kind when 'interval' then ${event}.id else ${event}.record_id end`;
 
-/** Whether events `waiting` about a record are pending; for statements that test each row. */
-export const hasPending = (
-  kind: RecordEventKind,
-  recordId: SQL,
-  also: SQL = sql`true`,
-): SQL => sql`exists (
+/** Whether events about a record are pending; for statements that test each row. */
+export const hasPending = (kind: RecordEventKind, recordId: SQL): SQL => sql`exists (
           select
           from ${journal} waiting
           where waiting.record_id = ${recordId}
             and waiting.kind = ${kind}
             and waiting.outcome = 'pending'
-            and ${also}
           offset 0
         )`;
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { taskQueues, workflowIds, workflowNames } from '../../../contract/names.ts';
 import { connectWarehouse } from '../../../db/connection/connect.ts';
@@ -54,15 +55,32 @@ beforeAll(async () => {
   const never = await createDatabase('cost_never', nameOf(atRest));
   await change(never.url, ({ db }) => forgetStatistics(db));
   Object.assign(databases, { small, 'analysed at rest': atRest, 'never analysed': never });
-  if (!long) return;
-  const analysed = await createDatabase('cost_analysed', nameOf(atRest));
-  await change(analysed.url, ({ db }) => db.execute(sql`analyze`));
-  databases.analysed = analysed;
+  if (long) {
+    const analysed = await createDatabase('cost_analysed', nameOf(atRest));
+    await change(analysed.url, ({ db }) => db.execute(sql`analyze`));
+    databases.analysed = analysed;
+  }
+  for (const { url } of Object.values(databases)) await keepVersions(url);
 }, 300_000);
 afterAll(async () => {
   for (const session of sessions.values()) await session.close();
+  for (const client of snapshots) await client.end();
   for (const database of Object.values(databases)) await database.drop();
 });
+
+const snapshots: pg.Client[] = [];
+
+/**
+ * Keeps a snapshot of a database open. Otherwise Postgres may remove old versions of rows from a page while
+ * it reads the page, which makes the next update of the page cheaper. It does so only if no other session
+ * has an older snapshot, and analyses that Postgres starts in the background do have one at times.
+ */
+async function keepVersions(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('begin isolation level repeatable read; select');
+  snapshots.push(client);
+}
 
 /** Sessions by database and settings. A new session for each piece of work would read the catalogue again. */
 const sessions = new Map<string, ExplainedWarehouse>();
