@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
@@ -7,7 +7,7 @@ import type { Seen } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
 import { isAhead, lockedFence, type Walk } from '../records/fence.ts';
-import { alsoListing, isListedBy } from '../records/listers.ts';
+import { alsoListing, isEntryPreferred, isListedBy, listerOf } from '../records/listers.ts';
 import {
   companyNamed,
   isVersioned,
@@ -32,9 +32,6 @@ export async function forgetListed(
   const { resource, companyId } = listing;
   const walk: Walk = { ...of, began: beganAt };
   const listed = array(printedUuids(ids), 'text');
-  const named = companyNamed(sql`other.raw`);
-  const owner = sql`coalesce(${named}, other.company_id)`;
-  const newest = isVersioned(resource) ? sql`${updatedOf('other.raw')} desc nulls last,` : sql``;
   await withTransaction(db, async (tx) => {
     await lock(tx, 'alsoListed');
     const { rows } = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`
@@ -51,7 +48,7 @@ export async function forgetListed(
       from ${tableOf(resource)} ${row}
         cross join lateral (
           select other.*${alsoListing(resource)}
-          order by ${newest} ${named} = other.company_id desc nulls last, other.company_id
+          order by ${firstOf(resource)}
           limit 1
         ) other
       where ${isListedBy(sql`${companyId}::uuid`)}
@@ -70,7 +67,77 @@ export async function forgetListed(
       order by ${row.id}
       for no key update of ${row}
     )
-    update ${tableOf(resource)} ${row} set
+    ${showOther(resource)}`);
+    const changed = rows.map(({ id }) => id);
+    if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
+  });
+}
+
+/**
+ * Shows what another company is known to list of rows that a listing changed, where that is preferred now,
+ * and remembers what their listers list. It runs for each page with changed rows, because the service may
+ * go back to an older state.
+ */
+export async function yieldToPreferred(
+  tx: Transaction,
+  resource: RecordResource,
+  ids: readonly string[],
+): Promise<void> {
+  const { rows } = await hot(tx, 'yieldToPreferred').execute<{ id: string }>(sql`
+    with other as materialized (
+      select
+        ${row.id} as row_id,
+        ${listerOf(sql`${row}`)} as lister,
+        ${row}.raw as shown,
+        case when ${row}.unreadable is null then ${row}.digest end as shown_digest,
+        ${row}.api_version as shown_api_version,
+        ${row}.synced_at as shown_read_at,
+        other.*
+      from ${tableOf(resource)} ${row}
+        cross join lateral (
+          select other.*${alsoListing(resource)}
+            and other.raw is not null
+          order by ${firstOf(resource)}
+          limit 1
+        ) other
+      where ${row.id} = any(${array([...ids].sort(), resource === 'meters' ? 'text' : 'uuid')})
+        and ${row.deletedAt} is null
+        -- Skips the search when no record of the kind is also listed.
+        and (
+          select true
+          from ${alsoListed}
+          where ${alsoListed.resource} = ${resource}
+          order by ${alsoListed.recordId}
+          limit 1
+        )
+        and ${isEntryPreferred(resource)}
+      order by ${row.id}
+      for no key update of ${row}
+    ), remembered as (
+      insert into ${alsoListed} (resource, record_id, company_id, raw, digest, api_version, read_at)
+      select resource, record_id, lister, shown, shown_digest, shown_api_version, shown_read_at
+      from other
+      on conflict (resource, record_id, company_id) do update set
+        raw = excluded.raw,
+        digest = excluded.digest,
+        api_version = excluded.api_version,
+        read_at = excluded.read_at
+    )
+    ${showOther(resource)}`);
+  const changed = rows.map(({ id }) => id);
+  if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
+}
+
+/** The order of what several companies list of a record: the preferred one is first. */
+const firstOf = (resource: RecordResource): SQL => {
+  const newest = isVersioned(resource) ? sql`${updatedOf('other.raw')} desc nulls last,` : sql``;
+  return sql`${newest} ${companyNamed(sql`other.raw`)} = other.company_id desc nulls last, other.company_id`;
+};
+
+/** The statement that makes the entries `other` the records of their rows `row_id`. */
+const showOther = (resource: RecordResource): SQL => {
+  const owner = sql`coalesce(${companyNamed(sql`other.raw`)}, other.company_id)`;
+  return sql`update ${tableOf(resource)} ${row} set
       company_id = ${
         resource === 'usageData'
           ? sql`case when ${row}.document_id is null then ${owner} else ${row}.company_id end`
@@ -84,11 +151,8 @@ export async function forgetListed(
       unreadable = null
     from other
     where ${row}.id = other.row_id
-    returning ${row}.id`);
-    const changed = rows.map(({ id }) => id);
-    if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
-  });
-}
+    returning ${row}.id`;
+};
 
 /** Writes the sites that the records of connections list, after other records became their rows. */
 async function writeSitesOf(tx: Transaction, connectionIds: readonly string[]): Promise<void> {

@@ -15,7 +15,8 @@ import { deletes, journal, rejectedRecords } from '../schema/metersync.ts';
 /**
  * Returns the positions in a page, from 0, of the records that are unchanged since their rows, or
  * the entries about what their company lists, were written, and that an upsert would not touch:
- * nothing waits on their rows, neither an event nor a decision, and no row is tombstoned. Whether
+ * nothing waits on their rows, neither an event nor a decision, and no row is tombstoned. A row that
+ * changed since its entry was written is compared with the record again. Whether
  * anything waits on rows of the company is looked up once. Also deletes earlier refusals of these records. It runs for each page. Measured: 0.07 ms
  * and 21 blocks for five records; 0.56 ms and 385 blocks for seventy.
  */
@@ -54,6 +55,7 @@ export async function unchangedPlaces(
               else exists (
                 select${entryOf(resource, sql`${companyId}::uuid`)}
                   and other.digest = ${digest}
+                  and other.read_at >= ${row.syncedAt}
               )
             end`;
   const { rows } = await hot(db, 'unchangedPlaces').execute<{

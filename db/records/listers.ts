@@ -1,7 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { excludedOf } from '../connection/arrays.ts';
 import { row } from '../deletes/tombstone.ts';
-import { companyNamed, isListedByCompany, type RecordResource, resources } from '../resources.ts';
+import {
+  companyNamed,
+  isListedByCompany,
+  type RecordResource,
+  resources,
+  updatedOf,
+} from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
 
@@ -86,6 +92,29 @@ export function isPreferred(resource: RecordResource): SQL {
           when ${incoming} <> ${before} then ${incoming} > ${before}
           else ${first}
         end)`;
+}
+
+/** Whether an entry `other` is preferred to the record of its `row`, by the same order. */
+export function isEntryPreferred(resource: RecordResource): SQL {
+  const { updated, rawUpdated = updated } = resources[resource].table;
+  const named = companyNamed(sql`other.raw`);
+  const first = sql`(
+          case
+            when ${named} <> other.company_id then 2
+            when ${named} is not null then 0
+            else 1
+          end,
+          other.company_id
+        ) < ${rankOf(resource, ofRow)}`;
+  if (rawUpdated === undefined) return first;
+  const [incoming, before] = [
+    updatedOf('other.raw'),
+    sql`${ofRow}.${sql.identifier(rawUpdated.name)}`,
+  ];
+  return sql`case
+          when ${incoming} <> ${before} then ${incoming} > ${before}
+          else ${first}
+        end`;
 }
 
 /** Whether the listing of the lister lacks the record of a row, which waits for a decision. */

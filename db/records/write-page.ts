@@ -1,6 +1,7 @@
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { yieldToPreferred } from '../hot/forget-listed.ts';
 import { lockDocuments } from '../hot/lock-documents.ts';
 import { rememberListed } from '../hot/remember-listed.ts';
 import { runStep } from '../hot/run-step.ts';
@@ -151,6 +152,9 @@ async function writeChanged(
   const mayBeLate = rows.length === 0 && (isShared || asksOlder);
   if (mayBeLate && walk && (await isBehind(tx, walk, 'page'))) return nothingWritten;
   if (isShared) await rememberListed(tx, resource, page);
+  const changedIds = rows.flatMap((row) => (row.own && !row.inserted ? [row.id] : []));
+  if (changedIds.length > 0 && isListing(resources[resource], page) && resource !== 'usageData')
+    await yieldToPreferred(tx, resource, changedIds);
   const older = asksOlder ? await countOlder(tx, resource, page) : 0;
   const changed = rows.length - inserted;
   const reverted = rows.filter((row) => row.reverted).length;

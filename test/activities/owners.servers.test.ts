@@ -266,6 +266,20 @@ test('one backfill of each company is enough, whatever it listed before, and ano
     read: fc.subarray<0 | 1>([0, 1]),
     reversed: fc.boolean(),
   });
+  // A company shows a newer state than the owner did, and later the same state as the owner.
+  const takenBack = (reversed: boolean) =>
+    [
+      [{ resource: 'documents', names: 1, listedBy: [1] }],
+      [
+        { pick: 0, listedBy: [0], version: 2, read: [0], reversed: false },
+        { pick: 0, listedBy: [0, 1], version: 1, read: [], reversed: false },
+      ],
+      reversed,
+    ] as [
+      Plan[],
+      { pick: number; listedBy: (0 | 1)[]; version: number; read: (0 | 1)[]; reversed: boolean }[],
+      boolean,
+    ];
   await fc.assert(
     fc.asyncProperty(
       fc.array(planOf('documents', 'connections', 'meters'), { minLength: 1, maxLength: 3 }),
@@ -325,7 +339,7 @@ test('one backfill of each company is enough, whatever it listed before, and ano
         expect(await audit(options)).toMatchObject({ differences: 0 });
       },
     ),
-    { numRuns: cases(6, 60) },
+    { numRuns: cases(6, 60), examples: [takenBack(false), takenBack(true)] },
   );
 }, 300_000);
 
