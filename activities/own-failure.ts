@@ -1,12 +1,11 @@
 import { Context } from '@temporalio/activity';
-import { Failure, type FailureCode } from '../contract/failures.ts';
+import { Failure, type FailureCode, type WaitingReason } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
 import { warehouseNow } from '../db/catch-up/due.ts';
-import { noteOutage } from '../db/catch-up/parking.ts';
-import type { WaitingReason } from '../db/catch-up/postpone.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
+import { closeGate, serviceScope } from '../db/events/gates.ts';
 import type { PageRequest } from '../service/client.ts';
 import { cancellation } from './cancellation.ts';
 import type { ActivityDependencies } from './dependencies.ts';
@@ -32,7 +31,7 @@ export async function ownFailure(
 }
 
 /**
- * Whether the service answers other requests after one has failed; notes an outage if not. Requests listings
+ * Whether the service answers other requests after one has failed; closes the gate for all requests if not. Requests listings
  * of several companies, because the failure may concern one, and not /ping, which may work on its own.
  */
 async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
@@ -56,25 +55,26 @@ async function answersOthers(deps: ActivityDependencies, failed: string): Promis
   if (answers(failure)) return true;
   const failures = [failure, ...(await Promise.all(others.map(failureAt)))];
   if (failures.some(answers)) return true;
-  if (!failures.some((other) => other?.code === 'SERVICE_BUSY')) await noteOutage(warehouse.db, failed);
+  if (!failures.some((other) => other?.code === 'SERVICE_BUSY'))
+    await closeGate(warehouse.db, serviceScope, { code: 'SERVICE_OUTAGE', message: failed });
   return false;
 }
 
 type Probe = Pick<PageRequest, 'endpoint' | 'params'>;
 
-/** The smallest listings first. */
-const probesOf = (companyIds: readonly string[]): Probe[] => [
+/** Requests that show whether the service answers, the smallest listings first. */
+export const probesOf = (companyIds: readonly string[]): Probe[] => [
   ...companyIds.map((companyId): Probe => ({ endpoint: 'connections', params: { companyId } })),
   ...companyIds.map((companyId): Probe => ({ endpoint: 'documents', params: { companyId } })),
   { endpoint: 'companies', params: {} },
 ];
 
-/** Returns the service's refusal that failed a part of a run. Throws anything else and notes an outage. */
+/** Returns the service's refusal that failed a part of a run. Throws anything else, and closes the gate in an outage. */
 export async function refusal(deps: ActivityDependencies, error: unknown): Promise<Failure> {
   cancellation().throwIfAborted();
   const failure = asFailure(error);
   if (failure !== undefined && failure.action !== 'retry') return failure;
-  await ownFailure(deps, error);
+  if (failure?.code !== 'SERVICE_OUTAGE') await ownFailure(deps, error);
   throw error;
 }
 

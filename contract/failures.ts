@@ -131,6 +131,12 @@ export const failureTypes = {
 
 export type FailureCode = keyof typeof failureTypes;
 
+/** Why requests fail, or events wait: a failure of the catalogue, and its message. */
+export interface WaitingReason {
+  readonly code: FailureCode;
+  readonly message: string;
+}
+
 const failureCodes = Object.keys(failureTypes) as FailureCode[];
 
 /** Failures that need an operator before the work can go on. */

@@ -101,6 +101,8 @@ export const batches = {
   /** Records that one catch-up reads: connections and documents of a company, ranges of a meter. */
   connections: 5_000,
   documents: 500,
+  /** Events that `metersync resume` makes due in one transaction. */
+  eventsRevived: 10_000,
   /** Records whose events a backfill of a company settles. */
   recordsSettled: 50_000,
   /** Ranges of a meter. Each heartbeat contains them, so they are few. */

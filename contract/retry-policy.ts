@@ -8,8 +8,8 @@ import { formatSeconds } from './times.ts';
  * 2. `activityPolicy`: Temporal retries an activity for an hour, or until it succeeds.
  * 3. `recordPolicy`: an event whose record fails is due again later, longer after each attempt.
  *
- * A refusal that holds for every request parks all work, with the back-off of level 3. Limits of size are in
- * limits.ts.
+ * A failure that holds for every request, or for every request of an owner, closes a gate: until a probe
+ * succeeds, nothing else is requested. Limits of size are in limits.ts.
  */
 
 const seconds = 1_000;
@@ -139,7 +139,7 @@ export const recordPolicy = {
   drainedSeconds: 1,
   waitFirstSeconds: 1,
   waitMaxSeconds: 900,
-  /** Parked work waits at least this long: others go first. It is also a parked service's first wait. */
+  /** The first wait of a closed gate for its next probe. Each further wait is twice as long. */
   parkedSeconds: 10,
   /** Attempts after which a record that the service never listed is tombstoned. */
   notFoundAttemptsMax: 8,
@@ -147,8 +147,8 @@ export const recordPolicy = {
   olderStateAttemptsMax: 15,
   /** Attempts after which the readings of a range are accepted even though its event reported more. */
   shortfallAttemptsMax: 4,
-  /** An outage counts as over if no attempt has failed for this long. */
-  outageSeconds: 240,
+  /** In an outage, the service is asked at least this often whether it answers again. */
+  outageProbedSeconds: 60,
   /** A catch-up lags if its due work is older; it has stalled if the work is older than `waitMaxSeconds`. */
   lagSeconds: 60,
 } as const;

@@ -3,9 +3,11 @@ import { startBackfill } from '../app/backfill.ts';
 import { startSweepOf } from '../app/temporal/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import { counted } from '../contract/words.ts';
+import { failedParts } from '../db/backfill/failed-parts.ts';
 import { strangerCode } from '../db/backfill/strangers.ts';
-import { failedParts, reviveParked } from '../db/catch-up/parking.ts';
 import type { Database } from '../db/connection/connect.ts';
+import { openGates } from '../db/events/gates.ts';
+import { reviveFailed } from '../db/events/revive.ts';
 
 export interface ResumeReport {
   readonly events: number;
@@ -24,7 +26,7 @@ export async function resumeParked(options: {
   const { client, db, code } = options;
   const codes = code === undefined ? [...parkingCodes, strangerCode] : [code];
   const failed = await failedParts(db, codes);
-  const events = await reviveParked(db, codes, { over: false });
+  const events = (await openGates(db, codes)) + (await reviveFailed(db, codes));
   await startSweepOf(client)();
   if (failed.everything) return { events, runId: await startBackfill(client), companies: null };
   if (failed.companies.length === 0) return { events, runId: null, companies: 0 };

@@ -6,33 +6,42 @@ import { localFirst } from './local-first.ts';
 
 /**
  * Reads the records of all due events. Lanes take the next owners, so that a slow one holds up no other. It
- * lives while something is due soon, and is started each minute, and when a read leaves an event.
+ * lives while something is due soon, and is started each minute, and when a read leaves an event. It also asks
+ * whether the service answers again while requests are held back.
  */
 export async function sweep(): Promise<void> {
   const { lanes, ownersPerLane, soonMs, lookMinMs, lookMaxMs, roundsPerRun } = sweepBounds;
   const inWork = new Map<number, readonly Queue[]>();
+  let probing = false;
+  const inWorkOrProbing = () => inWork.size + Number(probing);
   for (let round = 1; ; round += 1) {
     const free = lanes - inWork.size;
     const most = { limit: free * ownersPerLane, except: [...inWork.values()].flat() };
     // A local activity runs within the workflow task, which saves a round trip through Temporal.
-    const { owners, dueInMs } = await localFirst(
+    const { owners, dueInMs, probesService } = await localFirst(
       () => quickLocal.dueForSweep(most),
       () => quickUnlimited.dueForSweep(most),
     );
     for (const [lane, dealt] of dealOut(owners, free).entries()) {
       const place = round * lanes + lane;
       inWork.set(place, dealt);
-      void sweepLane(dealt).finally(() => inWork.delete(place));
+      void attempt(sweeping.sweepOwners({ owners: dealt })).finally(() => inWork.delete(place));
     }
-    const working = inWork.size;
+    if (probesService && !probing) {
+      probing = true;
+      void attempt(sweeping.probeService({})).finally(() => {
+        probing = false;
+      });
+    }
+    const working = inWorkOrProbing();
     if (working === 0 && (dueInMs === null || dueInMs > soonMs)) return;
     const { continueAsNewSuggested } = workflowInfo();
     if (continueAsNewSuggested || (round >= roundsPerRun && working === 0)) {
-      await condition(() => inWork.size === 0);
+      await condition(() => inWorkOrProbing() === 0);
       await continueAsNew<typeof sweep>();
     }
-    const isLaneFree = () => inWork.size < working;
-    if (working === lanes) await condition(isLaneFree);
+    const isLaneFree = () => inWorkOrProbing() < working;
+    if (inWork.size === lanes) await condition(isLaneFree);
     else {
       const waitMs = Math.min(Math.max(dueInMs ?? lookMaxMs, lookMinMs), lookMaxMs);
       await condition(isLaneFree, waitMs);
@@ -40,13 +49,13 @@ export async function sweep(): Promise<void> {
   }
 }
 
-/** Reads the records of owners. After a failure they wait until another look, like owners that are read. */
-async function sweepLane(owners: readonly Queue[]): Promise<void> {
+/** Waits for an activity of a lane. After a failure the lane waits, like the owners that it was to read. */
+async function attempt(activity: Promise<void>): Promise<void> {
   try {
-    await sweeping.sweepOwners({ owners });
+    await activity;
   } catch (error) {
     if (isCancellation(error)) return;
-    log.warn('owners are left to another look', { error: String(error) });
+    log.warn('the sweep looks again later', { error: String(error) });
     await sleep(sweepBounds.lookMaxMs);
   }
 }

@@ -4,15 +4,15 @@ import { chosenAfter, isOfChosen, refuseChosen } from '../../db/backfill/chosen-
 import { companiesAfter } from '../../db/backfill/order.ts';
 import { readCompanyInRun } from '../../db/backfill/runs.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { closedService } from '../gates.ts';
 import { mapFailures } from '../map-failures.ts';
 import { refusal } from '../own-failure.ts';
-import { reviveService } from '../parking.ts';
 import { failPart, noteRunStart } from '../runs.ts';
 import { type CompanyKey, giveUpCompany, giveUpResource, readCompany } from './company.ts';
 import { type CompanyReading, type CompanyStep, resumedCursor } from './cursor.ts';
 import { backfillListing } from './listing.ts';
 import { noteConfigured, noteNamed } from './named-companies.ts';
-import { readSlice, type Slice, type SliceRead, sliceFrom } from './slice.ts';
+import { beginSlice, readSlice, type Slice, type SliceRead } from './slice.ts';
 
 export interface NextCompanies {
   readonly runId: string;
@@ -61,7 +61,7 @@ export function backfillActivities(deps: ActivityDependencies) {
     readCompany: mapFailures(async (reading: CompanyReading): Promise<CompanyStep> => {
       const inRun = await readCompanyInRun(db, reading.runId, reading.companyId);
       if (inRun.busy) throw companyBusy(reading.companyId);
-      return await readCompany(deps, reading, inRun, sliceFrom(deps.now));
+      return await readCompany(deps, reading, inRun, await beginSlice(deps));
     }),
 
     readCompanies: mapFailures(async (slice: Slice): Promise<SliceRead> => await readSlice(deps, slice)),
@@ -91,10 +91,10 @@ const companyBusy = (companyId: string): Failure =>
 async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<boolean> {
   const key = { runId, companyId: null, resource: 'companies' } as const;
   try {
+    const closed = await closedService(deps);
+    if (closed !== undefined) throw closed;
     await backfillListing(deps, key, resumedCursor(null, null));
-    if (!deps.service.has('companies')) return false;
-    await reviveService(deps);
-    return true;
+    return deps.service.has('companies');
   } catch (error) {
     const failure = await refusal(deps, error);
     await failPart(deps, key, `${failure.code}: ${failure.message}`);

@@ -1,4 +1,5 @@
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
+import type { Failure } from '../../contract/failures.ts';
 import { type CompanyInRun, notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
 import { settleListed } from '../catch-up/settle-listed.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -11,6 +12,14 @@ import { deleteUnread } from './named-companies.ts';
 
 export type CompanyKey = Omit<CompanyReading, 'cursor'>;
 
+/** How long a slice reads. */
+export interface SliceLimits {
+  /** Whether the time of the slice is over. */
+  readonly isFull: () => boolean;
+  /** Why no request is sent, if the gate for all requests was closed when the slice began. */
+  readonly closed: Failure | undefined;
+}
+
 /**
  * Reads the resources of a company that the run has not finished, listings to their end and meters until the
  * slice is full. A permanent refusal fails only its resource.
@@ -19,7 +28,7 @@ export async function readCompany(
   deps: ActivityDependencies,
   reading: CompanyReading,
   { finished, awaited }: CompanyInRun,
-  isFull: () => boolean,
+  { isFull, closed }: SliceLimits,
 ): Promise<CompanyStep> {
   const { runId, companyId } = reading;
   const missing = without(finished).filter(
@@ -33,6 +42,7 @@ export async function readCompany(
   for (const resource of without([...finished, ...missing])) {
     const key = { runId, companyId, resource };
     try {
+      if (closed !== undefined) throw closed;
       if (resource === 'intervals') {
         if (refused && asked > 0 && (await deleteUnread(deps, reading))) return { done: true, cursor: null };
         if (awaited) await settleListed(deps, companyId);

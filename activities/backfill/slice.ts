@@ -2,7 +2,8 @@ import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { deleteUnfinishedParts, readCompanyInRun } from '../../db/backfill/runs.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { readCompany } from './company.ts';
+import { closedService } from '../gates.ts';
+import { readCompany, type SliceLimits } from './company.ts';
 import { type CompanyReading, reachedCursor } from './cursor.ts';
 
 /** Companies that one activity begins to read, in order. */
@@ -22,26 +23,26 @@ export interface SliceRead {
   readonly rest?: readonly string[];
 }
 
-/** Begins the time of a slice; returns whether it is over. */
-export function sliceFrom(now: () => number): () => boolean {
-  const until = now() + attemptPolicy.sliceMs;
-  return () => now() > until;
+/** Begins a slice. */
+export async function beginSlice(deps: ActivityDependencies): Promise<SliceLimits> {
+  const until = deps.now() + attemptPolicy.sliceMs;
+  return { isFull: () => deps.now() > until, closed: await closedService(deps) };
 }
 
 /** Reads companies until the slice is full or one fails for now, which a workflow of its own retries. */
 export async function readSlice(deps: ActivityDependencies, { runId, companies }: Slice): Promise<SliceRead> {
   const { db } = deps.warehouse;
-  const isFull = sliceFrom(deps.now);
+  const limits = await beginSlice(deps);
   const left: CompanyLeft[] = [];
   for (const [at, companyId] of companies.entries()) {
-    if (at > 0 && isFull()) return { left, rest: companies.slice(at) };
+    if (at > 0 && limits.isFull()) return { left, rest: companies.slice(at) };
     const inRun = await readCompanyInRun(db, runId, companyId);
     if (inRun.busy) {
       left.push({ companyId, cursor: null });
       continue;
     }
     const reading = { runId, companyId, cursor: null };
-    const step = await readCompany(deps, reading, inRun, isFull).catch(() => {
+    const step = await readCompany(deps, reading, inRun, limits).catch(() => {
       Context.current().cancellationSignal.throwIfAborted();
       return { done: false, cursor: reachedCursor(companyId) };
     });

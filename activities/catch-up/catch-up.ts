@@ -1,17 +1,16 @@
 import { sweepBounds } from '../../contract/limits.ts';
 import { catchUpKinds, type Queue } from '../../contract/names.ts';
-import { dueOwners, nextDueInMs } from '../../db/catch-up/due.ts';
+import { dueOwners, type NextDue, nextDue, warehouseNow } from '../../db/catch-up/due.ts';
+import { dueRecords } from '../../db/hot/due-records.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { probeService, readOwners } from '../gates.ts';
 import { mapFailures } from '../map-failures.ts';
-import { runOrPark } from '../parking.ts';
 import type { OwnerReads } from './owner-reads.ts';
 
 /** What the sweep does next. */
-export interface DueForSweep {
+export interface DueForSweep extends NextDue {
   /** Owners with due events, the longest waiting of each kind first. */
   readonly owners: readonly Queue[];
-  /** Time until the next event is due; 0 if one is due now, null if none waits. */
-  readonly dueInMs: number | null;
 }
 
 export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads) {
@@ -27,34 +26,43 @@ export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads)
         readonly limit: number;
         readonly except: readonly Queue[];
       }): Promise<DueForSweep> => {
+        const asOf = await warehouseNow(db);
         const due: { readonly place: number; readonly queue: Queue }[] = [];
         for (const kind of limit === 0 ? [] : catchUpKinds) {
           const busy = except.flatMap((one) => (one.kind === kind ? [one.owner] : []));
-          const owners = await dueOwners(db, kind, limit + busy.length);
+          const owners = await dueOwners(db, kind, limit + busy.length, { asOf });
           for (const [place, owner] of owners.filter((one) => !busy.includes(one)).entries())
             due.push({ place, queue: { kind, owner } });
         }
         // The kinds take turns.
         due.sort((a, b) => a.place - b.place);
         const owners = due.slice(0, limit).map(({ queue }) => queue);
-        return { owners, dueInMs: await nextDueInMs(db, except) };
+        return { owners, ...(await nextDue(db, asOf)) };
       },
     ),
 
     /**
-     * Reads due records of owners for a while; those that it does not come to are left to the next look. Parks
-     * owners that fail; throws failures that all owners share.
+     * Reads due records of owners for a while; those that it does not come to are left to the next look. Closes
+     * the gates of owners that fail; throws failures that all owners share.
      */
     sweepOwners: mapFailures(async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
       const untilMs = deps.now() + sweepBounds.sliceMs;
       for (const [kind, of] of Map.groupBy(owners, (one) => one.kind))
-        await runOrPark(
+        await readOwners(
           { ...deps, warehouse: deps.catchingUp },
           kind,
           of.map(({ owner }) => owner),
-          (owner) => reads.read(kind, owner),
+          async (owner, { probes }) => {
+            const one = probes && kind === 'documents' ? await dueRecords(db, kind, owner, 1) : undefined;
+            await reads.read(kind, owner, one);
+          },
           untilMs,
         );
+    }),
+
+    /** Asks the service whether it answers again, if it is time to. */
+    probeService: mapFailures(async (_: object): Promise<void> => {
+      await probeService(deps);
     }),
 
     /** Starts the sweep, unless it runs. */

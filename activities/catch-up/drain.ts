@@ -7,8 +7,8 @@ import { withoutStatement } from '../../db/connection/failures.ts';
 import { type PendingRecords, pendingAmong } from '../../db/hot/pending-among.ts';
 import { cancellation, within } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { closeIfRefused } from '../gates.ts';
 import { asFailure } from '../map-failures.ts';
-import { parkIfRefused } from '../parking.ts';
 import type { OwnerReads } from './owner-reads.ts';
 
 /**
@@ -30,7 +30,7 @@ export function createDrain(deps: ActivityDependencies, reads: OwnerReads) {
     } catch (error) {
       // The sweep reads the records again, and finds out why. Without a valid key, no request makes sense.
       const failure = asFailure(error);
-      if (failure !== undefined) await parkIfRefused(deps, failure);
+      if (failure !== undefined) await closeIfRefused(deps, failure);
     }
   };
 

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import { companyOfMeter, nextPiece, nextWidth, type RangeProgress } from '../../db/catch-up/due-ranges.ts';
-import { parkOwner } from '../../db/catch-up/postpone.ts';
+import { postpone } from '../../db/catch-up/postpone.ts';
 import type { Granularity } from '../../db/catch-up/time-range.ts';
+import { pendingOf } from '../../db/events/queue.ts';
 import { type DueRange, dueRanges } from '../../db/hot/due-ranges.ts';
 import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
@@ -35,7 +36,7 @@ interface MeterCursor {
 
 /**
  * Reads the announced ranges of a meter in pieces, and resumes behind the last piece written. The next
- * catch-up reads ranges that are announced meanwhile. A range that changes while it is read is parked.
+ * catch-up reads ranges that are announced meanwhile. A range that changes while it is read is read again later.
  */
 export async function catchUpIntervals(
   deps: ActivityDependencies,
@@ -73,7 +74,8 @@ export async function catchUpIntervals(
   }
   if (unstable === undefined) return;
   const message = 'the readings of a range change while they are read';
-  await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
+  const reason = { code: 'LISTING_UNSTABLE', message } as const;
+  await postpone(db, pendingOf.owner('intervals', meterId), reason, { readAt });
 }
 
 /** Where a range continues; null at its end; `unstable` if the piece changed while it was read. */

@@ -1,7 +1,7 @@
-import { Failure } from '../../contract/failures.ts';
+import { Failure, type WaitingReason } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
-import { usageUnstable, type WaitingReason } from '../../db/catch-up/postpone.ts';
+import { usageUnstable } from '../../db/catch-up/postpone.ts';
 import { moveToCompany } from '../../db/catch-up/settle.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import type { RecordAnswer } from '../../service/client.ts';

@@ -18,6 +18,7 @@ select
     when e.outcome in ('applied', 'superseded') then coalesce(e.settled_at, e.recorded_at)
   end as applied_at,
   coalesce(
+    g.message,
     e.error,
     case
       when e.outcome <> 'ignored' then null
@@ -25,9 +26,10 @@ select
       else 'metersync does not use events of this type'
     end
   ) as error,
-  e.error_code,
+  coalesce(g.code, e.error_code) as error_code,
   e.attempts,
   case
+    when g.scope is not null then greatest(e.due_at, g.next_probe_at)
     when e.outcome = 'pending'
     and e.attempts > 0 then e.due_at
   end as next_attempt_at,
@@ -39,7 +41,8 @@ select
   e.settled_at
 from
   metersync.journal e
-  left join metersync.event_payloads p on p.id = e.id;
+  left join metersync.event_payloads p on p.id = e.id
+  left join metersync.gates g on g.scope = e.queue;
 comment on view metersync.events is 'The journal: each verified event once, with its outcome.';
 comment on column metersync.events.payload is 'The payload. It has U+FFFD for each NUL and half of a surrogate pair, which Postgres cannot hold, and is NULL if it cannot be read; body then has its bytes.';
 comment on column metersync.events.body is 'The exact bytes of a payload that jsonb cannot hold as it was sent.';

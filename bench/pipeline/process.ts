@@ -21,14 +21,14 @@ export type Grouping = 'groups' | 'one-per-event';
 
 const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
 
-/** Without a service, nothing is read: its work is parked, the sweep is not started, and no schedule runs. */
+/** Without a service, nothing is read: the gate for requests is closed, the sweep is not started, and no schedule runs. */
 const eventsAlone: WorkerOverrides = {
   dependencies: { startSweep: async () => {}, backfillFirst: async () => {} },
   ownSchedules: false,
 };
-const parked = `
-  insert into metersync.parked (code, message, attempts, next_attempt_at)
-  values ('SERVICE_KEY_REFUSED', 'the bench has no service', 1, 'infinity')
+const closed = `
+  insert into metersync.gates (scope, code, message, attempts, next_probe_at)
+  values ('service', 'SERVICE_KEY_REFUSED', 'the bench has no service', 1, 'infinity')
   on conflict do nothing`;
 const never = new Promise<void>(() => {});
 const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
@@ -89,7 +89,7 @@ function createPipeline() {
         // Temporal's runtime ends with its workers, and the next workers bring their own options.
         installRuntime(log, monitor?.core);
         const { bundlePath, service } = worker;
-        if (service === undefined) await withClient(databaseUrl, (client) => client.query(parked));
+        if (service === undefined) await withClient(databaseUrl, (client) => client.query(closed));
         const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
         const workers = await startWorker(
           {

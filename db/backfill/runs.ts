@@ -2,13 +2,13 @@ import { and, eq, exists, isNotNull, isNull, ne, not, notExists, type SQL, sql }
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
-import { livesCompany } from '../catch-up/parking.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { waitingForCompany } from '../events/queue.ts';
 import { unreadableIn } from '../read/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runs } from '../schema/metersync.ts';
+import { livesCompany } from './failed-parts.ts';
 
 /** A run (company and resource are null), or a part of a run. */
 export interface RunKey {

@@ -1,63 +1,98 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull, not, sql } from 'drizzle-orm';
 import { recordEventKinds } from '../../contract/event.ts';
 import { batches } from '../../contract/limits.ts';
-import type { CatchUpKind, Queue } from '../../contract/names.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
 import { array, literal, oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { eventKind } from '../events/queue.ts';
+import { serviceScope } from '../events/gates.ts';
 import { ownersDue } from '../hot/owners-due.ts';
-import { journal, parked } from '../schema/metersync.ts';
+import { gates, journal } from '../schema/metersync.ts';
 import { usageData } from '../schema/utility.ts';
 
 /**
- * Returns at most `limit` owners of due events, longest due first, so that retries of one owner do
- * not delay the others; none while the service is parked. `among` restricts the search.
+ * Returns at most `limit` owners of events that were due at `asOf`, longest due first, so that retries of one
+ * owner do not delay the others. Leaves out owners behind a closed gate. `among` restricts the search.
  */
 export async function dueOwners(
   db: Executor,
   kind: CatchUpKind,
   limit: number,
-  among?: readonly string[],
+  { asOf, among }: { readonly asOf?: string; readonly among?: readonly string[] } = {},
 ): Promise<string[]> {
-  if (among !== undefined) return (await ownersDue(db, kind, among, limit)).owners;
-  const longest = await ownersDue(db, kind, 'longest', limit);
+  const most = { limit, asOf: asOf ?? (await warehouseNow(db)) };
+  if (among !== undefined) return (await ownersDue(db, kind, among, most)).owners;
+  const longest = await ownersDue(db, kind, 'longest', most);
   if (longest.owners.length >= limit || longest.events < batches.dueEvents) return longest.owners;
   // A few owners have many due events: look up each waiting owner once.
-  return (await ownersDue(db, kind, 'each', limit)).owners;
+  return (await ownersDue(db, kind, 'each', most)).owners;
 }
 
-/** Returns the time until the next event of another queue is due; 0 if it is now, null if none is pending. */
-export async function nextDueInMs(
-  db: Executor,
-  except: readonly Queue[] = [],
-): Promise<number | null> {
-  const queues = except.map(({ kind, owner }) => `${eventKind[kind]}/${owner}`);
-  const { rows } = await db.execute<{ inMs: number | null }>(sql`
+/** What the sweep waits for if nothing that it could read is due. */
+export interface NextDue {
+  /** Time until an event becomes due, or a gate may be probed; null if nothing waits. */
+  readonly dueInMs: number | null;
+  /** Whether the service has to be asked now whether it answers again. */
+  readonly probesService: boolean;
+}
+
+/**
+ * Returns what becomes due after `asOf`. Also removes gates that it is time to probe although no event is
+ * behind them: nothing would show that they can be opened.
+ */
+export async function nextDue(db: Executor, asOf: string): Promise<NextDue> {
+  const { rows } = await db.execute<NextDue & Record<string, unknown>>(sql`
+    with idle as (
+      delete from ${gates} g
+      where g.scope <> ${serviceScope}
+        and g.next_probe_at <= ${asOf}::timestamptz
+        and ${not(isWaiting)}
+    ), service as (
+      select next_probe_at
+      from ${gates}
+      where scope = ${serviceScope}
+    ), event as (
+      select min(due.due_at) as due_at
+      from unnest(${array(recordEventKinds, 'text')}) as kinds (kind)
+        cross join lateral (
+          select due_at
+          from ${journal}
+          where kind = kinds.kind
+            and due_at > ${asOf}::timestamptz
+          order by kind, due_at
+          limit 1
+        ) due
+    ), probe as (
+      select min(next_probe_at) as due_at
+      from ${gates}
+      where next_probe_at > ${asOf}::timestamptz
+    )
     select
       case
-        when first.due_at is not null
-        then greatest(
-          extract(epoch from greatest(first.due_at, service.open_at) - clock_timestamp()) * 1000,
-          0
-        )::float8
-      end as "inMs"
-    from (
-        select min(due.due_at) as due_at
-        from unnest(${array(recordEventKinds, 'text')}) as kinds (kind)
-          cross join lateral (
-            select due_at
-            from ${journal}
-            where kind = kinds.kind
-              and due_at is not null
-              and queue <> all(${array(queues, 'text')})
-            order by kind, due_at
-            limit 1
-          ) due
-      ) first
-      cross join (select max(next_attempt_at) as open_at from ${parked}) service`);
-  const inMs = rows[0]?.inMs ?? null;
-  return inMs === null ? null : Math.ceil(inMs);
+        when next.due_at is not null
+        then ceil(greatest(extract(epoch from next.due_at - clock_timestamp()) * 1000, 0))::float8
+      end as "dueInMs",
+      exists (
+        select
+        from service
+        where next_probe_at <= ${asOf}::timestamptz
+      ) as "probesService"
+    from event
+      cross join probe
+      cross join lateral (
+        select coalesce(
+            (select next_probe_at from service),
+            least(event.due_at, probe.due_at)
+          ) as due_at
+      ) next`);
+  return rows[0] ?? { dueInMs: null, probesService: false };
 }
+
+const isWaiting = sql`exists (
+          select
+          from ${journal}
+          where queue = g.scope
+          offset 0
+        )`;
 
 /** Whether any of these events is pending. */
 export async function anyPending(db: Executor, eventIds: readonly string[]): Promise<boolean> {

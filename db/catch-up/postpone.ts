@@ -1,6 +1,5 @@
 import { and, isNull, type SQL, sql } from 'drizzle-orm';
-import type { FailureCode } from '../../contract/failures.ts';
-import type { CatchUpKind } from '../../contract/names.ts';
+import type { WaitingReason } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
@@ -8,12 +7,6 @@ import { pendingOf, waitsFor } from '../events/queue.ts';
 import { backOff, postponedAs, settledAs } from '../events/settling.ts';
 import { journal } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
-
-/** Why events wait: a failure of the catalogue, and its message. */
-export interface WaitingReason {
-  readonly code: FailureCode;
-  readonly message: string;
-}
 
 export interface Postponement {
   /** When the read began that failed, by the warehouse's clock; now if absent. */
@@ -107,16 +100,4 @@ export async function postponeDocuments(
         isNull(documents.deletedAt),
       ),
     );
-}
-
-/** Parks the work of an owner: postpones its due events, with a reason that `status` prints. */
-export async function parkOwner(
-  db: Executor,
-  kind: CatchUpKind,
-  owner: string,
-  reason: WaitingReason,
-): Promise<void> {
-  await postpone(db, pendingOf.owner(kind, owner), reason, {
-    leastSeconds: recordPolicy.parkedSeconds,
-  });
 }

@@ -1,6 +1,6 @@
 import { inArray, type SQL, sql } from 'drizzle-orm';
 import { eventKinds, type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
-import type { CatchUpKind } from '../../contract/names.ts';
+import type { CatchUpKind, Queue } from '../../contract/names.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
@@ -23,7 +23,10 @@ export const eventKind = Object.fromEntries(
   recordEventKinds.map((kind) => [eventKinds[kind].plural, kind]),
 ) as Readonly<Record<CatchUpKind, RecordEventKind>>;
 
-/** The queue of an owner. */
+/** The name of an owner's queue, as the journal has it. */
+export const queueName = ({ kind, owner }: Queue): string => `${eventKind[kind]}/${owner}`;
+
+/** The queue of an owner, for a statement. */
 export const queueOf = (kind: RecordEventKind, owner: SQL | string): SQL =>
   typeof owner === 'string'
     ? sql`${`${kind}/${owner}`}`

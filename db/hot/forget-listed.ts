@@ -75,8 +75,8 @@ export async function forgetListed(
 
 /**
  * Shows what another company is known to list of rows that a listing changed, where that is preferred now,
- * and remembers what their listers list. It runs for each page with changed rows, because the service may
- * go back to an older state.
+ * and remembers what their listers list: the service may have gone back to an older state. It runs for each
+ * page that changed rows of which other companies list the records.
  */
 export async function yieldToPreferred(
   tx: Transaction,
@@ -102,14 +102,6 @@ export async function yieldToPreferred(
         ) other
       where ${row.id} = any(${array([...ids].sort(), resource === 'meters' ? 'text' : 'uuid')})
         and ${row.deletedAt} is null
-        -- Skips the search when no record of the kind is also listed.
-        and (
-          select true
-          from ${alsoListed}
-          where ${alsoListed.resource} = ${resource}
-          order by ${alsoListed.recordId}
-          limit 1
-        )
         and ${isEntryPreferred(resource)}
       order by ${row.id}
       for no key update of ${row}

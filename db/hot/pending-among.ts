@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
 import type { companyEventKinds } from '../../contract/event.ts';
-import { stillParked } from '../catch-up/parking.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { isOpen, isServiceClosed } from '../events/gates.ts';
 import { ownerOf } from '../events/queue.ts';
-import { journal, parked } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 
 /** Records of a company that events are pending for. */
 export interface PendingRecords extends Record<string, unknown> {
@@ -17,8 +17,8 @@ export interface PendingRecords extends Record<string, unknown> {
 }
 
 /**
- * Returns the records of the given events that nobody has tried to read yet, by owner; none while the
- * service is parked or away: then only the sweep asks whether it answers again. Ranges of readings are
+ * Returns the records of the given events that nobody has tried to read yet, by owner; none behind a
+ * closed gate: only the sweep asks whether it can be opened again. Ranges of readings are
  * left to the sweep, which reads a meter in one lane at a time: of two reads of a meter at the same
  * time, the earlier could bring back what the later did not show. It runs for each group of events.
  * Measured: 0.08 ms and 5 blocks for one event.
@@ -43,7 +43,8 @@ export async function pendingAmong(
     where e.outcome = 'pending'
       and e.attempts = 0
       and e.kind <> 'interval'
-      and not exists (select from ${parked} where ${stillParked})
+      and not ${isServiceClosed}
+      and ${isOpen(sql`e.queue`)}
     group by e.kind, owner`);
   return rows;
 }

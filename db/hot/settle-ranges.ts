@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
+import type { WaitingReason } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { readingsIn } from '../catch-up/interval-ledger.ts';
-import type { WaitingReason } from '../catch-up/postpone.ts';
 import type { TimeRange } from '../catch-up/time-range.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';

@@ -8,7 +8,7 @@ import { refusedId } from '../records/rejected-records.ts';
 import { listsUsage, sourceOf } from '../records/sources.ts';
 import { isListing, upsertRecords } from '../records/upsert.ts';
 import { type RecordResource, type Resource, resources } from '../resources.ts';
-import { rejectedRecords } from '../schema/metersync.ts';
+import { alsoListed, rejectedRecords } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
 import { displaced } from './remember-listed.ts';
 
@@ -18,6 +18,8 @@ export interface WrittenRow extends Record<string, unknown> {
   readonly inserted: boolean;
   /** Whether it shows what the company of the listing lists; true for other pages. */
   readonly own: boolean;
+  /** Whether another company is known to list the record of a row of a listing that changed. */
+  readonly shared: boolean;
   /** Whether the service went back to an older state than an earlier read showed. */
   readonly reverted: boolean;
   /** The warehouse's clock. */
@@ -38,16 +40,38 @@ export interface WrittenDocument extends WrittenRow {
 const isReverted = (updated: PgColumn): SQL =>
   sql`coalesce(earlier.${sql.identifier(updated.name)} > incoming.updated, false) as reverted`;
 
+/** Whether another company is known to list the record of a `written` row of a listing. */
+const isShared = (resource: Resource, page: RecordPage): SQL =>
+  isListing(resource, page)
+    ? sql`written.own and not written.inserted and exists (
+        select
+        from ${alsoListed}
+        where ${alsoListed.resource} = ${resource.name}
+          and ${alsoListed.recordId} = written.id::text
+        offset 0
+      )`
+    : sql`false`;
+
 /** The end of the statement for all other resources. */
-function rowsWritten({ table }: Resource): SQL {
+function rowsWritten(resource: Resource, page: RecordPage): SQL {
+  const { table } = resource;
   const { updated, rawUpdated = updated } = table;
   if (rawUpdated === undefined)
-    return sql`select id, inserted, own, false as reverted, clock_timestamp()::text as now from written`;
+    return sql`
+    select
+      id,
+      inserted,
+      own,
+      ${isShared(resource, page)} as shared,
+      false as reverted,
+      clock_timestamp()::text as now
+    from written`;
   return sql`
     select
       written.id,
       written.inserted,
       written.own,
+      ${isShared(resource, page)} as shared,
       ${isReverted(rawUpdated)},
       clock_timestamp()::text as now
     from written
@@ -76,6 +100,7 @@ function documentsWritten(page: RecordPage): SQL {
       written.id,
       written.inserted,
       written.own,
+      ${isShared(resources.documents, page)} as shared,
       ${isReverted(documents.rawUpdated)},
       clock_timestamp()::text as now,
       (
@@ -119,6 +144,6 @@ export async function writeRecords(
         and ${rejectedRecords.recordId} = any(array(select unnest(${array(refusedIds, 'text')})))
         and ${rejectedRecords.rejectedAt} < ${page.readAt}::timestamptz
     )${isListing(resources[resource], page) ? sql`, ${displaced(resource, page)}` : sql``}${page.noted === undefined ? sql`` : sql`, ${page.noted}`}
-    ${resource === 'documents' ? documentsWritten(page) : rowsWritten(resources[resource])}`);
+    ${resource === 'documents' ? documentsWritten(page) : rowsWritten(resources[resource], page)}`);
   return rows;
 }

@@ -5,7 +5,7 @@ import type { EventOutcome } from '../../contract/names.ts';
 import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isPending } from '../events/queue.ts';
-import { events, journal } from '../schema/metersync.ts';
+import { events, gates, journal } from '../schema/metersync.ts';
 import { consoleBounds } from './bounds.ts';
 import { type EventFilter, matching } from './event-filter.ts';
 import type { Place } from './event-place.ts';
@@ -35,6 +35,27 @@ function byTime(
     .$dynamic();
 }
 
+/** Lists events behind the gates that are closed for a failure, by the time when they are due. */
+function behindGates(db: Executor, code: string, search: Search) {
+  const { after, most } = search;
+  const { id, dueAt, queue, errorCode } = journal;
+  const further = after && sql`(${dueAt}, ${id}) < (${after.at}::timestamptz, ${after.id})`;
+  const ofGate = db
+    .select({ id, dueAt })
+    .from(journal)
+    .where(and(eq(queue, gates.scope), sql`${errorCode} is distinct from ${code}`, further))
+    .orderBy(desc(dueAt), desc(id))
+    .limit(most)
+    .as('of_gate');
+  const behind = db
+    .select({ id: ofGate.id, dueAt: ofGate.dueAt })
+    .from(gates)
+    .crossJoinLateral(ofGate)
+    .where(eq(gates.code, code))
+    .as('behind');
+  return byTime(db, 'dueAt', undefined, search, behind as unknown as typeof journal);
+}
+
 /** Lists a few events by their receipt. Postgres looks them up and sorts them, whatever it expects. */
 function byLookUp(db: Executor, which: SQL, search: Search) {
   const few = db.select().from(journal).where(which).offset(literal(0)).as('few');
@@ -56,15 +77,17 @@ function listsOf(db: Executor, filter: EventFilter, search: Search) {
     return companyEventKinds.map((kind) => due(eq(journal.queue, `${kind}/${queueOf}`)));
   if (companyId === undefined) {
     const failed =
-      code === undefined ? undefined : due(and(eq(journal.errorCode, code), isPending));
+      code === undefined
+        ? undefined
+        : [due(and(eq(journal.errorCode, code), isPending)), behindGates(db, code, search)];
     if (outcome === 'pending')
       return failed
-        ? [failed]
+        ? failed
         : recordEventKinds.map((kind) =>
             due(and(eq(journal.kind, kind), isNotNull(journal.dueAt))),
           );
     if (outcome !== undefined && outcome !== 'applied') return [aside(outcome)];
-    if (outcome === undefined && failed) return [failed, aside('dead'), aside('missing')];
+    if (outcome === undefined && failed) return [...failed, aside('dead'), aside('missing')];
   }
   return [byTime(db, 'receivedAt', matching(journal, { companyId, since, until }), search)];
 }

@@ -15,26 +15,27 @@ import { alias } from 'drizzle-orm/pg-core';
 import { companyResources } from '../../contract/endpoints.ts';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import type { ParkedWork, WaitingEvents } from '../../health/measured.ts';
-import { livesCompany, stillParked } from '../catch-up/parking.ts';
+import { livesCompany } from '../backfill/failed-parts.ts';
 import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { parked, runs } from '../schema/metersync.ts';
+import { serviceScope } from '../events/gates.ts';
+import { gates, runs } from '../schema/metersync.ts';
 
 /**
- * Reads parked work by failure, longest parked first: waiting events with a parking failure, the
- * parked service, and parts of backfills among the latest `most` failed parts.
+ * Reads parked work by failure, longest parked first: waiting events with a parking failure, the closed
+ * gate for all requests, and parts of backfills among the latest `most` failed parts.
  */
 export async function readParked(
   db: Executor,
   waiting: readonly WaitingEvents[],
   most: number,
 ): Promise<ParkedWork[]> {
-  const { code, message: reason, since, nextAttemptAt } = parked;
+  const { code, message: reason, since, nextProbeAt } = gates;
   const none = { events: 0, owners: 0, parts: 0 };
   const service = await db
-    .select({ code: sql<FailureCode>`${code}`, reason, since, nextAttemptAt })
-    .from(parked)
-    .where(stillParked);
+    .select({ code: sql<FailureCode>`${code}`, reason, since, nextAttemptAt: nextProbeAt })
+    .from(gates)
+    .where(eq(gates.scope, serviceScope));
   const parts = await parkedParts(db, most);
   const refused: ParkedWork[] = [
     ...waiting

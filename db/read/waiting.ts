@@ -6,20 +6,70 @@ import { batches } from '../../contract/limits.ts';
 import type { LateWork, WaitingEvents } from '../../health/measured.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { isOpen, serviceScope } from '../events/gates.ts';
 import { isPending, ownerOf } from '../events/queue.ts';
-import { journal } from '../schema/metersync.ts';
+import { gates, journal } from '../schema/metersync.ts';
 import { cut, secondsSince } from './counted.ts';
 
 /**
- * Adds up pending events that failed, by failure, most events first, at most `most` of
- * each. It groups by owner first, which Postgres can hash; distinct owners would be sorted.
+ * Adds up pending events that failed or that are behind a closed gate, by failure, most events first, at
+ * most `most` of each.
  */
 export async function readWaiting(db: Executor, most: number): Promise<WaitingEvents[]> {
+  const all = [...(await readFailed(db, most)), ...(await readBehindGates(db, most))];
+  return [...Map.groupBy(all, ({ code }) => code).values()]
+    .map((same) => same.reduce((a, b) => together(a, b, most)))
+    .sort((a, b) => b.events - a.events || (a.code < b.code ? -1 : 1));
+}
+
+const together = (a: WaitingEvents, b: WaitingEvents, most: number): WaitingEvents => ({
+  code: a.code,
+  reason: a.reason < b.reason ? a.reason : b.reason,
+  events: Math.min(a.events + b.events, most),
+  owners: a.owners + b.owners,
+  since: a.since < b.since ? a.since : b.since,
+  nextAttemptAt:
+    (a.nextAttemptAt ?? '') < (b.nextAttemptAt ?? '') ? a.nextAttemptAt : b.nextAttemptAt,
+});
+
+/** Adds up events behind the gates of owners, by failure. */
+async function readBehindGates(db: Executor, most: number): Promise<WaitingEvents[]> {
+  const { rows } = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
+    select
+      codes.code,
+      min(behind.message) as reason,
+      count(*)::int as events,
+      count(distinct behind.scope)::int as owners,
+      min(behind.recorded_at)::text as since,
+      min(behind.next_probe_at)::text as "nextAttemptAt"
+    from (select distinct code from ${gates} where scope <> ${serviceScope}) codes
+      cross join lateral (
+        select g.scope, g.message, g.next_probe_at, e.recorded_at
+        from ${gates} g
+          cross join lateral (
+            select recorded_at
+            from ${journal}
+            where queue = g.scope
+            limit ${most}
+          ) e
+        where g.code = codes.code
+          and g.scope <> ${serviceScope}
+        limit ${most}
+      ) behind
+    group by codes.code`);
+  return rows;
+}
+
+/**
+ * Adds up events that failed themselves, by failure. It groups by owner first, which Postgres can hash;
+ * distinct owners would be sorted.
+ */
+async function readFailed(db: Executor, most: number): Promise<WaitingEvents[]> {
   const { error, errorCode, queue, recordedAt, dueAt } = journal;
   const waiting = db
     .select({ error, queue, recordedAt, dueAt })
     .from(journal)
-    .where(and(eq(errorCode, sql`codes.code`), isPending))
+    .where(and(eq(errorCode, sql`codes.code`), isPending, isOpen(queue)))
     .orderBy(dueAt)
     .limit(most)
     .as('waiting');
@@ -45,8 +95,7 @@ export async function readWaiting(db: Executor, most: number): Promise<WaitingEv
     })
     .from(sql`unnest(${array(Object.keys(failureTypes), 'text')}) as codes (code)`)
     .crossJoinLateral(owned)
-    .groupBy(sql`codes.code`)
-    .orderBy(desc(counted), sql`codes.code`);
+    .groupBy(sql`codes.code`);
 }
 
 /**

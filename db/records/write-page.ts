@@ -152,9 +152,8 @@ async function writeChanged(
   const mayBeLate = rows.length === 0 && (isShared || asksOlder);
   if (mayBeLate && walk && (await isBehind(tx, walk, 'page'))) return nothingWritten;
   if (isShared) await rememberListed(tx, resource, page);
-  const changedIds = rows.flatMap((row) => (row.own && !row.inserted ? [row.id] : []));
-  if (changedIds.length > 0 && isListing(resources[resource], page) && resource !== 'usageData')
-    await yieldToPreferred(tx, resource, changedIds);
+  const shared = rows.flatMap((row) => (row.shared ? [row.id] : []));
+  if (shared.length > 0 && resource !== 'usageData') await yieldToPreferred(tx, resource, shared);
   const older = asksOlder ? await countOlder(tx, resource, page) : 0;
   const changed = rows.length - inserted;
   const reverted = rows.filter((row) => row.reverted).length;

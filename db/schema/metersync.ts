@@ -204,13 +204,17 @@ export const events = metersync
   })
   .existing();
 
-/** Why the service's work is parked, and until when: one row for each failure that parks it. */
-export const parked = metersync.table('parked', {
-  code: text('code').primaryKey(),
+/**
+ * Which requests fail for now: one row for the service, or for the queue of an owner. Until a probe
+ * succeeds, no other request of the scope is sent; its events are not touched.
+ */
+export const gates = metersync.table('gates', {
+  scope: text('scope').primaryKey(),
+  code: text('code').notNull(),
   message: text('message').notNull(),
   since: time('since').notNull().default(sql`clock_timestamp()`),
   attempts: integer('attempts').notNull(),
-  nextAttemptAt: time('next_attempt_at').notNull(),
+  nextProbeAt: time('next_probe_at').notNull(),
 });
 
 /**

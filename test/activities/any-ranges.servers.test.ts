@@ -68,15 +68,21 @@ const history = fc.record({
   steps: fc.array(fc.oneof(change, read), { maxLength: 8 }),
 });
 
+/** Leaves out equal readings: without ids, nobody can tell them from a reading that two pages repeat. */
+function distinct(readings: readonly Reading[]): readonly Reading[] {
+  const contents = readings.map(({ id: _, ...content }) => JSON.stringify(content));
+  return readings.filter((_, at) => contents.indexOf(contents[at] as string) === at);
+}
+
 function changed(readings: readonly Reading[], step: Change): readonly Reading[] {
-  if (step.do === 'add') return [...readings, step.reading];
-  if (step.do === 'import') return step.readings;
+  if (step.do === 'add') return distinct([...readings, step.reading]);
+  if (step.do === 'import') return distinct(step.readings);
   const at = step.at % readings.length;
   const others = readings.filter((_, place) => place !== at);
   const [one] = readings.slice(at, at + 1) as [Reading];
   if (step.do === 'remove') return others.length === 0 ? readings : others;
   if (step.do === 'move') return [...others, one];
-  return readings.with(at, { ...one, usage: step.usage, updated: step.updated });
+  return distinct(readings.with(at, { ...one, usage: step.usage, updated: step.updated }));
 }
 
 test('one backfill of a quiet service makes warehouse and service equal, whatever changed between and during reads', async () => {

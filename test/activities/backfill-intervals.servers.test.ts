@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import type { IntervalCursor } from '../../activities/backfill/cursor.ts';
 import { requestPolicy } from '../../contract/retry-policy.ts';
+import { openGate, serviceScope } from '../../db/events/gates.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
@@ -166,9 +167,13 @@ test.each(['', ' although /ping fails too'])(
     const attempt = (number: number) => under.run(under.activities.readCompany, input, undefined, number);
     await expect(attempt(patient)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
     down = true;
-    for (const number of [last, 36])
-      await expect(attempt(number)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+    for (const [number, type] of [
+      [last, 'SERVICE_ERROR'],
+      [36, 'SERVICE_OUTAGE'],
+    ] as const)
+      await expect(attempt(number)).rejects.toMatchObject({ type });
     down = false;
+    await openGate(db, serviceScope);
     expect(await attempt(last)).toEqual({ done: true, cursor: null });
     const { rows } = await db.execute(sql`select state, error_code, error, rows_inserted::int as inserted
     from metersync.runs where resource = 'intervals'`);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import { openGate } from '../../db/events/gates.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
@@ -225,6 +226,7 @@ describe('the ledger of a meter', () => {
     expect(before.length).toBeGreaterThan(1);
     expect(await outcomes(under)).toEqual({ pending: 1 });
     interruptAt = undefined;
+    await openGate(under.warehouse.db, `interval/${meterId}`);
     await due(under);
     await catchUp(under);
     const pieces = rangesAsked(under).slice(before.length);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { parkingCodes } from '../../contract/failures.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
-import { failedParts } from '../../db/catch-up/parking.ts';
+import { failedParts } from '../../db/backfill/failed-parts.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { whyRefused } from '../../operations/named-company.ts';
 import { pageOf } from '../service/listing.ts';

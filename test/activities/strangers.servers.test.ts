@@ -6,8 +6,8 @@ import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { catchUpKinds } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { dueOwners } from '../../db/catch-up/due.ts';
-import { reviveParked } from '../../db/catch-up/parking.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { reviveFailed } from '../../db/events/revive.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { readEffects, watchEffects } from '../faults/ledger.ts';
 import { pageOf } from '../service/listing.ts';
@@ -205,7 +205,7 @@ test('a company that the service shows later is read, even if it is resumed afte
   for (let rounds = 0; rounds <= recordPolicy.olderStateAttemptsMax; rounds++) await round(under);
   expect(await outcomesOf(under, later)).toEqual(['missing']);
   later.answered = true;
-  await reviveParked(under.warehouse.db, ['UNKNOWN_TO_SERVICE'], { over: false });
+  await reviveFailed(under.warehouse.db, ['UNKNOWN_TO_SERVICE']);
   await round(under);
   expect(await outcomesOf(under, later)).toEqual(['applied']);
   expect(await livesOf(under, later)).toEqual(['companies', 'connections', 'documents', 'sites']);

@@ -58,8 +58,8 @@ async function fill(): Promise<void> {
     values (${runId}, ${companyId}, 'documents', ${hostile}, 'quarantined', now())`);
   await db.execute(sql`insert into metersync.rejected_records (resource, record_id, error, record)
     values ('documents', ${documentId}, ${hostile}, ${hostile})`);
-  await db.execute(sql`insert into metersync.parked (code, message, attempts, next_attempt_at)
-    values ('SERVICE_KEY_REFUSED', ${hostile}, 1, now())`);
+  await db.execute(sql`insert into metersync.gates (scope, code, message, attempts, next_probe_at)
+    values ('service', 'SERVICE_KEY_REFUSED', ${hostile}, 1, now())`);
   await db.execute(sql`insert into ops.data_issues (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
     values ('late_bill', 'warning', ${companyId}, 'meter', ${hostile}, ${hostile}, ${JSON.stringify({ [hostile]: hostile })})`);
 }

@@ -410,7 +410,7 @@ describe('the pages', () => {
     const { openForPages } = await import('../../app/warehouse/warehouse.ts');
     const pages = openForPages(readSettings(env), warehouse.url, pino({ level: 'silent' }));
     onTestFinished(() => pages.close());
-    const error = await pages.db.execute(sql`delete from metersync.parked`).catch((failure) => failure);
+    const error = await pages.db.execute(sql`delete from metersync.gates`).catch((failure) => failure);
     expect(String(error.cause ?? error)).toContain('read-only transaction');
   });
 });

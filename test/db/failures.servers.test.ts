@@ -18,7 +18,7 @@ const [warehouse, folder] = await Promise.all([forFile(createWarehouse()), forFi
 const secret = 'geheim-4711';
 const attempts = {
   'a statement with a parameter': () =>
-    warehouse.db.execute(sql`insert into metersync.parked (code, message) values (${secret}, null)`),
+    warehouse.db.execute(sql`insert into metersync.gates (scope, message) values (${secret}, null)`),
   'a table that is not there': () =>
     warehouse.db.execute(sql`insert into metersync.nowhere values (${secret})`),
   'the same in a transaction': () =>

@@ -3,10 +3,10 @@ import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import { reviveParked } from '../../db/catch-up/parking.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { sqlState } from '../../db/connection/failures.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { reviveFailed } from '../../db/events/revive.ts';
 import { cases } from '../support/cases.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
@@ -62,7 +62,7 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
             select id from metersync.journal where outcome = 'pending' order by id limit 3 for update skip locked
           )`),
     ),
-    often(() => reviveParked(db, ['RECORD_NOT_SHOWN'], { over: false })),
+    often(() => reviveFailed(db, ['RECORD_NOT_SHOWN'])),
   ]);
   const { rows: wrong } = await db.execute(sql`
     select id, outcome, due_at from metersync.journal where (outcome = 'pending') <> (due_at is not null)`);

@@ -6,10 +6,10 @@ import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { eventOutcomes } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import { reviveParked } from '../../db/catch-up/parking.ts';
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { reviveFailed } from '../../db/events/revive.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { type Place, placeText, readPlace } from '../../db/read/event-place.ts';
 import { countEvents, listEvents } from '../../db/read/events.ts';
@@ -86,7 +86,7 @@ class Story {
       await db.execute(sql`update ${table} set deleted_at = clock_timestamp(), deleted_reason = 'absent'
         where id = ${id}::uuid and deleted_at is null`);
       await settleRecords(db, one.of, [id], await warehouseNow(db));
-    } else await reviveParked(db, ['RECORD_NOT_SHOWN', 'LISTING_UNSTABLE'], { over: false });
+    } else await reviveFailed(db, ['RECORD_NOT_SHOWN', 'LISTING_UNSTABLE']);
   }
 
   /** Lists events page by page, as a person does in the console. */

@@ -3,9 +3,10 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/catch-up/due.ts';
-import { parkOwner } from '../../db/catch-up/postpone.ts';
+import { postpone } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
+import { pendingOf } from '../../db/events/queue.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
@@ -291,7 +292,8 @@ describe.each(['documents', 'connections'] as const)(
 test('attempts that failed for another reason do not count against a record', async () => {
   const { id, event } = await pendingDocument();
   for (let attempt = 0; attempt < 2 * recordPolicy.notFoundAttemptsMax; attempt++) {
-    await parkOwner(warehouse.db, 'documents', company.id, { code: 'SERVICE_ERROR', message: '500' });
+    const events = pendingOf.records('documents', [id]);
+    await postpone(warehouse.db, events, { code: 'SERVICE_ERROR', message: '500' });
     await warehouse.db.execute(
       sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
     );

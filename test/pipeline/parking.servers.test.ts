@@ -44,12 +44,12 @@ test('events and backfills are parked, reported and resumed without loss if the 
     return result.rows[0]?.n === fired;
   });
   await until('the work is parked', async () => {
-    const { rowCount } = await warehouse.db.execute(sql`select from metersync.parked`);
+    const { rowCount } = await warehouse.db.execute(sql`select from metersync.gates`);
     return rowCount === 1;
   });
   // This prevents a second attempt from becoming due meanwhile on a slow machine.
   await warehouse.db.execute(
-    sql`update metersync.parked set next_attempt_at = clock_timestamp() + interval '1 hour'`,
+    sql`update metersync.gates set next_probe_at = clock_timestamp() + interval '1 hour'`,
   );
   expect(await pipeline.backfill()).toBe('failed');
   expect(await parked()).toEqual([

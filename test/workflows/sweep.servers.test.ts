@@ -1,8 +1,11 @@
+import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { DueForSweep } from '../../activities/catch-up/catch-up.ts';
 import { sweepBounds } from '../../contract/limits.ts';
 import { type Queue, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';
+
+const nothing: DueForSweep = { owners: [], dueInMs: null, probesService: false };
 
 test('the sweep reads each owner in one lane at a time, and a slow owner holds up no other', async () => {
   const left = new Set(Array.from({ length: 100 }, (_, at) => `owner ${at}`));
@@ -22,6 +25,7 @@ test('the sweep reads each owner in one lane at a time, and a slow owner holds u
       return {
         owners: owners.map((owner) => ({ kind: 'documents', owner })),
         dueInMs: left.size === 0 ? null : 0,
+        probesService: false,
       };
     },
     sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
@@ -48,13 +52,13 @@ test('the sweep reads each owner in one lane at a time, and a slow owner holds u
 
 test('the sweep waits for what is due soon, and leaves the rest to the next sweep', async () => {
   const answers: DueForSweep[] = [
-    { owners: [], dueInMs: 10 },
-    { owners: [{ kind: 'intervals', owner: 'm-1' }], dueInMs: 0 },
-    { owners: [], dueInMs: sweepBounds.soonMs + 1 },
+    { owners: [], dueInMs: 10, probesService: false },
+    { owners: [{ kind: 'intervals', owner: 'm-1' }], dueInMs: 0, probesService: false },
+    { owners: [], dueInMs: sweepBounds.soonMs + 1, probesService: false },
   ];
   const swept: (readonly Queue[])[] = [];
   const activities = {
-    dueForSweep: async (): Promise<DueForSweep> => answers.shift() ?? { owners: [], dueInMs: null },
+    dueForSweep: async (): Promise<DueForSweep> => answers.shift() ?? nothing,
     sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
       swept.push(owners);
     },
@@ -66,4 +70,36 @@ test('the sweep waits for what is due soon, and leaves the rest to the next swee
     });
   });
   expect(swept).toEqual([[{ kind: 'intervals', owner: 'm-1' }]]);
+});
+
+test('the sweep asks whether the service answers again, once at a time, and then reads what was held back', async () => {
+  const owner = { kind: 'documents', owner: 'company' } as const;
+  let state: 'closed' | 'open' | 'read' = 'closed';
+  let probes = 0;
+  let most = 0;
+  const activities = {
+    dueForSweep: async ({ except }: { except: readonly Queue[] }): Promise<DueForSweep> => {
+      if (state === 'closed') return { owners: [], dueInMs: 0, probesService: true };
+      return state === 'open' && except.length === 0 ? { ...nothing, owners: [owner], dueInMs: 0 } : nothing;
+    },
+    probeService: async (): Promise<void> => {
+      probes += 1;
+      most = Math.max(most, probes);
+      await setTimeout(3 * sweepBounds.lookMinMs);
+      state = 'open';
+      probes -= 1;
+    },
+    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
+      expect(owners).toEqual([owner]);
+      state = 'read';
+    },
+  };
+  await withStubs(taskQueues.events, activities, async (client) => {
+    await client.workflow.execute(workflowNames.sweep, {
+      workflowId: workflowIds.sweep,
+      taskQueue: taskQueues.events,
+    });
+  });
+  expect(state).toBe('read');
+  expect(most).toBe(1);
 });

@@ -8,10 +8,20 @@ import {
   postponeStranger,
   tombstoneUnverified,
 } from '../../../../db/backfill/strangers.ts';
-import { anyPending, dueOwners, liveUsage, nextDueInMs, warehouseNow } from '../../../../db/catch-up/due.ts';
-import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
-import { parkOwner, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
+import { anyPending, dueOwners, liveUsage, nextDue, warehouseNow } from '../../../../db/catch-up/due.ts';
+import { postpone, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
 import { listedRecords, moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
+import {
+  claimProbe,
+  closedAmong,
+  closeGate,
+  openGate,
+  openGates,
+  serviceScope,
+  whyServiceClosed,
+} from '../../../../db/events/gates.ts';
+import { pendingOf, queueName } from '../../../../db/events/queue.ts';
+import { reviveFailed } from '../../../../db/events/revive.ts';
 import { dueRecords } from '../../../../db/hot/due-records.ts';
 import { pendingAmong } from '../../../../db/hot/pending-among.ts';
 import { surroundings } from '../../../../db/hot/surroundings.ts';
@@ -33,8 +43,8 @@ export const catchUp: readonly Work[] = [
       name: `some given owners are asked for due ${kind}`,
       rows: 50,
       run: async ({ db }, plot) => {
-        await dueOwners(db, kind, 10, [owner(kind, plot)]);
-        await parkedCodes(db, kind, [owner(kind, plot)]);
+        await dueOwners(db, kind, 10, { among: [owner(kind, plot)] });
+        await closedAmong(db, [queueName({ kind, owner: owner(kind, plot) })]);
       },
     }),
   ),
@@ -44,7 +54,7 @@ export const catchUp: readonly Work[] = [
       rows: 50,
       run: async ({ db }) => {
         await dueOwners(db, kind, 10);
-        await nextDueInMs(db);
+        await nextDue(db, readAt);
       },
     }),
   ),
@@ -133,9 +143,14 @@ export const catchUp: readonly Work[] = [
   },
   ...kinds.map(
     (kind): Work => ({
-      name: `${kind} of an owner are parked`,
+      name: `the gate of an owner of ${kind} is closed, probed and opened`,
       rows: 50,
-      run: ({ db }, plot) => parkOwner(db, kind, owner(kind, plot), denied),
+      run: async ({ db }, plot) => {
+        const scope = queueName({ kind, owner: owner(kind, plot) });
+        await closeGate(db, scope, denied);
+        await claimProbe(db, scope);
+        await openGate(db, scope);
+      },
     }),
   ),
   ...kinds.map(
@@ -182,11 +197,27 @@ export const catchUp: readonly Work[] = [
     },
   },
   {
-    name: 'the service is parked, and revived',
+    name: 'the ranges of a meter back off',
+    rows: 50,
+    run: async ({ db }, plot) => {
+      const ranges = pendingOf.owner('intervals', meterOf(plot, 2));
+      await postpone(db, ranges, { code: 'LISTING_UNSTABLE', message: 'm' }, { readAt });
+    },
+  },
+  {
+    name: 'the gate for all requests is closed and opened',
     rows: 60,
     run: async ({ db }) => {
-      await parkService(db, 'SERVICE_KEY_REFUSED', 'refused');
-      await reviveParked(db, ['SERVICE_KEY_REFUSED'], { over: true });
+      await closeGate(db, serviceScope, { code: 'SERVICE_KEY_REFUSED', message: 'refused' });
+      await whyServiceClosed(db);
+      await openGates(db, ['SERVICE_KEY_REFUSED']);
+    },
+  },
+  {
+    name: 'events that failed are resumed',
+    rows: 60,
+    run: async ({ db }) => {
+      await reviveFailed(db, ['SERVICE_KEY_REFUSED']);
     },
   },
 ];

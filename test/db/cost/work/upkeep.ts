@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { chooseCompanies } from '../../../../db/backfill/chosen-companies.ts';
+import { failedParts } from '../../../../db/backfill/failed-parts.ts';
 import { dropOldParts } from '../../../../db/backfill/retention.ts';
 import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
-import { failedParts } from '../../../../db/catch-up/parking.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../../../db/checks/companies-to-check.ts';
 import type { Database } from '../../../../db/connection/connect.ts';

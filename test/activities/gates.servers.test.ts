@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import type { CatchUpKind } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { dueOwners, nextDueInMs } from '../../db/catch-up/due.ts';
+import { dueOwners, nextDue, warehouseNow } from '../../db/catch-up/due.ts';
 import { array } from '../../db/connection/arrays.ts';
+import { closeGate } from '../../db/events/gates.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';
-import { connectionEvent, delivery, intervalsEvent } from '../support/events.ts';
+import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 
 /** Makes a service that refuses the paths in `refuses`. */
 function service() {
@@ -36,12 +38,8 @@ const announce = async ({ warehouse }: ActivitiesUnderTest, meterIds: readonly s
   const events = meterIds.map((id) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 0)));
   await recordEvents(warehouse.db, events);
 };
-/** Makes one round of the catch-up workflow with the due owners in one chunk. */
-async function round(
-  under: ActivitiesUnderTest,
-  kind: 'intervals' | 'connections' = 'intervals',
-  attempt = 1,
-) {
+/** Makes one round of the sweep with the due owners in one lane. */
+async function round(under: ActivitiesUnderTest, kind: CatchUpKind = 'intervals', attempt = 1) {
   const owners = await dueOwners(under.warehouse.db, kind, 32);
   if (owners.length > 0)
     await under.run(under.activities.sweepOwners, { owners: queues(kind, owners) }, undefined, attempt);
@@ -49,19 +47,21 @@ async function round(
 }
 /** Ends the pause. */
 const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
-  await warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
+  await warehouse.db.execute(sql`update metersync.gates set next_probe_at = clock_timestamp()`);
   await warehouse.db.execute(
     sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
   );
 };
+const probe = (under: ActivitiesUnderTest) => under.run(under.activities.probeService, {});
 const pauseOf = async ({ warehouse }: ActivitiesUnderTest) =>
   (
     await warehouse.db.execute<{ attempts: number; seconds: number }>(sql`select attempts,
-      round(extract(epoch from next_attempt_at - clock_timestamp()))::int as seconds from metersync.parked`)
+      round(extract(epoch from next_probe_at - clock_timestamp()))::int as seconds from metersync.gates
+      where scope = 'service'`)
   ).rows[0];
 
 describe('a refused key', () => {
-  test('parks all work after one request, and sends no other request until the pause is over', async () => {
+  test('closes the gate for all requests after one, and sends no other request until the pause is over', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     refuses.set('', 401);
@@ -71,14 +71,18 @@ describe('a refused key', () => {
     await announce(under, meters(5));
     for (const kind of ['intervals', 'connections'] as const) expect(await round(under, kind)).toBe(0);
     expect(under.asked()).toHaveLength(1);
-    expect(await nextDueInMs(under.warehouse.db)).toEqual(expect.closeTo(10_000, -4));
+    await probe(under);
+    expect(under.asked()).toHaveLength(1);
+    const { db } = under.warehouse;
+    const next = await nextDue(db, await warehouseNow(db));
+    expect(next).toEqual({ dueInMs: expect.closeTo(10_000, -4), probesService: false });
     expect((await readHealth(under.warehouse.db)).parked).toEqual([
       {
         code: 'SERVICE_KEY_REFUSED',
         reason: expect.stringContaining('401'),
         parts: 0,
-        events: 1,
-        owners: 1,
+        events: 0,
+        owners: 0,
         since: expect.any(String),
         nextAttemptAt: expect.any(String),
       },
@@ -91,49 +95,76 @@ describe('a refused key', () => {
     refuses.set('', 401);
     await announce(under, meters(10));
     const pauses = [10, 20, 40, 80, 160, 320, 640, 900, 900];
+    await round(under);
     for (const [at, seconds] of pauses.entries()) {
       const attempt = at + 1;
-      await round(under);
+      if (attempt > 1) await Promise.all([probe(under), probe(under)]);
       expect(under.asked()).toHaveLength(attempt);
       const pause = await pauseOf(under);
       expect(pause).toEqual({ attempts: attempt, seconds: expect.closeTo(seconds, -1) });
       await waitOut(under);
+      const { db } = under.warehouse;
+      expect(await nextDue(db, await warehouseNow(db))).toMatchObject({ probesService: true });
     }
     expect(await outcomes(under)).toEqual({ pending: 10 });
   });
 
-  test('revives all work of every kind with the first success', async () => {
+  test('is over with the first probe that succeeds, and no event has changed', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
-    await recordEvents(under.warehouse.db, [
+    const { db } = under.warehouse;
+    await recordEvents(db, [
       delivery(connectionEvent('created', randomUUID(), '2026-05-01T00:00:00', 'CONNECTED')),
     ]);
-    refuses.set('', 401);
     await announce(under, meters(3));
+    const rows = async () => (await db.execute(sql`select * from metersync.journal order by id`)).rows;
+    const before = await rows();
+    refuses.set('', 401);
     await round(under, 'connections');
-    await under.warehouse.db.execute(sql`update metersync.journal set due_at = due_at + '1 hour'
-      where kind = 'connection'`);
     refuses.clear();
-    await under.warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
-    expect(await round(under)).toBe(3);
-    expect(await outcomes(under)).toEqual({ applied: 3, pending: 1 });
-    expect(under.sweeps()).toBe(1);
+    await waitOut(under);
+    await db.execute(sql`update metersync.journal set due_at = recorded_at`);
+    await probe(under);
     expect(await pauseOf(under)).toBeUndefined();
-    expect(await dueOwners(under.warehouse.db, 'connections', 9)).toHaveLength(1);
+    expect((await rows()).map((row) => ({ ...row, due_at: '' }))).toEqual(
+      before.map((row) => ({ ...row, due_at: '' })),
+    );
+    expect(await round(under)).toBe(3);
+    expect(await dueOwners(db, 'connections', 9)).toHaveLength(1);
   });
 
-  test('revives the work of events once a backfill succeeds', async () => {
+  test('is over with a probe of a listing that is refused for another reason', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    refuses.set('', 401);
+    await announce(under, meters(1));
+    await round(under);
+    refuses.set('', 403);
+    await waitOut(under);
+    await probe(under);
+    expect(await pauseOf(under)).toBeUndefined();
+  });
+
+  test('fails backfills and reconciles without a request', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     refuses.set('', 401);
     await announce(under, meters(2));
     await round(under);
-    refuses.clear();
-    expect(await round(under)).toBe(0);
-    await under.run(under.activities.beginRun, { runId: randomUUID() });
-    expect(under.sweeps()).toBe(1);
-    expect(await round(under)).toBe(2);
-    expect(await outcomes(under)).toEqual({ applied: 2 });
+    const asked = under.asked().length;
+    const runId = randomUUID();
+    const refused = { type: 'SERVICE_KEY_REFUSED', nonRetryable: true };
+    await expect(under.run(under.activities.beginRun, { runId })).rejects.toMatchObject(refused);
+    const company = { runId, companyId: randomUUID() };
+    expect(await under.run(under.activities.readCompany, { ...company, cursor: null })).toEqual({
+      done: true,
+      cursor: null,
+    });
+    const resources = ['documents', 'usageData'] as const;
+    expect(await under.run(under.activities.reconcileCompany, { ...company, resources })).toEqual({
+      unsupportedFilters: resources,
+    });
+    expect(under.asked()).toHaveLength(asked);
   });
 });
 
@@ -155,7 +186,7 @@ describe('a refusal of one owner', () => {
     expect(parked[0]).toMatchObject({ code, events: 1, owners: 1 });
   });
 
-  test('revives all denied owners when access is granted, while an owner that was not found waits for its own time', async () => {
+  test('ends for all denied owners when access is granted, while an owner that was not found waits for its own probe', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [denied = '', other = '', lost = '', found = ''] = meters(4);
@@ -165,8 +196,8 @@ describe('a refusal of one owner', () => {
     await round(under);
     refuses.delete(`interval/meter/${denied}`);
     refuses.delete(`interval/meter/${found}`);
-    await under.warehouse.db.execute(sql`update metersync.journal set due_at = clock_timestamp()
-      where outcome = 'pending' and record_id in (${denied}, ${found})`);
+    await under.warehouse.db.execute(sql`update metersync.gates set next_probe_at = clock_timestamp()
+      where scope in (${`interval/${denied}`}, ${`interval/${found}`})`);
     expect(await round(under)).toBe(2);
     expect(await dueOwners(under.warehouse.db, 'intervals', 9)).toEqual([other]);
   });
@@ -209,11 +240,14 @@ describe('a failure of one owner', () => {
       await waitOut(under);
       await round(under);
     }
+    // Events have attempts of their own: none of them was read.
     expect(await waits(under)).toEqual({
-      [failing]: { code: 'SERVICE_ERROR', attempts },
-      [unreadable]: { code: 'SERVICE_ANSWER_UNREADABLE', attempts },
-      [hangingUp]: { code: 'SERVICE_UNREACHABLE', attempts },
+      [failing]: { code: 'SERVICE_ERROR', attempts: 0 },
+      [unreadable]: { code: 'SERVICE_ANSWER_UNREADABLE', attempts: 0 },
+      [hangingUp]: { code: 'SERVICE_UNREACHABLE', attempts: 0 },
     });
+    const { rows } = await under.warehouse.db.execute(sql`select distinct attempts from metersync.gates`);
+    expect(rows).toEqual([{ attempts }]);
     const later = await under.warehouse.db.execute(sql`select from metersync.events
       where next_attempt_at between clock_timestamp() + interval '5 minutes' and clock_timestamp() + interval '15 minutes'`);
     expect(later.rowCount).toBe(3);
@@ -241,7 +275,7 @@ describe('a failure of one owner', () => {
     refuses.set('company', 500);
     for (const resource of ['connection', 'document']) refuses.set(`${resource}/company/${failing}`, 500);
     expect(await round(under, 'connections')).toBe(2);
-    const { rows } = await db.execute(sql`select company_id as owner, error_code from metersync.journal
+    const { rows } = await db.execute(sql`select company_id as owner, error_code from metersync.events
       where outcome = 'pending' order by 1`);
     expect(rows).toEqual([
       { owner: failing, error_code: 'SERVICE_ERROR' },
@@ -285,8 +319,8 @@ describe('a failure of one owner', () => {
     await round(under, 'intervals', attemptPolicy.unclearMax + 1);
     expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
     expect(await waits(under)).toEqual({
-      [noMemory]: { code: 'WAREHOUSE_UNAVAILABLE', attempts: 1 },
-      [mistaken]: { code: 'UNEXPECTED_ERROR', attempts: 1 },
+      [noMemory]: { code: 'WAREHOUSE_UNAVAILABLE', attempts: 0 },
+      [mistaken]: { code: 'UNEXPECTED_ERROR', attempts: 0 },
     });
   });
 });
@@ -299,6 +333,7 @@ test('a failure that all owners share does not use up an attempt of any owner', 
   const untouched = { code: null, attempts: 0 };
   const fails = async (answer: Reply, type: string, attempt: number) => {
     refuses.set('', answer);
+    await under.warehouse.db.execute(sql`delete from metersync.gates`);
     const asked = under.asked().length;
     await expect(round(under, 'intervals', attempt)).rejects.toMatchObject({ type, nonRetryable: false });
     expect(Object.values(await waits(under))).toEqual([untouched, untouched]);
@@ -326,21 +361,70 @@ test('a service that fails everything except /ping is an outage, which is report
   const outage = [expect.objectContaining({ code: 'SERVICE_OUTAGE', events: 0, parts: 0 })];
   const fails = { type: 'SERVICE_ERROR', nonRetryable: false };
   refuses.set('', 500);
-  // Attempts do not count against an owner, however many they are.
-  for (const attempt of [1, attemptPolicy.unclearMax + 1])
-    await expect(round(under, 'intervals', attempt)).rejects.toMatchObject(fails);
+  // An attempt does not count against an owner, however many there were.
+  await expect(round(under, 'intervals', attemptPolicy.unclearMax + 1)).rejects.toMatchObject(fails);
   expect(await parked()).toEqual(outage);
+  expect(await round(under)).toBe(0);
   expect(Object.values(await waits(under))).toEqual([0, 0].map((attempts) => ({ code: null, attempts })));
   refuses.clear();
-  expect(await round(under)).toBe(2);
+  await waitOut(under);
+  await probe(under);
   expect(await parked()).toEqual([]);
+  expect(await round(under)).toBe(2);
   expect(await outcomes(under)).toEqual({ applied: 2 });
 
   const reading = { runId: randomUUID(), companyId: randomUUID(), cursor: null };
   refuses.set('', 500);
   await expect(under.run(under.activities.readCompany, reading)).rejects.toMatchObject(fails);
   expect(await parked()).toEqual(outage);
-  // The state is as if no request had been sent for five minutes.
-  await db.execute(sql`update metersync.parked set next_attempt_at = next_attempt_at - interval '5 minutes'`);
-  expect(await parked()).toEqual([]);
+  // The probe fails, too. It asks again at least once a minute.
+  for (let attempt = 2; attempt < 9; attempt++) {
+    await waitOut(under);
+    await probe(under);
+  }
+  expect(await pauseOf(under)).toEqual({ attempts: 8, seconds: expect.closeTo(60, -1) });
+});
+
+test('the probe of an owner reads one record, and the next look reads the others', async () => {
+  const { refuses, script } = service();
+  const under = await activitiesOn(script);
+  const { db } = under.warehouse;
+  const events = Array.from({ length: 20 }, () =>
+    documentEvent('created', randomUUID(), '2026-05-01T00:00:00'),
+  );
+  await recordEvents(
+    db,
+    events.map((event) => delivery(event)),
+  );
+  const companyId = events[0]?.company?.id ?? '';
+  await db.execute(sql`insert into utility.companies (id, raw, synced_at) values (${companyId}, '{}', now())
+    on conflict (id) do update set raw = excluded.raw, synced_at = excluded.synced_at`);
+  refuses.set('document', 403);
+  expect(await round(under, 'documents')).toBe(1);
+  const asked = under.asked().length;
+  await waitOut(under);
+  await round(under, 'documents');
+  const ofDocuments = under
+    .asked()
+    .slice(asked)
+    .filter((path) => path.startsWith('/document/'));
+  expect(new Set(ofDocuments).size).toBeLessThanOrEqual(2);
+  expect(await dueOwners(db, 'documents', 9)).toEqual([]);
+  refuses.clear();
+  await waitOut(under);
+  await round(under, 'documents');
+  expect(await dueOwners(db, 'documents', 9)).toEqual([companyId]);
+});
+
+test('a gate without events behind it is removed when it is time to probe it', async () => {
+  const under = await activitiesOn(service().script);
+  const { db } = under.warehouse;
+  await closeGate(db, 'interval/m-1', { code: 'SERVICE_ACCESS_DENIED', message: 'no' });
+  await closeGate(db, 'service', { code: 'SERVICE_OUTAGE', message: 'away' });
+  const left = async () => (await db.execute(sql`select scope from metersync.gates order by 1`)).rows;
+  await nextDue(db, await warehouseNow(db));
+  expect(await left()).toEqual([{ scope: 'interval/m-1' }, { scope: 'service' }]);
+  await waitOut(under);
+  await nextDue(db, await warehouseNow(db));
+  expect(await left()).toEqual([{ scope: 'service' }]);
 });

@@ -1,0 +1,127 @@
+import { Context } from '@temporalio/activity';
+import { Failure, type FailureCode, type WaitingReason } from '../contract/failures.ts';
+import { batches } from '../contract/limits.ts';
+import type { CatchUpKind } from '../contract/names.ts';
+import { companiesAfter } from '../db/backfill/order.ts';
+import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
+import { dueOwners } from '../db/catch-up/due.ts';
+import { withoutStatement } from '../db/connection/failures.ts';
+import {
+  claimProbe,
+  closedAmong,
+  closeGate,
+  openGate,
+  serviceScope,
+  whyServiceClosed,
+} from '../db/events/gates.ts';
+import { queueName } from '../db/events/queue.ts';
+import { cancellation } from './cancellation.ts';
+import { type ActivityDependencies, isConfigured } from './dependencies.ts';
+import { asFailure } from './map-failures.ts';
+import { ownFailure, probesOf } from './own-failure.ts';
+
+/** Refusals that hold for every request. */
+const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
+
+/**
+ * Reads the records of one owner after the other. Begins no other after `untilMs` of the monotonic clock.
+ * - Closes the gate of an owner that fails without affecting others, and continues with the next.
+ * - Passes over an owner with a closed gate, unless it is time for a probe. A probe reads one record. If it
+ *   succeeds, the gate is opened, and the other records are due.
+ * - Retries an owner that only events name after longer and longer pauses. After some attempts, its events
+ *   count as `missing`.
+ * - Closes the gate for all requests if the service refuses every request.
+ * - Throws failures that all owners share, for Temporal to retry: the retry works for owners that are still
+ *   due.
+ */
+export async function readOwners(
+  deps: ActivityDependencies,
+  kind: CatchUpKind,
+  owners: readonly string[],
+  read: (owner: string, how: { readonly probes: boolean }) => Promise<void>,
+  untilMs: number,
+): Promise<void> {
+  const { db } = deps.warehouse;
+  const retried = Context.current().info.attempt > 1;
+  const left = retried ? await dueOwners(db, kind, owners.length, { among: owners }) : owners;
+  const scopes = left.map((owner) => queueName({ kind, owner }));
+  const closed = await closedAmong(db, scopes);
+  if (closed.has(serviceScope)) return;
+  for (const [at, owner] of left.entries()) {
+    if (deps.now() >= untilMs) return;
+    const scope = scopes[at] as string;
+    const probes = closed.has(scope);
+    if (probes && (await claimProbe(db, scope)) === undefined) continue;
+    try {
+      await read(owner, { probes });
+    } catch (error) {
+      Context.current().cancellationSignal.throwIfAborted();
+      const reason = await ownFailure(deps, error);
+      if (reason === undefined) throw error;
+      deps.log.warn({ kind, owner, code: reason.code, err: withoutStatement(error) }, 'an owner waits');
+      if (await closeIfRefused(deps, reason)) return;
+      const asksService = reason.code.startsWith('SERVICE_');
+      if (asksService && (await ownerIsStranger(deps, kind, owner)))
+        await postponeStranger(db, kind, owner, reason.message);
+      else await closeGate(db, scope, reason);
+      continue;
+    }
+    if (probes) await openGate(db, scope);
+  }
+}
+
+/** Closes the gate for all requests if the service refuses every request; returns whether it does. */
+export async function closeIfRefused(
+  { warehouse: { db } }: ActivityDependencies,
+  reason: WaitingReason,
+): Promise<boolean> {
+  if (!refusesAll.includes(reason.code)) return false;
+  await closeGate(db, serviceScope, reason);
+  return true;
+}
+
+/** Returns why no request is sent while the gate for all requests is closed. Only the sweep asks again. */
+export async function closedService({
+  warehouse: { db },
+}: ActivityDependencies): Promise<Failure | undefined> {
+  const reason = await whyServiceClosed(db);
+  if (reason === undefined) return undefined;
+  const said = reason.message.replace(/^[A-Z_]+: /, '');
+  return new Failure(reason.code, `${said} (requests wait until the service answers a probe)`);
+}
+
+/**
+ * Asks the service whether it answers again, with one request for the whole deployment, and opens the gate
+ * for all requests if it does. Each probe asks for another listing, because one may fail on its own.
+ */
+export async function probeService(deps: ActivityDependencies): Promise<void> {
+  const { service, warehouse, log } = deps;
+  const attempts = await claimProbe(warehouse.db, serviceScope);
+  if (attempts === undefined) return;
+  const companyIds = await companiesAfter(warehouse.db, null, batches.companiesProbed);
+  const probes = probesOf(companyIds).filter(({ endpoint }) => service.has(endpoint));
+  const probe = probes[attempts % probes.length];
+  const signal = cancellation();
+  try {
+    if (probe !== undefined) await service.page({ ...probe, page: 1, lane: 'live', signal });
+    else if (!(await service.answers(signal))) return;
+  } catch (error) {
+    const failure = asFailure(error);
+    if (failure === undefined) throw error;
+    const { code, message } = failure;
+    // Another refusal concerns only this listing, and shows that the service answers.
+    if (failure.action !== 'park' || refusesAll.includes(code)) {
+      const stillAway = failure.action === 'park' ? code : 'SERVICE_OUTAGE';
+      await closeGate(warehouse.db, serviceScope, { code: stillAway, message: `${code}: ${message}` });
+      return;
+    }
+  }
+  if (await openGate(warehouse.db, serviceScope))
+    log.info({}, 'the service answers again: what waited is due');
+}
+
+const ownerIsStranger = async (
+  deps: ActivityDependencies,
+  kind: CatchUpKind,
+  owner: string,
+): Promise<boolean> => !isConfigured(deps, owner) && (await isStranger(deps.warehouse.db, kind, owner));
