@@ -1,7 +1,9 @@
 import { Context } from '@temporalio/activity';
+import { type SingleEndpoint, singleEndpoints } from '../contract/endpoints.ts';
 import { Failure, type FailureCode, type WaitingReason } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import type { CatchUpKind } from '../contract/names.ts';
+import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
 import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
 import { dueOwners } from '../db/catch-up/due.ts';
@@ -10,6 +12,8 @@ import {
   claimProbe,
   closedAmong,
   closeGate,
+  documentsToProbe,
+  endpointScope,
   openGate,
   serviceScope,
   whyServiceClosed,
@@ -26,8 +30,8 @@ const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
 /**
  * Reads the records of one owner after the other. Begins no other after `untilMs` of the monotonic clock.
  * - Closes the gate of an owner that fails without affecting others, and continues with the next.
- * - Passes over an owner with a closed gate, unless it is time for a probe. A probe reads one record. If it
- *   succeeds, the gate is opened, and the other records are due.
+ * - Passes over an owner with a closed gate, unless it is time for a probe, which reads one record. If it
+ *   succeeds, the gate is opened, and the other records are due. `read` is given the number of the probe, or 0.
  * - Retries an owner that only events name after longer and longer pauses. After some attempts, its events
  *   count as `missing`.
  * - Closes the gate for all requests if the service refuses every request.
@@ -38,7 +42,7 @@ export async function readOwners(
   deps: ActivityDependencies,
   kind: CatchUpKind,
   owners: readonly string[],
-  read: (owner: string, how: { readonly probes: boolean }) => Promise<void>,
+  read: (owner: string, probe: number) => Promise<void>,
   untilMs: number,
 ): Promise<void> {
   const { db } = deps.warehouse;
@@ -50,10 +54,10 @@ export async function readOwners(
   for (const [at, owner] of left.entries()) {
     if (deps.now() >= untilMs) return;
     const scope = scopes[at] as string;
-    const probes = closed.has(scope);
-    if (probes && (await claimProbe(db, scope)) === undefined) continue;
+    const probe = closed.has(scope) ? await claimProbe(db, scope) : 0;
+    if (probe === undefined) continue;
     try {
-      await read(owner, { probes });
+      await read(owner, probe);
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
       const reason = await ownFailure(deps, error);
@@ -66,7 +70,7 @@ export async function readOwners(
       else await closeGate(db, scope, reason);
       continue;
     }
-    if (probes) await openGate(db, scope);
+    if (probe > 0) await openGate(db, scope);
   }
 }
 
@@ -118,6 +122,70 @@ export async function probeService(deps: ActivityDependencies): Promise<void> {
   }
   if (await openGate(warehouse.db, serviceScope))
     log.info({}, 'the service answers again: what waited is due');
+}
+
+/** Asks an endpoint for a document that the service has, and opens its gate if it answers. */
+export async function probeEndpoint(deps: ActivityDependencies, endpoint: SingleEndpoint): Promise<void> {
+  const { service, warehouse, log } = deps;
+  const scope = endpointScope(endpoint);
+  const attempts = await claimProbe(warehouse.db, scope);
+  if (attempts === undefined) return;
+  const ids = await documentsToProbe(warehouse.db, endpoint, batches.documentsProbed);
+  const id = ids[attempts % ids.length];
+  const works =
+    !service.has(endpoint) || id === undefined || (await finds(deps, endpoint, id, cancellation()));
+  if (works && (await openGate(warehouse.db, scope))) log.info({ endpoint }, 'an endpoint answers again');
+}
+
+/** Closes the gates of endpoints that answer 404 for each of a few documents that the service has. */
+export async function checkEndpoints(deps: ActivityDependencies): Promise<void> {
+  const { service, warehouse, log } = deps;
+  const signal = AbortSignal.any([cancellation(), AbortSignal.timeout(attemptPolicy.endpointCheckMs)]);
+  try {
+    for (const endpoint of singleEndpoints.filter((name) => service.has(name))) {
+      const ids = await documentsToProbe(warehouse.db, endpoint, batches.documentsProbed);
+      const [first] = ids;
+      if (first === undefined || (await isAny(ids, (id) => finds(deps, endpoint, id, signal)))) continue;
+      await closeEndpoint(deps, endpoint, first);
+    }
+  } catch (error) {
+    Context.current().cancellationSignal.throwIfAborted();
+    log.warn({ err: withoutStatement(error) }, 'the endpoints of single documents were not checked');
+  }
+}
+
+/** Closes the gate of an endpoint that answers 404 for a document that a listing shows. */
+export async function closeEndpoint(
+  { warehouse, log }: ActivityDependencies,
+  endpoint: SingleEndpoint,
+  id: string,
+): Promise<void> {
+  const message = `SERVICE_NOT_FOUND: the endpoint ${endpoint} answers 404 for document ${id}, which the listing of its company shows; listings are searched instead`;
+  await closeGate(warehouse.db, endpointScope(endpoint), { code: 'SERVICE_NOT_FOUND', message });
+  log.warn({ endpoint, document: id }, 'an endpoint answers 404 for a document that the service has');
+}
+
+/** Whether an endpoint does not answer 404 for a document. */
+async function finds(
+  { service }: ActivityDependencies,
+  endpoint: SingleEndpoint,
+  id: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const request = { params: { id }, lane: 'live', signal } as const;
+  if (endpoint === 'document') return (await service.record({ endpoint, ...request })).found;
+  try {
+    await service.page({ endpoint, ...request, page: 1 });
+    return true;
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return false;
+    throw error;
+  }
+}
+
+async function isAny(ids: readonly string[], test: (id: string) => Promise<boolean>): Promise<boolean> {
+  for (const id of ids) if (await test(id)) return true;
+  return false;
 }
 
 const ownerIsStranger = async (

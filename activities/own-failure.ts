@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { Failure, type FailureCode, type WaitingReason } from '../contract/failures.ts';
+import { Failure, type WaitingReason } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
@@ -97,16 +97,20 @@ export interface Settled<T> {
   readonly failed: ReadonlyMap<string, WaitingReason>;
 }
 
-/** Works on all ids at once. Throws failures that concern all ids, and refusals that are not in `theirs`. */
+/**
+ * Works on all ids at once. Throws failures that concern all ids, and refusals unless `areTheirs` says that they
+ * concern single ids; it is given the number of ids for which the work had a result.
+ */
 export async function settleEach<T>(
   deps: ActivityDependencies,
   ids: readonly string[],
   work: (id: string) => Promise<T>,
-  theirs: (code: FailureCode) => boolean,
+  areTheirs: (found: number) => boolean,
 ): Promise<Settled<T>> {
   const done = new Map<string, T>();
   const failed = new Map<string, WaitingReason>();
   const ends = await Promise.allSettled(ids.map(work));
+  const found = ends.filter((end) => end.status === 'fulfilled' && end.value !== undefined).length;
   for (const [at, id] of ids.entries()) {
     const end = ends[at] as PromiseSettledResult<T>;
     if (end.status === 'fulfilled') {
@@ -115,8 +119,7 @@ export async function settleEach<T>(
     }
     cancellation().throwIfAborted();
     const failure = asFailure(end.reason);
-    const refused =
-      failure?.action === 'park' && failure.code !== 'SERVICE_KEY_REFUSED' && theirs(failure.code);
+    const refused = failure?.action === 'park' && failure.code !== 'SERVICE_KEY_REFUSED' && areTheirs(found);
     const passes = failure?.action === 'retry';
     const reason = passes || refused ? await ownFailure(deps, end.reason) : undefined;
     if (reason === undefined) throw end.reason;

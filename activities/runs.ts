@@ -6,6 +6,7 @@ import { sqlMessage } from '../db/connection/failures.ts';
 import { settleHeld } from '../db/deletes/decide.ts';
 import { applyTypedViews } from '../db/fields/typed-views.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { checkEndpoints } from './gates.ts';
 import { mapFailures } from './map-failures.ts';
 
 export function runActivities(deps: ActivityDependencies) {
@@ -21,6 +22,7 @@ export function runActivities(deps: ActivityDependencies) {
 
     concludeRun: mapFailures(async (input: { runId: string }): Promise<RunState> => {
       await settleHeld(db);
+      await checkEndpoints(deps);
       // Before the run counts as complete: whoever waits for it may ask for the new columns.
       await applyViews(deps);
       return await concludeRun(db, input.runId);

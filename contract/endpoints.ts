@@ -28,7 +28,11 @@ export type CompanyResource = (typeof companyResources)[number];
 export const auditResources = ['companies', 'sites', ...companyResources] as const;
 export type AuditResource = (typeof auditResources)[number];
 
-export const endpointNames = ['companies', ...companyResources, 'document', 'documentUsage'] as const;
+/** Endpoints of one document. A service may lack them; then listings are searched. */
+export const singleEndpoints = ['document', 'documentUsage'] as const;
+export type SingleEndpoint = (typeof singleEndpoints)[number];
+
+export const endpointNames = ['companies', ...companyResources, ...singleEndpoints] as const;
 export type EndpointName = (typeof endpointNames)[number];
 export type EndpointCatalogue = Readonly<Record<EndpointName, Endpoint | null>>;
 

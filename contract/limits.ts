@@ -101,6 +101,8 @@ export const batches = {
   /** Records that one catch-up reads: connections and documents of a company, ranges of a meter. */
   connections: 5_000,
   documents: 500,
+  /** Documents that show whether an endpoint of single documents exists. */
+  documentsProbed: 3,
   /** Events that `metersync resume` makes due in one transaction. */
   eventsRevived: 10_000,
   /** Records whose events a backfill of a company settles. */

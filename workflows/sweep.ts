@@ -18,7 +18,7 @@ export async function sweep(): Promise<void> {
     const free = lanes - inWork.size;
     const most = { limit: free * ownersPerLane, except: [...inWork.values()].flat() };
     // A local activity runs within the workflow task, which saves a round trip through Temporal.
-    const { owners, dueInMs, probesService } = await localFirst(
+    const { owners, dueInMs, probes } = await localFirst(
       () => quickLocal.dueForSweep(most),
       () => quickUnlimited.dueForSweep(most),
     );
@@ -27,9 +27,9 @@ export async function sweep(): Promise<void> {
       inWork.set(place, dealt);
       void attempt(sweeping.sweepOwners({ owners: dealt })).finally(() => inWork.delete(place));
     }
-    if (probesService && !probing) {
+    if (probes.length > 0 && !probing) {
       probing = true;
-      void attempt(sweeping.probeService({})).finally(() => {
+      void attempt(sweeping.probeGates({ scopes: probes })).finally(() => {
         probing = false;
       });
     }

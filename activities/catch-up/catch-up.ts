@@ -1,9 +1,10 @@
+import { singleEndpoints } from '../../contract/endpoints.ts';
 import { sweepBounds } from '../../contract/limits.ts';
 import { catchUpKinds, type Queue } from '../../contract/names.ts';
 import { dueOwners, type NextDue, nextDue, warehouseNow } from '../../db/catch-up/due.ts';
-import { dueRecords } from '../../db/hot/due-records.ts';
+import { endpointScope, serviceScope } from '../../db/events/gates.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { probeService, readOwners } from '../gates.ts';
+import { probeEndpoint, probeService, readOwners } from '../gates.ts';
 import { mapFailures } from '../map-failures.ts';
 import type { OwnerReads } from './owner-reads.ts';
 
@@ -52,17 +53,16 @@ export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads)
           { ...deps, warehouse: deps.catchingUp },
           kind,
           of.map(({ owner }) => owner),
-          async (owner, { probes }) => {
-            const one = probes && kind === 'documents' ? await dueRecords(db, kind, owner, 1) : undefined;
-            await reads.read(kind, owner, one);
-          },
+          (owner, probe) => reads.read(kind, owner, undefined, probe),
           untilMs,
         );
     }),
 
-    /** Asks the service whether it answers again, if it is time to. */
-    probeService: mapFailures(async (_: object): Promise<void> => {
-      await probeService(deps);
+    /** Sends a request for each of these shared gates whose next probe nobody else has sent, and opens it if it can. */
+    probeGates: mapFailures(async ({ scopes }: { readonly scopes: readonly string[] }): Promise<void> => {
+      if (scopes.includes(serviceScope)) return await probeService(deps);
+      for (const endpoint of singleEndpoints)
+        if (scopes.includes(endpointScope(endpoint))) await probeEndpoint(deps, endpoint);
     }),
 
     /** Starts the sweep, unless it runs. */

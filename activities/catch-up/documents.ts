@@ -1,3 +1,4 @@
+import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { batches } from '../../contract/limits.ts';
 import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { liveUsage } from '../../db/catch-up/due.ts';
@@ -8,6 +9,7 @@ import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { retireUsage } from '../../db/hot/retire-usage.ts';
 import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';
 import { holdDocuments } from '../../db/records/usage-data.ts';
+import { closeEndpoint } from '../gates.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { admitAndRefresh } from './connections.ts';
@@ -16,7 +18,9 @@ import {
   type DocumentState,
   type DocumentStates,
   has,
+  hasUsage,
   inState,
+  isFound,
   readOneByOne,
   readUsageOneByOne,
   type SingleReads,
@@ -24,13 +28,16 @@ import {
 
 /** Reads the documents of a company's due events, and their usage. */
 export async function catchUpDocuments(
-  catchUp: Omit<SingleReads, 'readAt'>,
+  { deps, companyId, probe }: Pick<SingleReads, 'deps' | 'companyId' | 'probe'>,
   records?: DueRecords,
 ): Promise<void> {
-  const { deps, companyId } = catchUp;
   const { db } = deps.warehouse;
-  const { readAt, due } = records ?? (await dueRecords(db, 'documents', companyId, batches.documents));
-  const reads = { ...catchUp, readAt };
+  const most = probe > 0 ? batches.documentsOneByOne : batches.documents;
+  const found = records ?? (await dueRecords(db, 'documents', companyId, most));
+  const { readAt } = found;
+  // Each probe reads another document, because one may be refused on its own.
+  const due = probe > 0 ? found.due.filter((_, at) => at === probe % found.due.length) : found.due;
+  const reads = { deps, companyId, probe, readAt, closed: new Set(found.closed) };
   const { documents, proven } = await readDocuments(reads, due);
   const states = await readUsage(reads, documents);
   const admitted = await admitAndRefresh(deps, 'documents', companyId, due, { meters: false });
@@ -69,18 +76,26 @@ async function readDocuments(reads: SingleReads, ids: readonly string[]): Promis
  * whether they are gone, the endpoint does not exist, or the key may not read them.
  */
 async function searchDoubtful(
-  { deps, tried, companyId }: SingleReads,
+  reads: SingleReads,
   ids: readonly string[],
   documents: DocumentStates,
 ): Promise<DocumentsRead> {
+  const { deps, companyId } = reads;
   const notFound = inState(documents, 'unseen');
   const wanted = ids.filter((id) => notFound.includes(id) || isRefused(documents.get(id)));
   if (wanted.length === 0) return { documents, proven: true };
   const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted });
   const present = wanted.filter((id) => !unseen.includes(id));
-  if (present.some((id) => notFound.includes(id)) && !tried.working.has('document'))
-    tried.missing.add('document');
+  const [lost] = present.filter((id) => notFound.includes(id));
+  // The listing may have shown a document just after it was requested.
+  if (lost !== undefined && !(await isFound(reads, lost))) await stopUsing(reads, 'document', lost);
   return { documents: new Map([...documents, ...all(present, 'withoutUsage')]), proven };
+}
+
+/** Searches listings from now on, because an endpoint does not show a document that its listing shows. */
+async function stopUsing({ deps, closed }: SingleReads, endpoint: SingleEndpoint, id: string): Promise<void> {
+  closed.add(endpoint);
+  await closeEndpoint(deps, endpoint, id);
 }
 
 const isRefused = (state: DocumentState | undefined): boolean =>
@@ -97,19 +112,25 @@ async function readUsage(reads: SingleReads, documents: DocumentStates): Promise
     : all(withoutUsage, 'unlisted');
   const states = new Map([...documents, ...single]);
   const left = inState(states, 'unlisted');
-  return left.length === 0 ? states : new Map([...states, ...all(left, await readListedUsage(reads, left))]);
+  return left.length === 0 ? states : new Map([...states, ...(await readListedUsage(reads, left))]);
 }
 
 /** Reads the usage of documents from the listing of their company. */
-async function readListedUsage(reads: SingleReads, ids: readonly string[]): Promise<DocumentState> {
-  const { deps, tried } = reads;
-  // Other documents have a listing of their usage, so the rows of these may be outdated.
-  if (!deps.service.has('usageData')) return tried.working.has('documentUsage') ? usageUnstable : 'read';
+async function readListedUsage(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
+  const { deps } = reads;
+  const { db } = deps.warehouse;
+  if (!deps.service.has('usageData')) {
+    // The endpoint of their usage may show none because there is none, or because it fails for now.
+    const doubtful = deps.service.has('documentUsage') ? await liveUsage(db, ids) : new Map();
+    return new Map(ids.map((id) => [id, doubtful.has(id) ? usageUnstable : 'read']));
+  }
   const complete = (await searchUsage(reads, ids)) || (await walkUsage(reads, ids));
-  if (!complete) return usageUnstable;
-  const unproved = has(reads, 'documentUsage') && !tried.working.has('documentUsage');
-  if (unproved && (await liveUsage(deps.warehouse.db, ids)).size > 0) tried.missing.add('documentUsage');
-  return 'read';
+  if (!complete) return all(ids, usageUnstable);
+  if (has(reads, 'documentUsage')) {
+    const [lost] = (await liveUsage(db, ids)).keys();
+    if (lost !== undefined && !(await hasUsage(reads, lost))) await stopUsing(reads, 'documentUsage', lost);
+  }
+  return all(ids, 'read');
 }
 
 /** If document records contain their usage, searches for these rows by id. Returns whether it found all. */

@@ -1,3 +1,4 @@
+import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { Failure, type WaitingReason } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
@@ -17,22 +18,15 @@ import { readUntilProven } from '../reading/read-until-proven.ts';
 /** Documents that are read and written together. */
 const documentsPerWrite = 50;
 
-type SingleEndpoint = 'document' | 'documentUsage';
-
-/** What this worker knows of the endpoints of single documents. A 404 may mean that there is no endpoint. */
-export interface EndpointsTried {
-  /** Endpoints that answered 404 for a record that the service has. */
-  readonly missing: Set<SingleEndpoint>;
-  /** Endpoints that have answered 200. */
-  readonly working: Set<SingleEndpoint>;
-}
-
 export interface SingleReads {
   readonly deps: ActivityDependencies;
-  readonly tried: EndpointsTried;
   readonly companyId: string;
   /** When the reading began, by the warehouse's clock. */
   readonly readAt: string;
+  /** Endpoints that are not used because their gate is closed. */
+  readonly closed: Set<SingleEndpoint>;
+  /** The number of the probe of the company's gate that this read is; 0 if its gate is open. */
+  readonly probe: number;
 }
 
 /**
@@ -50,10 +44,9 @@ export type DocumentStates = ReadonlyMap<string, DocumentState>;
 export const inState = (states: DocumentStates, wanted: DocumentState): string[] =>
   [...states].flatMap(([id, state]) => (state === wanted ? [id] : []));
 
-/** Whether the endpoint file names the endpoint and no answer has proved that it does not exist. */
-export function has({ deps, tried }: Omit<SingleReads, 'readAt'>, endpoint: SingleEndpoint): boolean {
-  return deps.service.has(endpoint) && !tried.missing.has(endpoint);
-}
+/** Whether the endpoint file names the endpoint, and its gate is open. */
+export const has = ({ deps, closed }: SingleReads, endpoint: SingleEndpoint): boolean =>
+  deps.service.has(endpoint) && !closed.has(endpoint);
 
 /** Reads documents by their ids, and their usage if that has an endpoint. Writes each in one transaction. */
 export async function readOneByOne(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
@@ -64,18 +57,17 @@ export async function readOneByOne(reads: SingleReads, ids: readonly string[]): 
 }
 
 async function readBatch(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
-  const { deps, tried, companyId } = reads;
-  // If both endpoints have worked before, a document and its usage are requested at the same time.
-  const together = tried.working.has('document') && tried.working.has('documentUsage');
-  const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, ids) : undefined;
+  const { deps, companyId } = reads;
+  const listed = deps.service.has('documents');
+  // A document and its usage are requested at the same time.
+  const early = has(reads, 'documentUsage') ? readUsageOf(reads, ids) : undefined;
   early?.catch(() => {});
   const { done, failed } = await settleEach(
     deps,
     ids,
     (id) => readRecord(reads, id),
     // The company's listing is read next: it proves whether the key may see the company.
-    (code) =>
-      tried.working.has('document') || (code === 'SERVICE_ACCESS_DENIED' && deps.service.has('documents')),
+    (found) => listed || found > 0 || (ids.length === 1 && reads.probe === 0),
   );
   const found = new Map([...done].flatMap(([id, record]) => (record ? [[id, record] as const] : [])));
   const states = new Map<string, DocumentState>(failed);
@@ -107,13 +99,19 @@ export async function readUsageOneByOne(reads: SingleReads, ids: readonly string
 
 type FoundRecord = Extract<RecordAnswer, { found: true }>;
 
-async function readRecord({ deps, tried }: SingleReads, id: string): Promise<FoundRecord | undefined> {
+async function readRecord({ deps }: SingleReads, id: string): Promise<FoundRecord | undefined> {
   const signal = cancellation();
   const answer = await deps.service.record({ endpoint: 'document', params: { id }, lane: 'live', signal });
-  if (!answer.found) return undefined;
-  tried.working.add('document');
-  return answer;
+  return answer.found ? answer : undefined;
 }
+
+/** Whether the endpoint of single documents has a document. */
+export const isFound = async (reads: SingleReads, id: string): Promise<boolean> =>
+  (await readRecord(reads, id)) !== undefined;
+
+/** Whether the usage endpoint of single documents has a document. */
+export const hasUsage = async (reads: SingleReads, id: string): Promise<boolean> =>
+  (await usagePass(reads, id)) !== undefined;
 
 interface UsageRead {
   /** Absent if the document has no usage listing. */
@@ -126,17 +124,16 @@ async function readUsageOf(
   reads: SingleReads,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, UsageRead>> {
-  const { deps, tried } = reads;
+  const { deps } = reads;
   const existing = await liveUsage(deps.warehouse.db, ids);
   const { done, failed } = await settleEach(
     deps,
     ids,
     (id) => readUntilProven(existing.get(id) ?? [], () => usagePass(reads, id)),
-    // The document or its listing was read before, so a 403 concerns only this document.
-    (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
+    // The document or its listing shows whether the key may see the company.
+    () => true,
   );
-  if ([...done.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
-  const works = tried.working.has('documentUsage');
+  const works = [...done.values()].some(({ pass }) => pass !== undefined);
   const read = new Map<string, UsageRead>();
   for (const [id, state] of failed) read.set(id, { pages: [], state });
   for (const [id, { pass, last, proven }] of done) {

@@ -79,8 +79,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     service.show(listing);
     await recordEvents(warehouse.db, [eventOf(listing, at)]);
     const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
-    const tried = { missing: new Set<never>(), working: new Set<never>() };
-    await environment.run(() => catchUpDocuments({ deps, tried, companyId: listing.companyId }));
+    await environment.run(() => catchUpDocuments({ deps, companyId: listing.companyId, probe: 0 }));
     const { rows } = await warehouse.pool.query(
       'select outcome from metersync.events where company_id = $1',
       [listing.companyId],

@@ -4,7 +4,7 @@ import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array, literal, oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { serviceScope } from '../events/gates.ts';
+import { isShared, serviceScope } from '../events/gates.ts';
 import { ownersDue } from '../hot/owners-due.ts';
 import { gates, journal } from '../schema/metersync.ts';
 import { usageData } from '../schema/utility.ts';
@@ -31,8 +31,8 @@ export async function dueOwners(
 export interface NextDue {
   /** Time until an event becomes due, or a gate may be probed; null if nothing waits. */
   readonly dueInMs: number | null;
-  /** Whether the service has to be asked now whether it answers again. */
-  readonly probesService: boolean;
+  /** Scopes of shared gates that have to be probed now. */
+  readonly probes: readonly string[];
 }
 
 /**
@@ -43,7 +43,7 @@ export async function nextDue(db: Executor, asOf: string): Promise<NextDue> {
   const { rows } = await db.execute<NextDue & Record<string, unknown>>(sql`
     with idle as (
       delete from ${gates} g
-      where g.scope <> ${serviceScope}
+      where not ${isShared}
         and g.next_probe_at <= ${asOf}::timestamptz
         and ${not(isWaiting)}
     ), service as (
@@ -71,11 +71,13 @@ export async function nextDue(db: Executor, asOf: string): Promise<NextDue> {
         when next.due_at is not null
         then ceil(greatest(extract(epoch from next.due_at - clock_timestamp()) * 1000, 0))::float8
       end as "dueInMs",
-      exists (
-        select
-        from service
-        where next_probe_at <= ${asOf}::timestamptz
-      ) as "probesService"
+      array(
+        select scope
+        from ${gates}
+        where ${isShared}
+          and next_probe_at <= ${asOf}::timestamptz
+        order by scope
+      ) as probes
     from event
       cross join probe
       cross join lateral (
@@ -84,7 +86,7 @@ export async function nextDue(db: Executor, asOf: string): Promise<NextDue> {
             least(event.due_at, probe.due_at)
           ) as due_at
       ) next`);
-  return rows[0] ?? { dueInMs: null, probesService: false };
+  return rows[0] ?? { dueInMs: null, probes: [] };
 }
 
 const isWaiting = sql`exists (

@@ -1,13 +1,39 @@
-import { eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import {
+  and,
+  eq,
+  exists,
+  isNotNull,
+  isNull,
+  notExists,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from 'drizzle-orm';
+import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import type { FailureCode, WaitingReason } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array } from '../connection/arrays.ts';
+import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { gates, journal } from '../schema/metersync.ts';
+import { deletes, gates, journal } from '../schema/metersync.ts';
+import { documents, usageData } from '../schema/utility.ts';
 import { backOff } from './settling.ts';
 
 /** The scope of the gate for all requests. The gate of an owner has the queue of the owner as its scope. */
 export const serviceScope = 'service';
+
+/** The scope of the gate of an endpoint that answers 404 for records that the service has. */
+export const endpointScope = (endpoint: SingleEndpoint): string => `${ofEndpoints}${endpoint}`;
+const ofEndpoints = 'endpoint/';
+
+/** The endpoints with a closed gate, as an array. */
+export const closedEndpoints: SQL = sql`array(
+      select substr(scope, ${sql.raw(String(ofEndpoints.length + 1))})
+      from ${gates}
+      where scope like ${sql.raw(`'${ofEndpoints}%'`)}
+    )`;
+
+/** Whether a gate is not that of an owner, so that it needs a probe of its own. */
+export const isShared: SQL = sql`(scope = ${sql.raw(`'${serviceScope}'`)} or scope like ${sql.raw(`'${ofEndpoints}%'`)})`;
 
 /** Whether the gate for all requests is closed. */
 export const isServiceClosed: SQL = sql`exists (
@@ -124,4 +150,45 @@ export async function openGates(db: Executor, codes: readonly FailureCode[]): Pr
         offset 0
       ) behind`);
   return rows[0]?.events ?? 0;
+}
+
+/**
+ * Returns some documents that the service showed when they were read last, with usage for an endpoint of
+ * usage. Documents whose deletion is held back are left out.
+ */
+export async function documentsToProbe(
+  db: Executor,
+  endpoint: SingleEndpoint,
+  count: number,
+): Promise<string[]> {
+  const usage = db
+    .select({})
+    .from(usageData)
+    .where(and(eq(usageData.documentId, documents.id), isNull(usageData.deletedAt)))
+    .offset(literal(0));
+  const heldBack = db
+    .select({})
+    .from(deletes)
+    .where(
+      and(
+        eq(deletes.resource, 'documents'),
+        eq(deletes.recordId, sql`${documents.id}::text`),
+        eq(deletes.state, 'quarantined'),
+      ),
+    )
+    .offset(literal(0));
+  const found = await db
+    .select({ id: documents.id })
+    .from(documents)
+    .where(
+      and(
+        isNotNull(documents.raw),
+        isNull(documents.deletedAt),
+        notExists(heldBack),
+        endpoint === 'documentUsage' ? exists(usage) : undefined,
+      ),
+    )
+    .orderBy(documents.id)
+    .limit(count);
+  return found.map(({ id }) => id);
 }

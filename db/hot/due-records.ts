@@ -1,7 +1,9 @@
 import { sql } from 'drizzle-orm';
+import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { batches } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { closedEndpoints } from '../events/gates.ts';
 import { eventKind, queueOf } from '../events/queue.ts';
 import { journal } from '../schema/metersync.ts';
 
@@ -9,6 +11,8 @@ import { journal } from '../schema/metersync.ts';
 export interface DueRecords {
   readonly readAt: string;
   readonly due: readonly string[];
+  /** Endpoints with a closed gate. */
+  readonly closed: readonly SingleEndpoint[];
 }
 
 /**
@@ -25,8 +29,9 @@ export async function dueRecords(
   const { rows } = await hot(db, 'dueRecords').execute<{
     now: string;
     id: string | null;
+    closed: SingleEndpoint[];
   }>(sql`
-    select clock.now, due.record_id as id
+    select clock.now, due.record_id as id, ${closedEndpoints} as closed
     from (select clock_timestamp()::text as now) clock
       left join lateral (
         select record_id, min(due_at) as due_at
@@ -44,5 +49,5 @@ export async function dueRecords(
       ) due on true
     order by due.due_at, due.record_id`);
   const due = rows.flatMap(({ id }) => id ?? []);
-  return { readAt: rows[0]?.now ?? '', due };
+  return { readAt: rows[0]?.now ?? '', due, closed: rows[0]?.closed ?? [] };
 }

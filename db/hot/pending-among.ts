@@ -1,9 +1,10 @@
 import { sql } from 'drizzle-orm';
+import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import type { companyEventKinds } from '../../contract/event.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { isOpen, isServiceClosed } from '../events/gates.ts';
+import { closedEndpoints, isOpen, isServiceClosed } from '../events/gates.ts';
 import { ownerOf } from '../events/queue.ts';
 import { journal } from '../schema/metersync.ts';
 
@@ -14,6 +15,8 @@ export interface PendingRecords extends Record<string, unknown> {
   readonly records: readonly string[];
   /** The warehouse's clock before anything is read. */
   readonly now: string;
+  /** Endpoints with a closed gate. */
+  readonly closed: readonly SingleEndpoint[];
 }
 
 /**
@@ -32,7 +35,8 @@ export async function pendingAmong(
       e.kind,
       ${ownerOf(sql`e`)} as owner,
       array_agg(distinct e.record_id) as records,
-      clock_timestamp()::text as now
+      clock_timestamp()::text as now,
+      ${closedEndpoints} as closed
     from unnest(${array(eventIds, 'text')}) as asked (id)
       cross join lateral (
         select *

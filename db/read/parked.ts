@@ -18,12 +18,12 @@ import type { ParkedWork, WaitingEvents } from '../../health/measured.ts';
 import { livesCompany } from '../backfill/failed-parts.ts';
 import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { serviceScope } from '../events/gates.ts';
+import { isShared } from '../events/gates.ts';
 import { gates, runs } from '../schema/metersync.ts';
 
 /**
  * Reads parked work by failure, longest parked first: waiting events with a parking failure, the closed
- * gate for all requests, and parts of backfills among the latest `most` failed parts.
+ * gates of the service and of endpoints, and parts of backfills among the latest `most` failed parts.
  */
 export async function readParked(
   db: Executor,
@@ -35,7 +35,7 @@ export async function readParked(
   const service = await db
     .select({ code: sql<FailureCode>`${code}`, reason, since, nextAttemptAt: nextProbeAt })
     .from(gates)
-    .where(eq(gates.scope, serviceScope));
+    .where(isShared);
   const parts = await parkedParts(db, most);
   const refused: ParkedWork[] = [
     ...waiting

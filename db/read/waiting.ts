@@ -6,7 +6,7 @@ import { batches } from '../../contract/limits.ts';
 import type { LateWork, WaitingEvents } from '../../health/measured.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { isOpen, serviceScope } from '../events/gates.ts';
+import { isOpen, isShared } from '../events/gates.ts';
 import { isPending, ownerOf } from '../events/queue.ts';
 import { gates, journal } from '../schema/metersync.ts';
 import { cut, secondsSince } from './counted.ts';
@@ -42,7 +42,7 @@ async function readBehindGates(db: Executor, most: number): Promise<WaitingEvent
       count(distinct behind.scope)::int as owners,
       min(behind.recorded_at)::text as since,
       min(behind.next_probe_at)::text as "nextAttemptAt"
-    from (select distinct code from ${gates} where scope <> ${serviceScope}) codes
+    from (select distinct code from ${gates} where not ${isShared}) codes
       cross join lateral (
         select g.scope, g.message, g.next_probe_at, e.recorded_at
         from ${gates} g
@@ -53,7 +53,7 @@ async function readBehindGates(db: Executor, most: number): Promise<WaitingEvent
             limit ${most}
           ) e
         where g.code = codes.code
-          and g.scope <> ${serviceScope}
+          and not ${isShared}
         limit ${most}
       ) behind
     group by codes.code`);

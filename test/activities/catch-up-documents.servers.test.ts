@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { readHealth } from '../../db/read/health.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';
@@ -156,6 +157,48 @@ describe('catching up on documents', () => {
     },
   );
 
+  test('an endpoint that the service lacks is not asked again until its probe succeeds', async () => {
+    const lacks = new Set<'document' | 'documentUsage'>(['document', 'documentUsage']);
+    const service = new Service();
+    Object.assign(service, { lacks });
+    const under = await caughtUp(service, [service.add(1), service.add(1)]);
+    const { db } = under.warehouse;
+    const single = () => under.asked().filter((path) => /^\/(?:document|usage\/document)\/[^/]+$/.test(path));
+    const closed = async () =>
+      (await db.execute<{ scope: string }>(sql`select scope from metersync.gates order by 1`)).rows.map(
+        ({ scope }) => scope,
+      );
+    const probe = async () => {
+      await db.execute(sql`update metersync.gates set next_probe_at = clock_timestamp()`);
+      const { probes } = await under.run(under.activities.dueForSweep, { limit: 1, except: [] });
+      await under.run(under.activities.probeGates, { scopes: probes });
+    };
+    const scopes = ['endpoint/document', 'endpoint/documentUsage'];
+    expect(await closed()).toEqual(scopes);
+    expect((await readHealth(db)).parked).toMatchObject([{ code: 'SERVICE_NOT_FOUND', events: 0 }]);
+    const asked = single().length;
+    await recordEvents(
+      db,
+      service.documents.map(({ id }) => service.correct(id)),
+    );
+    await catchUp(under);
+    expect(single()).toHaveLength(asked);
+    await probe();
+    expect(single()).toHaveLength(asked + 2);
+    expect(await closed()).toEqual(scopes);
+    lacks.clear();
+    await probe();
+    expect(await closed()).toEqual([]);
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+    expect(await outcomes(under)).toEqual({ applied: 4 });
+
+    lacks.add('document');
+    const runId = randomUUID();
+    await under.run(under.activities.beginRun, { runId });
+    await under.run(under.activities.concludeRun, { runId });
+    expect(await closed()).toEqual(['endpoint/document']);
+  });
+
   test('only documents that fail, or whose usage fails, wait until the service answers', async () => {
     const service = new Service();
     const [failing, halfFailing, fine] = [service.add(2), service.add(2), service.add(2)];
@@ -265,7 +308,7 @@ describe('catching up on documents', () => {
     service.onDocument = (id) => service.remove(id);
     await recordEvents(under.warehouse.db, [delivery(documentEvent('updated', alone, updated))]);
     await catchUp(under);
-    expect(under.asked().filter((path) => path.startsWith('/usage/company'))).toEqual([]);
+    expect((await under.warehouse.db.execute(sql`select scope from metersync.gates`)).rows).toEqual([]);
   });
 
   test.each<[string, Partial<EndpointCatalogue>, (id: string) => string]>([

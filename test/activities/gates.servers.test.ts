@@ -52,7 +52,7 @@ const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
     sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
   );
 };
-const probe = (under: ActivitiesUnderTest) => under.run(under.activities.probeService, {});
+const probe = (under: ActivitiesUnderTest) => under.run(under.activities.probeGates, { scopes: ['service'] });
 const pauseOf = async ({ warehouse }: ActivitiesUnderTest) =>
   (
     await warehouse.db.execute<{ attempts: number; seconds: number }>(sql`select attempts,
@@ -75,7 +75,7 @@ describe('a refused key', () => {
     expect(under.asked()).toHaveLength(1);
     const { db } = under.warehouse;
     const next = await nextDue(db, await warehouseNow(db));
-    expect(next).toEqual({ dueInMs: expect.closeTo(10_000, -4), probesService: false });
+    expect(next).toEqual({ dueInMs: expect.closeTo(10_000, -4), probes: [] });
     expect((await readHealth(under.warehouse.db)).parked).toEqual([
       {
         code: 'SERVICE_KEY_REFUSED',
@@ -104,7 +104,7 @@ describe('a refused key', () => {
       expect(pause).toEqual({ attempts: attempt, seconds: expect.closeTo(seconds, -1) });
       await waitOut(under);
       const { db } = under.warehouse;
-      expect(await nextDue(db, await warehouseNow(db))).toMatchObject({ probesService: true });
+      expect(await nextDue(db, await warehouseNow(db))).toMatchObject({ probes: ['service'] });
     }
     expect(await outcomes(under)).toEqual({ pending: 10 });
   });

@@ -32,7 +32,7 @@ async function companyWith(count: number) {
     const pages = under
       .asked()
       .slice(before)
-      .filter((path) => path.startsWith('/document/'));
+      .filter((path) => path.startsWith('/document/company/'));
     return {
       state,
       ...rows[0],

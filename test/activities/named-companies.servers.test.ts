@@ -37,7 +37,7 @@ const answering =
     return page(resource === 'document' ? [document] : []);
   };
 
-const noUsage = { usageData: null, documentUsage: null } as const;
+const noUsage = { usageData: null, document: null, documentUsage: null } as const;
 const noList = { ...noUsage, companies: null } as const;
 const cases = (Object.keys(unknown) as Unknown[]).flatMap((how) =>
   [noUsage, noList].map((catalogue) => ({ how, catalogue, list: catalogue === noUsage ? 'a' : 'no' })),

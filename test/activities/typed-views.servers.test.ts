@@ -10,8 +10,8 @@ import { activitiesAlone, activityEnvironment } from '../support/activities.ts';
 import { loginAs } from '../support/login.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** No request is sent to the service. */
-const service = { service: {} as ServiceClient, apiVersion: 'v2.2' };
+/** A service without endpoints, of which nothing is requested. */
+const service = { service: { has: () => false } as unknown as ServiceClient, apiVersion: 'v2.2' };
 
 test('the end of a full backfill creates columns for new fields, and status names the fields without a column', async () => {
   const warehouse = await createWarehouse();

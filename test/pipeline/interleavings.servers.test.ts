@@ -196,10 +196,10 @@ class World {
 
   /** Does the same as the activity `drain`. Reads of owners that the service does not know fail. */
   async #drain(ids: readonly string[]): Promise<void> {
-    for (const { kind, owner, records, now } of await pendingAmong(this.#warehouse.db, ids)) {
+    for (const { kind, owner, records, now, closed } of await pendingAmong(this.#warehouse.db, ids)) {
       if (this.forged.has(owner)) continue;
       const killed = this.#fates.next().value === 'fails';
-      await this.#readOwner(eventKinds[kind].plural, owner, { readAt: now, due: records }, killed);
+      await this.#readOwner(eventKinds[kind].plural, owner, { readAt: now, due: records, closed }, killed);
     }
   }
 
@@ -232,7 +232,7 @@ class World {
     else await this.#read(kind, owner, records, killed);
   }
 
-  /** Does the same as activities/parking.ts, for an owner that the service does not have. */
+  /** Does the same as activities/gates.ts, for an owner that the service does not have. */
   async #refuse(kind: CatchUpKind, owner: string): Promise<void> {
     const { db } = this.#warehouse;
     await this.#turn(`the service does not know whose ${kind} are asked for`);

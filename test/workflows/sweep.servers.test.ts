@@ -5,7 +5,7 @@ import { sweepBounds } from '../../contract/limits.ts';
 import { type Queue, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';
 
-const nothing: DueForSweep = { owners: [], dueInMs: null, probesService: false };
+const nothing: DueForSweep = { owners: [], dueInMs: null, probes: [] };
 
 test('the sweep reads each owner in one lane at a time, and a slow owner holds up no other', async () => {
   const left = new Set(Array.from({ length: 100 }, (_, at) => `owner ${at}`));
@@ -25,7 +25,7 @@ test('the sweep reads each owner in one lane at a time, and a slow owner holds u
       return {
         owners: owners.map((owner) => ({ kind: 'documents', owner })),
         dueInMs: left.size === 0 ? null : 0,
-        probesService: false,
+        probes: [],
       };
     },
     sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
@@ -52,9 +52,9 @@ test('the sweep reads each owner in one lane at a time, and a slow owner holds u
 
 test('the sweep waits for what is due soon, and leaves the rest to the next sweep', async () => {
   const answers: DueForSweep[] = [
-    { owners: [], dueInMs: 10, probesService: false },
-    { owners: [{ kind: 'intervals', owner: 'm-1' }], dueInMs: 0, probesService: false },
-    { owners: [], dueInMs: sweepBounds.soonMs + 1, probesService: false },
+    { owners: [], dueInMs: 10, probes: [] },
+    { owners: [{ kind: 'intervals', owner: 'm-1' }], dueInMs: 0, probes: [] },
+    { owners: [], dueInMs: sweepBounds.soonMs + 1, probes: [] },
   ];
   const swept: (readonly Queue[])[] = [];
   const activities = {
@@ -79,10 +79,10 @@ test('the sweep asks whether the service answers again, once at a time, and then
   let most = 0;
   const activities = {
     dueForSweep: async ({ except }: { except: readonly Queue[] }): Promise<DueForSweep> => {
-      if (state === 'closed') return { owners: [], dueInMs: 0, probesService: true };
+      if (state === 'closed') return { owners: [], dueInMs: 0, probes: ['service'] };
       return state === 'open' && except.length === 0 ? { ...nothing, owners: [owner], dueInMs: 0 } : nothing;
     },
-    probeService: async (): Promise<void> => {
+    probeGates: async (): Promise<void> => {
       probes += 1;
       most = Math.max(most, probes);
       await setTimeout(3 * sweepBounds.lookMinMs);

@@ -15,6 +15,7 @@ import {
   claimProbe,
   closedAmong,
   closeGate,
+  documentsToProbe,
   openGate,
   openGates,
   serviceScope,
@@ -202,6 +203,14 @@ export const catchUp: readonly Work[] = [
     run: async ({ db }, plot) => {
       const ranges = pendingOf.owner('intervals', meterOf(plot, 2));
       await postpone(db, ranges, { code: 'LISTING_UNSTABLE', message: 'm' }, { readAt });
+    },
+  },
+  {
+    name: 'documents that show whether an endpoint exists are looked up',
+    rows: 10,
+    run: async ({ db }) => {
+      await documentsToProbe(db, 'document', 3);
+      await documentsToProbe(db, 'documentUsage', 3);
     },
   },
   {
