@@ -98,14 +98,14 @@ export const backfillBounds = { companiesAtOnce: 8, companiesOfSlice: 25, compan
 
 /** How much one activity, statement or walk processes. */
 export const batches = {
-  /** Records that one catch-up reads: connections and documents of a company, ranges of a meter. */
+  /** Records whose events one transaction settles. If more documents of a company are due, its listings are read. */
   connections: 5_000,
   documents: 500,
   /** Documents that show whether an endpoint of single documents exists. */
   documentsProbed: 3,
   /** Events that `metersync resume` makes due in one transaction. */
   eventsRevived: 10_000,
-  /** Records whose events a backfill of a company settles. */
+  /** Records of a company whose events are settled after one read of its listings. */
   recordsSettled: 50_000,
   /** Ranges of a meter. Each heartbeat contains them, so they are few. */
   ranges: 50,

@@ -25,7 +25,7 @@ export async function sweep(): Promise<void> {
     for (const [lane, dealt] of dealOut(owners, free).entries()) {
       const place = round * lanes + lane;
       inWork.set(place, dealt);
-      void attempt(sweeping.sweepOwners({ owners: dealt })).finally(() => inWork.delete(place));
+      void attempt(sweepLane(dealt, (held) => inWork.set(place, held))).finally(() => inWork.delete(place));
     }
     if (probes.length > 0 && !probing) {
       probing = true;
@@ -47,6 +47,18 @@ export async function sweep(): Promise<void> {
       await condition(isLaneFree, waitMs);
     }
   }
+}
+
+/** Reads due records of owners, and then the listings of an owner with very many of them. */
+async function sweepLane(
+  owners: readonly Queue[],
+  holdOnly: (owners: readonly Queue[]) => void,
+): Promise<void> {
+  const { large } = await sweeping.sweepOwners({ owners });
+  const [first] = large;
+  if (first === undefined) return;
+  holdOnly([first]);
+  await sweeping.sweepOwners({ owners: [first], walks: true });
 }
 
 /** Waits for an activity of a lane. After a failure the lane waits, like the owners that it was to read. */

@@ -14,6 +14,11 @@ export interface DueForSweep extends NextDue {
   readonly owners: readonly Queue[];
 }
 
+/** What a lane left. */
+export interface OwnersSwept {
+  readonly large: readonly Queue[];
+}
+
 export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads) {
   // Local activities must not wait for a connection, so they use the pool of the event activities.
   const { db } = deps.warehouse;
@@ -44,19 +49,33 @@ export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads)
 
     /**
      * Reads due records of owners for a while; those that it does not come to are left to the next look. Closes
-     * the gates of owners that fail; throws failures that all owners share.
+     * the gates of owners that fail; throws failures that all owners share. Returns owners with so many due
+     * records that they need a lane of their own: there `walks` says that their listings are read.
      */
-    sweepOwners: mapFailures(async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
-      const untilMs = deps.now() + sweepBounds.sliceMs;
-      for (const [kind, of] of Map.groupBy(owners, (one) => one.kind))
-        await readOwners(
-          { ...deps, warehouse: deps.catchingUp },
-          kind,
-          of.map(({ owner }) => owner),
-          (owner, probe) => reads.read(kind, owner, undefined, probe),
-          untilMs,
-        );
-    }),
+    sweepOwners: mapFailures(
+      async ({
+        owners,
+        walks = false,
+      }: {
+        readonly owners: readonly Queue[];
+        readonly walks?: boolean;
+      }): Promise<OwnersSwept> => {
+        const untilMs = deps.now() + sweepBounds.sliceMs;
+        const large: Queue[] = [];
+        for (const [kind, of] of Map.groupBy(owners, (one) => one.kind))
+          await readOwners(
+            { ...deps, warehouse: deps.catchingUp },
+            kind,
+            of.map(({ owner }) => owner),
+            async (owner, probe) => {
+              const { isLarge } = await reads.read({ kind, owner }, { probe, walks });
+              if (isLarge && !walks) large.push({ kind, owner });
+            },
+            untilMs,
+          );
+        return { large };
+      },
+    ),
 
     /** Sends a request for each of these shared gates whose next probe nobody else has sent, and opens it if it can. */
     probeGates: mapFailures(async ({ scopes }: { readonly scopes: readonly string[] }): Promise<void> => {

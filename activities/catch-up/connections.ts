@@ -15,14 +15,19 @@ export async function catchUpConnections(
   records?: DueRecords,
 ): Promise<void> {
   const { db } = deps.warehouse;
-  const { readAt, due } = records ?? (await dueRecords(db, 'connections', companyId, batches.connections));
+  const { readAt, due } = records ?? (await dueRecords(db, 'connections', companyId, batches.recordsSettled));
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);
-  const admitted = await admitAndRefresh(deps, 'connections', companyId, due, { meters: true });
   const listed = new Set(printedUuids(ids));
-  const absent = judgePass(report.manifest).stable ? due.filter((id) => !listed.has(id)) : [];
-  await settleRecords(db, 'connections', due, readAt, absent, companyId);
+  const isProven = judgePass(report.manifest).stable;
+  let admitted = true;
+  for (let at = 0; at < due.length; at += batches.connections) {
+    const some = due.slice(at, at + batches.connections);
+    admitted = await admitAndRefresh(deps, 'connections', companyId, some, { meters: true });
+    const absent = isProven ? some.filter((id) => !listed.has(id)) : [];
+    await settleRecords(db, 'connections', some, readAt, absent, companyId);
+  }
   if (!admitted) await tombstoneUnverified(db, companyId);
 }
 

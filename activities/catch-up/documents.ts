@@ -1,14 +1,17 @@
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { batches } from '../../contract/limits.ts';
 import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { liveUsage } from '../../db/catch-up/due.ts';
+import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
 import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
 import { settleRecords } from '../../db/catch-up/settle.ts';
+import { printedUuids } from '../../db/connection/arrays.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
 import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { retireUsage } from '../../db/hot/retire-usage.ts';
 import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';
 import { holdDocuments } from '../../db/records/usage-data.ts';
+import { cancellation } from '../cancellation.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
 import { closeEndpoint } from '../gates.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
@@ -26,18 +29,54 @@ import {
   type SingleReads,
 } from './single.ts';
 
-/** Reads the documents of a company's due events, and their usage. */
+/** What a read of a company's due documents does. */
+export interface DueReading {
+  /** The number of the probe of the company's gate that this read is; 0 if its gate is open. */
+  readonly probe: number;
+  /** Whether the listings of the company are read if very many documents are due. Otherwise nothing is read then. */
+  readonly walks: boolean;
+}
+
+/**
+ * Reads the documents of a company's due events, and their usage. Returns whether so many are due that the
+ * listings of the company have to be read for all of them.
+ */
 export async function catchUpDocuments(
-  { deps, companyId, probe }: Pick<SingleReads, 'deps' | 'companyId' | 'probe'>,
+  deps: ActivityDependencies,
+  companyId: string,
+  { probe, walks }: DueReading,
   records?: DueRecords,
-): Promise<void> {
+): Promise<{ readonly isLarge: boolean }> {
   const { db } = deps.warehouse;
   const most = probe > 0 ? batches.documentsOneByOne : batches.documents;
   const found = records ?? (await dueRecords(db, 'documents', companyId, most));
-  const { readAt } = found;
   // Each probe reads another document, because one may be refused on its own.
   const due = probe > 0 ? found.due.filter((_, at) => at === probe % found.due.length) : found.due;
-  const reads = { deps, companyId, probe, readAt, closed: new Set(found.closed) };
+  const reads = (readAt: string): SingleReads => ({
+    deps,
+    companyId,
+    probe,
+    readAt,
+    closed: new Set(found.closed),
+  });
+  const isLarge = due.length >= batches.documents && areListed(deps);
+  if (!isLarge) await readDue(reads(found.readAt), due);
+  else if (walks) {
+    const all = await dueRecords(db, 'documents', companyId, batches.recordsSettled);
+    const left = await readListed(reads(all.readAt), all.due);
+    await readDue(reads(await warehouseNow(db)), left.slice(0, batches.documents));
+  }
+  return { isLarge };
+}
+
+/** Whether the listings of a company have everything that belongs to its documents. */
+const areListed = ({ service }: ActivityDependencies): boolean =>
+  service.has('documents') && (service.has('usageData') || !service.has('documentUsage'));
+
+/** Reads some documents, and settles or postpones their events. */
+async function readDue(reads: SingleReads, due: readonly string[]): Promise<void> {
+  const { deps, companyId, readAt } = reads;
+  const { db } = deps.warehouse;
   const { documents, proven } = await readDocuments(reads, due);
   const states = await readUsage(reads, documents);
   const admitted = await admitAndRefresh(deps, 'documents', companyId, due, { meters: false });
@@ -47,6 +86,34 @@ export async function catchUpDocuments(
   for (const [reason, failed] of Map.groupBy(states.keys(), (id) => states.get(id)))
     if (typeof reason === 'object') await postponeDocuments(db, failed, readAt, reason);
   if (!admitted) await tombstoneUnverified(db, companyId);
+}
+
+/**
+ * Reads the listings of a company, and settles the events of all due documents that they show: the number of
+ * requests depends on the listings and not on the events. Returns the documents that they do not show.
+ */
+async function readListed(reads: SingleReads, due: readonly string[]): Promise<string[]> {
+  const { deps, companyId, readAt } = reads;
+  const { db } = deps.warehouse;
+  const params = { companyId };
+  const { ids } = await walkListing(deps, {
+    listing: 'documents',
+    companyId,
+    params,
+    lane: 'live',
+    beganAt: readAt,
+  });
+  const listed = new Set(printedUuids(ids));
+  const seen = due.filter((id) => listed.has(id));
+  const complete = !deps.service.has('usageData') || (await walkUsage(reads, seen));
+  for (let at = 0; at < seen.length; at += batches.documents) {
+    const some = seen.slice(at, at + batches.documents);
+    cancellation().throwIfAborted();
+    await admitAndRefresh(deps, 'documents', companyId, some, { meters: false });
+    if (complete) await settleRecords(db, 'documents', some, readAt, [], companyId);
+    else await postponeDocuments(db, some, readAt, usageUnstable);
+  }
+  return due.filter((id) => !listed.has(id));
 }
 
 interface DocumentsRead {

@@ -24,9 +24,9 @@ export function createDrain(deps: ActivityDependencies, reads: OwnerReads) {
   const readOwner = async ({ kind: of, owner, records, now, closed }: PendingRecords): Promise<void> => {
     const kind = eventKinds[of].plural;
     // A second walk over the owner's listing would only make both slower.
-    if (cancellation().aborted || reads.isWalking(kind, owner)) return;
+    if (cancellation().aborted || reads.isWalking({ kind, owner })) return;
     try {
-      await reads.read(kind, owner, { readAt: now, due: records, closed });
+      await reads.read({ kind, owner }, { records: { readAt: now, due: records, closed } });
     } catch (error) {
       // The sweep reads the records again, and finds out why. Without a valid key, no request makes sense.
       const failure = asFailure(error);

@@ -1,18 +1,25 @@
 import PQueue from 'p-queue';
 import { batches } from '../../contract/limits.ts';
-import type { CatchUpKind } from '../../contract/names.ts';
+import type { Queue } from '../../contract/names.ts';
+import { queueName } from '../../db/events/queue.ts';
 import type { DueRecords } from '../../db/hot/due-records.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { catchUpConnections } from './connections.ts';
-import { catchUpDocuments } from './documents.ts';
+import { catchUpDocuments, type DueReading } from './documents.ts';
 import { catchUpIntervals } from './intervals.ts';
+
+/** How records of an owner are read. */
+export interface OwnerReading extends Partial<DueReading> {
+  /** The records to read, instead of those that are due. */
+  readonly records?: DueRecords;
+}
 
 /** Reads the records of owners. The drains and the sweep of a process share one. */
 export interface OwnerReads {
-  /** Reads the records of an owner: the given ones, those that are due, or one of them as the given probe. */
-  read(kind: CatchUpKind, owner: string, records?: DueRecords, probe?: number): Promise<void>;
+  /** Returns whether so many records are due that the owner needs a read of its own, with `walks`. */
+  read(queue: Queue, how?: OwnerReading): Promise<{ readonly isLarge: boolean }>;
   /** Whether this process now reads records of the owner that have no endpoint of their own. */
-  isWalking(kind: CatchUpKind, owner: string): boolean;
+  isWalking(queue: Queue): boolean;
 }
 
 export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads {
@@ -20,14 +27,16 @@ export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads
   const comparisons = new PQueue({ concurrency: batches.comparisonsAtOnce });
   const walking = new Set<string>();
   return {
-    isWalking: (kind, owner) => walking.has(`${kind}/${owner}`),
-    read: async (kind, owner, records, probe = 0) => {
-      const key = `${kind}/${owner}`;
+    isWalking: (queue) => walking.has(queueName(queue)),
+    read: async (queue, { records, probe = 0, walks = false } = {}) => {
+      const { kind, owner } = queue;
+      const key = queueName(queue);
       if (kind !== 'documents' || !deps.service.has('document')) walking.add(key);
       try {
+        if (kind === 'documents') return await catchUpDocuments(deps, owner, { probe, walks }, records);
         if (kind === 'connections') await catchUpConnections(deps, owner, records);
-        else if (kind === 'documents') await catchUpDocuments({ deps, companyId: owner, probe }, records);
         else await catchUpIntervals(deps, owner, (work) => comparisons.add(work));
+        return { isLarge: false };
       } finally {
         walking.delete(key);
       }

@@ -79,7 +79,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     service.show(listing);
     await recordEvents(warehouse.db, [eventOf(listing, at)]);
     const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
-    await environment.run(() => catchUpDocuments({ deps, companyId: listing.companyId, probe: 0 }));
+    await environment.run(() => catchUpDocuments(deps, listing.companyId, { probe: 0, walks: false }));
     const { rows } = await warehouse.pool.query(
       'select outcome from metersync.events where company_id = $1',
       [listing.companyId],

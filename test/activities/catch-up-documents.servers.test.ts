@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { batches } from '../../contract/limits.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { readHealth } from '../../db/read/health.ts';
@@ -156,6 +157,30 @@ describe('catching up on documents', () => {
       expect(await outcomes(under)).toEqual({ applied: count });
     },
   );
+
+  test('very many documents are read from the listings, in a lane of their own', async () => {
+    const service = new Service();
+    const ids = Array.from({ length: batches.documents + 100 }, () => service.add(1));
+    const gone = ids[7] as string;
+    service.remove(gone);
+    const under = await activitiesOn(service.answer);
+    await recordEvents(
+      under.warehouse.db,
+      ids.map((id) => delivery(documentEvent('updated', id, updated))),
+    );
+    const owners = queues('documents', [company.id]);
+    expect(await under.run(under.activities.sweepOwners, { owners })).toEqual({ large: owners });
+    expect(under.asked()).toEqual([]);
+    expect(await under.run(under.activities.sweepOwners, { owners, walks: true })).toEqual({ large: [] });
+    expect(await outcomes(under)).toEqual({ applied: ids.length - 1, pending: 1 });
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+    const asked = under.asked();
+    // Six pages of documents, and two passes over six of usage. Then the document that the listing lacks is
+    // searched on the first and the last page, and on all of them.
+    expect(asked.filter((path) => path.startsWith('/document/company/'))).toHaveLength(6 + 2 + 6);
+    expect(asked.filter((path) => path.startsWith('/usage/company/'))).toHaveLength(2 * 6);
+    expect(asked.length).toBeLessThan(ids.length / 10);
+  });
 
   test('an endpoint that the service lacks is not asked again until its probe succeeds', async () => {
     const lacks = new Set<'document' | 'documentUsage'>(['document', 'documentUsage']);

