@@ -1,7 +1,4 @@
 import { backfillActivities } from './backfill/backfill.ts';
-import { catchUpActivities } from './catch-up/catch-up.ts';
-import { endedActivities } from './catch-up/ended.ts';
-import { createOwnerReads } from './catch-up/owner-reads.ts';
 import { checkActivities } from './checks.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { recordActivities } from './events.ts';
@@ -9,6 +6,9 @@ import { monthActivities } from './months.ts';
 import { reconcileActivities } from './reconcile.ts';
 import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
+import { endedActivities } from './sweep/ended.ts';
+import { createOwnerReads } from './sweep/owner-reads.ts';
+import { catchUpActivities } from './sweep/sweep.ts';
 import { watchActivities } from './watch.ts';
 
 /** Composes all activities of a worker. Workflows import only its type. */

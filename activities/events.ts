@@ -6,10 +6,10 @@ import { attemptPolicy } from '../contract/retry-policy.ts';
 import { type Recorded, recordEvents } from '../db/events/record-events.ts';
 import { noteRefused } from '../db/watch/refused.ts';
 import { atMostEvery } from './at-most-every.ts';
-import { createDrain } from './catch-up/drain.ts';
-import type { OwnerReads } from './catch-up/owner-reads.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
+import { createDrain } from './sweep/drain.ts';
+import type { OwnerReads } from './sweep/owner-reads.ts';
 
 type WaitingGroup = EventGroup & {
   /** How long the group waited for a worker, by Temporal's clock. */

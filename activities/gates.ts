@@ -6,8 +6,8 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
 import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
-import { dueOwners } from '../db/catch-up/due.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
+import { dueOwners } from '../db/events/due.ts';
 import {
   claimProbe,
   closedAmong,

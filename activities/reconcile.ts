@@ -15,8 +15,8 @@ import {
   type UntimedListing,
 } from '../db/backfill/reconcile.ts';
 import { finishRun, type RunCounts, type RunKey, startRun } from '../db/backfill/runs.ts';
-import { warehouseNow } from '../db/catch-up/due.ts';
 import { countTombstoned } from '../db/deletes/absent.ts';
+import { warehouseNow } from '../db/events/due.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../db/records/write-page.ts';
 import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';

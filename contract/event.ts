@@ -67,7 +67,7 @@ export interface DecodedEvent {
   readonly recordId: string | null;
   /** Null if the event names none: the row of its record may have it. */
   readonly companyId: string | null;
-  /** `updated` of the record; null for intervals.synced and ignored events. */
+  /** `updated` of the record; null for intervals.synced and ignored events, and if it is missing or unreadable. */
   readonly occurredAt: string | null;
 }
 
@@ -77,12 +77,12 @@ const uuid = z
   .refine((id) => canonicalUuid(id) !== undefined, 'a UUID')
   .transform(canonicalId);
 const company = z.union([z.object({ id: uuid }), uuid.transform((id) => ({ id }))]);
-/** The time is required, because otherwise an event could not be compared with the state of its record. */
-const time = z.string().refine(isDateText, 'an ISO 8601 time');
+/** The id is enough: a read of the record shows its company, and a later read than usual settles an event without a time. */
+const time = z.string().refine(isDateText).nullish().catch(null);
 const boundText = z.string().refine(isTimeText, 'an ISO 8601 time or Unix seconds');
 const bound = z.union([boundText, z.int().transform(String).pipe(boundText)]);
 
-const record = z.object({ id: uuid, company: company.nullish(), updated: time });
+const record = z.object({ id: uuid, company: company.nullish().catch(null), updated: time });
 const intervals = z.object({
   meterId: z.union([text.transform(canonicalId), z.int().transform(String)]),
   start: bound,
@@ -136,7 +136,7 @@ export function decodeEvent(payload: unknown): DecodedEvent {
     deletes,
     recordId: id,
     companyId: company?.id ?? null,
-    occurredAt: updated,
+    occurredAt: updated ?? null,
   };
 }
 

@@ -124,7 +124,7 @@ export const failureTypes = {
   EVENT_UNREADABLE: {
     action: 'dead',
     means:
-      'A verified event is not JSON, lacks a type, an id or a timestamp, or names a range that starts after its end.',
+      'A verified event is not JSON, lacks a type, the id of its record or the bounds of its range, or names a range that starts after its end.',
     operator: 'Look at the event in metersync.events. Its bytes are kept.',
   },
 } as const satisfies Record<string, FailureType>;

@@ -139,6 +139,8 @@ export const recordPolicy = {
   reconciledDays: 2,
   /** An event is due for the sweep this long after it was recorded: a lone one is read and settled by then. */
   drainedSeconds: 1,
+  /** A read that begins so long after an event shows its state: the API may lag behind events. */
+  mayLagSeconds: 60,
   waitFirstSeconds: 1,
   waitMaxSeconds: 900,
   /** The first wait of a closed gate for its next probe. Each further wait is twice as long. */

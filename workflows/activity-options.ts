@@ -20,7 +20,7 @@ export const eachMinute = proxyActivities<Activities>({
   ...activityPolicy.eachMinute,
 });
 export const sweeping = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
-/** Of workflows of version 0.2: see activities/catch-up/ended.ts. */
+/** Of workflows of version 0.2: see activities/sweep/ended.ts. */
 export const catchingUp = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
 export const backfilling = proxyActivities<Activities>({
   taskQueue: backfill,

@@ -16,7 +16,7 @@ export const wake = defineSignal(signalNames.wake);
 
 /**
  * Of version 0.2, which read all due records of one kind with it. Runs that are left find nothing due (see
- * activities/catch-up/ended.ts), linger for a while and end. Removed in version 0.4.
+ * activities/sweep/ended.ts), linger for a while and end. Removed in version 0.4.
  */
 export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   let woken = false;

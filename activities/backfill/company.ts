@@ -1,10 +1,10 @@
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
 import type { Failure } from '../../contract/failures.ts';
 import { type CompanyInRun, notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
-import { settleListed } from '../catch-up/settle-listed.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { refusal } from '../own-failure.ts';
 import { failPart } from '../runs.ts';
+import { settleListed } from '../sweep/settle-listed.ts';
 import { type CompanyReading, type CompanyStep, resumedCursor } from './cursor.ts';
 import { backfillIntervals } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';

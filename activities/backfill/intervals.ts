@@ -11,8 +11,8 @@ import {
   type RunKey,
   startRun,
 } from '../../db/backfill/runs.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
 import { withoutStatement } from '../../db/connection/failures.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
 import { nothingWritten, sum } from '../../db/records/write-page.ts';
 import { atMostEvery } from '../at-most-every.ts';

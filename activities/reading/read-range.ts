@@ -1,8 +1,8 @@
 import { batches } from '../../contract/limits.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
-import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
 import { clearNotes } from '../../db/deletes/absent-readings.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import type { ReadRange, Span } from '../../db/records/interval-key.ts';
+import { noteFetched } from '../../db/records/interval-ledger.ts';
 import { sliceOf } from '../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../db/records/intervals.ts';
 import { widened } from '../../db/records/listed-readings.ts';

@@ -1,11 +1,11 @@
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
-import { lockReadings, noteFetched } from '../../db/catch-up/interval-ledger.ts';
 import { type Transaction, type Warehouse, withTransaction } from '../../db/connection/connect.ts';
 import { warehouseFailure } from '../../db/connection/failures.ts';
 import type { DeletesCap } from '../../db/deletes/absent.ts';
 import { removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import type { ReadRange } from '../../db/records/interval-key.ts';
+import { lockReadings, noteFetched } from '../../db/records/interval-ledger.ts';
 import {
   addListedReadings,
   deletePassesBefore,

@@ -1,4 +1,4 @@
-import { warehouseNow } from '../../db/catch-up/due.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import type { Cte } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';

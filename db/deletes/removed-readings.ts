@@ -1,6 +1,6 @@
 import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm';
-import { lockReadings, noteRemoved } from '../catch-up/interval-ledger.ts';
 import type { Executor } from '../connection/connect.ts';
+import { lockReadings, noteRemoved } from '../records/interval-ledger.ts';
 import { makeMonths } from '../records/interval-months.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';

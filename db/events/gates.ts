@@ -16,7 +16,7 @@ import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { deletes, gates, journal } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { backOff } from './settling.ts';
+import { backOff } from './outcomes.ts';
 
 /** The scope of the gate for all requests. The gate of an owner has the queue of the owner as its scope. */
 export const serviceScope = 'service';

@@ -4,7 +4,7 @@ import type { CatchUpKind, Queue } from '../../contract/names.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
-import { unlessRecordedAnew } from './settling.ts';
+import { unlessRecordedAnew } from './outcomes.ts';
 
 /**
  * The pending events of the journal are a queue: each waits until `due_at`, when its record is read

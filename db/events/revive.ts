@@ -4,7 +4,7 @@ import { batches } from '../../contract/limits.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
-import { unlessRecordedAnew, waitingAgain } from './settling.ts';
+import { unlessRecordedAnew, waitingAgain } from './outcomes.ts';
 
 /**
  * Makes events due at once that wait because of these failures, and events pending that are missing because

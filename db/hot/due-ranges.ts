@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
-import { daySeconds, type Granularity, isoTime, type TimeRange } from '../catch-up/time-range.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { payloadOf } from '../events/items.ts';
 import { queueOf } from '../events/queue.ts';
+import { daySeconds, type Granularity, isoTime, type TimeRange } from '../records/time-range.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';
 import { meters } from '../schema/utility.ts';
 

@@ -7,7 +7,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { queueOfEvent } from '../events/settling.ts';
+import { queueOfEvent } from '../events/outcomes.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 

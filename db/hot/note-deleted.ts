@@ -3,7 +3,7 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { isDeletion } from '../events/items.ts';
-import { settledAs, unlessRecordedAnew } from '../events/settling.ts';
+import { settledAs, unlessRecordedAnew } from '../events/outcomes.ts';
 import { journal } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
 

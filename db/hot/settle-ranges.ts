@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm';
 import type { WaitingReason } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { readingsIn } from '../catch-up/interval-ledger.ts';
-import type { TimeRange } from '../catch-up/time-range.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
+import { postponedAs, settledAs } from '../events/outcomes.ts';
 import { pendingOf } from '../events/queue.ts';
-import { postponedAs, settledAs } from '../events/settling.ts';
+import { readingsIn } from '../records/interval-ledger.ts';
+import type { TimeRange } from '../records/time-range.ts';
 import { journal } from '../schema/metersync.ts';
 
 /** An event whose range has fewer readings than it reported. */

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { type RecordedEvent, recorded } from '../events/items.ts';
-import { settledAs } from '../events/settling.ts';
+import { settledAs } from '../events/outcomes.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 

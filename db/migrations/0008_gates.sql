@@ -41,3 +41,17 @@ comment on column metersync.gates.next_probe_at is 'When the sweep sends the nex
 
 --> statement-breakpoint
 drop table "metersync"."parked";
+
+--> statement-breakpoint
+-- Since when a read certainly shows its state: since the record was updated, but not earlier than the lag of
+-- the API before the read, and not later than its answer, which comes within minutes. A request that was
+-- retried shows what happened after it began. Of two reads, the later of these wins.
+create or replace function metersync.shows_since(updated timestamptz, began timestamptz)
+returns timestamptz
+language sql stable parallel safe
+begin atomic
+  select greatest(
+      began - metersync.api_lag(),
+      case when updated is not null then least(updated, began + interval '5 minutes') end
+    );
+end;

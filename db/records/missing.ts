@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
+import { unlessRecordedAnew, waitingAgain } from '../events/outcomes.ts';
 import { eventKind } from '../events/queue.ts';
-import { unlessRecordedAnew, waitingAgain } from '../events/settling.ts';
 import { tableOf } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import type { Cte } from './page.ts';

@@ -9,9 +9,9 @@ import {
   companyResources,
 } from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/ids.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { readKeptBy } from '../../db/deletes/kept.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage } from '../../db/read/compare-records.ts';

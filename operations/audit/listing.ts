@@ -1,6 +1,6 @@
 import { canonicalId } from '../../contract/ids.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
 import type { Executor } from '../../db/connection/connect.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import { idsOf, type Page } from '../../service/page.ts';
 import { judgePass } from '../../service/stability.ts';

@@ -1,8 +1,8 @@
 import { readPass } from '../../activities/reading/replace-range.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
 import { type Warehouse, withTransaction } from '../../db/connection/connect.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import { compareListed } from '../../db/read/compare-readings.ts';
 import type { Difference } from '../../db/read/compare-records.ts';
 import { unlistedMeters } from '../../db/read/extra-rows.ts';

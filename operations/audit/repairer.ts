@@ -1,11 +1,11 @@
 import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
-import { lockReadings } from '../../db/catch-up/interval-ledger.ts';
 import type { Transaction, Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { type ProvedPass, removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
 import type { Listing } from '../../db/deletes/listing.ts';
 import { forgetListed } from '../../db/hot/forget-listed.ts';
+import { lockReadings } from '../../db/records/interval-ledger.ts';
 import { writeListed } from '../../db/records/listed-readings.ts';
 import { noteRepair } from '../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource } from '../../db/resources.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { dueOwners } from '../../db/catch-up/due.ts';
+import { dueOwners } from '../../db/events/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { countGivenUp } from '../../db/read/given-up.ts';
 import { pageOf } from '../service/listing.ts';

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { catchUpKinds } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { dueOwners } from '../../db/catch-up/due.ts';
+import { dueOwners } from '../../db/events/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { reviveFailed } from '../../db/events/revive.ts';
 import { readStatus } from '../../db/read/status.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/catch-up/due.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { forFile } from '../support/for-file.ts';

@@ -42,6 +42,18 @@ const deleteRow = (listing: Listing, id: string, reason: string, at: string) =>
 await writeRecords(warehouse, 'companies', [{ id: companyId }], early);
 
 describe.each(dated)('%s, which have `updated`', (listing) => {
+  test('a read whose request was retried shows what happened after it began', async () => {
+    const id = randomUUID();
+    const during = '2026-06-01T00:00:20';
+    await write(listing, id, 'newer', early, during);
+    // It was answered before the change, and arrives later.
+    await write(listing, id, 'older', latest, older);
+    expect(await nameOf(listing, id)).toBe('newer');
+    // If the service went back to an older state, a read shows it that can no longer lag behind.
+    await write(listing, id, 'older', hoursLater, older);
+    expect(await nameOf(listing, id)).toBe('older');
+  });
+
   test('the newer state wins, in any order of reads and writes', async () => {
     const [first, second] = [randomUUID(), randomUUID()];
     await write(listing, first, 'new', early, newer);

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { warehouseNow } from '../../db/catch-up/due.ts';
-import { postpone } from '../../db/catch-up/postpone.ts';
-import { settleRecords } from '../../db/catch-up/settle.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
+import { warehouseNow } from '../../db/events/due.ts';
+import { postpone } from '../../db/events/postpone.ts';
 import { pendingOf } from '../../db/events/queue.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { settleRecords } from '../../db/events/settle.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
@@ -33,28 +33,47 @@ const pendingDocument = async (updated = newer) => {
 };
 const now = () => warehouseNow(warehouse.db);
 
-test('a record without `updated` applies an event if it was read after the event, but not if it was read before', async () => {
+/** The API may lag behind events. */
+const lagIsOver = async (eventId: string) => {
+  await warehouse.db.execute(sql`update metersync.journal set due_at = clock_timestamp(),
+    recorded_at = recorded_at - make_interval(secs => ${recordPolicy.mayLagSeconds}) where id = ${eventId}`);
+};
+
+test('a record without `updated` applies an event if a read shows it that no longer lags behind the event', async () => {
   const { id, event } = await pendingDocument();
   const record = { id, name: 'a bill' };
   const early = '2026-01-01T00:00:00Z';
   await writeRecords(warehouse, 'documents', [record], { readAt: early, confirms: true });
-  const readAt = await now();
-  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 1 });
-  await writeRecords(warehouse, 'documents', [record], { readAt, confirms: true });
-  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
-  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
-
-  // The record did not change, and is read again because of another event.
-  const second = delivery(documentEvent('updated', id, '2026-05-03T00:00:00.000001'));
-  await recordEvents(warehouse.db, [second]);
-  const later = await now();
-  await writeRecords(warehouse, 'documents', [record], {
-    readAt: later,
-    confirms: true,
-    companyId: company.id,
+  const read = async () => {
+    const readAt = await now();
+    await writeRecords(warehouse, 'documents', [record], { readAt, confirms: true });
+    return await settleRecords(warehouse.db, 'documents', [id], readAt);
+  };
+  expect(await settleRecords(warehouse.db, 'documents', [id], await now())).toEqual({
+    applied: 0,
+    waiting: 1,
   });
-  expect(await settleRecords(warehouse.db, 'documents', [id], later)).toEqual({ applied: 1, waiting: 0 });
-  expect(await eventRow(second.id)).toMatchObject({ outcome: 'applied' });
+  expect(await read()).toEqual({ applied: 0, waiting: 1 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1, waits: true });
+  await lagIsOver(event.id);
+  expect(await read()).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+});
+
+test('an event without `updated` is applied by the first read that no longer lags behind it', async () => {
+  const id = randomUUID();
+  const { updated: _, created: __, ...untimed } = documentEvent('updated', id, newer);
+  const event = delivery(untimed);
+  await recordEvents(warehouse.db, [event]);
+  const read = async (updated: string) => {
+    const readAt = await now();
+    await writeRecords(warehouse, 'documents', [{ id, updated }], { readAt, companyId: company.id });
+    return await settleRecords(warehouse.db, 'documents', [id], readAt);
+  };
+  expect(await read(older)).toEqual({ applied: 0, waiting: 1 });
+  await lagIsOver(event.id);
+  expect(await read(newer)).toEqual({ applied: 1, waiting: 0 });
+  expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ raw: { updated: newer } });
 });
 
 test('a deletion settles earlier events also if the clock of the service is half a day ahead', async () => {

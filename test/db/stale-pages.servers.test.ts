@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/catch-up/due.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { writePage } from '../../db/records/write-page.ts';
 import { delivery, documentEvent } from '../support/events.ts';

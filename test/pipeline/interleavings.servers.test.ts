@@ -9,21 +9,21 @@ import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import { type CatchUpKind, catchUpKinds } from '../../contract/names.ts';
 import { admitCompany, isStranger, postponeStranger } from '../../db/backfill/strangers.ts';
-import { dueOwners, warehouseNow } from '../../db/catch-up/due.ts';
-import { nextPiece, nextWidth, type RangeProgress } from '../../db/catch-up/due-ranges.ts';
-import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
-import { settleRecords } from '../../db/catch-up/settle.ts';
-import type { TimeRange } from '../../db/catch-up/time-range.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { warehouseFailure } from '../../db/connection/failures.ts';
+import { dueOwners, warehouseNow } from '../../db/events/due.ts';
+import { nextPiece, nextWidth, type RangeProgress } from '../../db/events/ranges.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { settleRecords } from '../../db/events/settle.ts';
 import { dueRanges } from '../../db/hot/due-ranges.ts';
 import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { pendingAmong } from '../../db/hot/pending-among.ts';
 import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { noteFetched } from '../../db/records/interval-ledger.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
+import type { TimeRange } from '../../db/records/time-range.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/start-group.ts';
 import { RecordingLog } from '../receiver/listening.ts';
@@ -240,7 +240,7 @@ class World {
     await postponeStranger(db, kind, owner, '404');
   }
 
-  /** Does the same as activities/catch-up/documents.ts and connections.ts. */
+  /** Does the same as activities/sweep/documents.ts and connections.ts. */
   async #read(
     kind: Exclude<CatchUpKind, 'intervals'>,
     companyId: string,
@@ -277,7 +277,7 @@ class World {
   }
 
   /**
-   * Does the same as activities/catch-up/intervals.ts. A worker that is killed before it noted a piece reads
+   * Does the same as activities/sweep/intervals.ts. A worker that is killed before it noted a piece reads
    * the piece again, and a worker that is killed before its heartbeat begins the meter again.
    */
   async #fetch(meterId: string): Promise<void> {

@@ -235,9 +235,11 @@ export function plantedDeliveries(
     { outcome: 'dead', body: `${openWord}&password=${plant('event that is a form')}` },
     {
       outcome: 'dead',
-      body: connection({
-        id: randomUUID(),
-        updated: '2026-02-30T00:00',
+      body: event({
+        eventType: 'intervals.synced',
+        meterId: randomUUID(),
+        start: '2026-02-30T00:00',
+        end: '2026-03-01T00:00',
         pass_word: plant('event of no day'),
       }),
     },

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { warehouseNow } from '../../db/catch-up/due.ts';
-import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
-import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
-import { settleRecords } from '../../db/catch-up/settle.ts';
-import type { TimeRange } from '../../db/catch-up/time-range.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
+import { warehouseNow } from '../../db/events/due.ts';
+import { postponeDocuments, usageUnstable } from '../../db/events/postpone.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
+import { settleRecords } from '../../db/events/settle.ts';
 import { dueRanges } from '../../db/hot/due-ranges.ts';
 import { dueRecords } from '../../db/hot/due-records.ts';
 import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { noteFetched } from '../../db/records/interval-ledger.ts';
 import { writeIntervals } from '../../db/records/intervals.ts';
+import type { TimeRange } from '../../db/records/time-range.ts';
 import {
   type Change,
   columnsOf,
@@ -335,7 +335,7 @@ class Pool {
     }
   }
 
-  /** Like activities/catch-up/documents.ts. */
+  /** Like activities/sweep/documents.ts. */
   async #catchUpDocuments(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     const read = { readAt, companyId: this.#companyId };
@@ -364,7 +364,7 @@ class Pool {
     if (partialIds.length > 0) await postponeDocuments(db, partialIds, readAt, usageUnstable);
   }
 
-  /** Like activities/catch-up/intervals.ts. */
+  /** Like activities/sweep/intervals.ts. */
   async #catchUpReadings(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     await this.#writeReadings(readAt, reads, true);

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { DueForSweep, OwnersSwept } from '../../activities/catch-up/catch-up.ts';
+import type { DueForSweep, OwnersSwept } from '../../activities/sweep/sweep.ts';
 import { sweepBounds } from '../../contract/limits.ts';
 import { type Queue, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { withStubs } from '../support/stub-worker.ts';

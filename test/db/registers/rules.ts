@@ -66,12 +66,15 @@ export type Shown =
 /** The registers of a record of which nothing is known. */
 export const unknown: Registers = { reads: new Map(), hint: null, absence: null };
 
+/** How long after its beginning a read may be answered, because a request is retried. */
+export const answeredWithin = 2;
+
 /**
  * Since when a read certainly shows the state that it read: since the record was updated, but not
- * earlier than the lag before the read, and not later than the read began.
+ * earlier than the lag before the read, and not later than its answer.
  */
 export const showsSince = ({ updated, began }: Read, lag: Lag): number =>
-  updated === null ? began - lag : Math.max(began - lag, Math.min(updated, began));
+  updated === null ? began - lag : Math.max(began - lag, Math.min(updated, began + answeredWithin));
 
 type Key = readonly (number | string | boolean)[];
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import {
   type Absence,
+  answeredWithin,
   decide,
   type Fences,
   isAbsenceSkipped,
@@ -76,7 +77,7 @@ export const history = fc.record({
     fc.record({
       began: fc.nat({ max: 150 }),
       company: fc.constantFrom(...companies),
-      behind: fc.nat({ max: lag - 4 }),
+      behind: fc.integer({ min: -answeredWithin, max: lag - 4 }),
       merged: fc.nat({ max: merges }),
       again: fc.option(fc.nat({ max: merges })),
       isProved: fc.boolean(),
@@ -91,11 +92,14 @@ export const history = fc.record({
     }),
     { maxLength: 2 },
   ),
-  /** How far each read by id lags, and how long it takes. */
-  drains: fc.array(fc.record({ behind: fc.nat({ max: lag - 4 }), takes: fc.nat({ max: merges }) }), {
-    minLength: 1,
-    maxLength: 4,
-  }),
+  /** How far each read by id lags, or is answered after it began, and how long it takes. */
+  drains: fc.array(
+    fc.record({ behind: fc.integer({ min: -answeredWithin, max: lag - 4 }), takes: fc.nat({ max: merges }) }),
+    {
+      minLength: 1,
+      maxLength: 4,
+    },
+  ),
   last: fc.shuffledSubarray([...companies], { minLength: companies.length }),
 });
 type History = typeof history extends fc.Arbitrary<infer T> ? T : never;
@@ -244,13 +248,14 @@ export function outcomeOf(all: History): Outcome {
         const hint = { eventId: `e${place}`, updated, deletes, content, company, came };
         registers = mergeHint(registers, { ...hint, settled: null });
         for (const { behind, takes } of all.drains)
-          later(came + takes, () => drain(came + Math.min(takes, 1), behind));
+          later(came + Math.max(takes, 1 - behind), () => drain(came + Math.min(takes, 1), behind));
       });
   for (const { company, began, behind, merged: takes, again, isProved, isHeld } of all.listings) {
     const decision = isHeld ? 'held' : 'none';
     const run = () => repeatable(() => list(company, began, { behind, isProved, decision }));
-    later(began + takes, run);
-    if (again !== null) later(began + takes + again, run);
+    const written = began + Math.max(takes, -behind);
+    later(written, run);
+    if (again !== null) later(written + again, run);
   }
   for (const { at: when, decision } of all.decisions)
     later(when, () => {

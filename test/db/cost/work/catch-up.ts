@@ -8,9 +8,7 @@ import {
   postponeStranger,
   tombstoneUnverified,
 } from '../../../../db/backfill/strangers.ts';
-import { anyPending, dueOwners, liveUsage, nextDue, warehouseNow } from '../../../../db/catch-up/due.ts';
-import { postpone, postponeDocuments, usageUnstable } from '../../../../db/catch-up/postpone.ts';
-import { listedRecords, moveToCompany, settleRecords } from '../../../../db/catch-up/settle.ts';
+import { anyPending, dueOwners, liveUsage, nextDue, warehouseNow } from '../../../../db/events/due.ts';
 import {
   claimProbe,
   closedAmong,
@@ -21,8 +19,10 @@ import {
   serviceScope,
   whyServiceClosed,
 } from '../../../../db/events/gates.ts';
+import { postpone, postponeDocuments, usageUnstable } from '../../../../db/events/postpone.ts';
 import { pendingOf, queueName } from '../../../../db/events/queue.ts';
 import { reviveFailed } from '../../../../db/events/revive.ts';
+import { listedRecords, moveToCompany, settleRecords } from '../../../../db/events/settle.ts';
 import { dueRecords } from '../../../../db/hot/due-records.ts';
 import { pendingAmong } from '../../../../db/hot/pending-among.ts';
 import { surroundings } from '../../../../db/hot/surroundings.ts';

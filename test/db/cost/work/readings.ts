@@ -1,9 +1,9 @@
-import { companyOfMeter, nextPiece } from '../../../../db/catch-up/due-ranges.ts';
-import { noteFetched } from '../../../../db/catch-up/interval-ledger.ts';
 import { clearNotes, removeAbsentReadings } from '../../../../db/deletes/absent-readings.ts';
 import { approveReadings, reviveReadings } from '../../../../db/deletes/removed-readings.ts';
+import { companyOfMeter, nextPiece } from '../../../../db/events/ranges.ts';
 import { dueRanges } from '../../../../db/hot/due-ranges.ts';
 import { settleRanges } from '../../../../db/hot/settle-ranges.ts';
+import { noteFetched } from '../../../../db/records/interval-ledger.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
 import {

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
-import { companyOfMeter, nextPiece, nextWidth, type RangeProgress } from '../../db/catch-up/due-ranges.ts';
-import { postpone } from '../../db/catch-up/postpone.ts';
-import type { Granularity } from '../../db/catch-up/time-range.ts';
+import { postpone } from '../../db/events/postpone.ts';
 import { pendingOf } from '../../db/events/queue.ts';
+import { companyOfMeter, nextPiece, nextWidth, type RangeProgress } from '../../db/events/ranges.ts';
 import { type DueRange, dueRanges } from '../../db/hot/due-ranges.ts';
 import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
+import type { Granularity } from '../../db/records/time-range.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';

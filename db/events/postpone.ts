@@ -3,10 +3,10 @@ import type { WaitingReason } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { pendingOf, waitsFor } from '../events/queue.ts';
-import { backOff, postponedAs, settledAs } from '../events/settling.ts';
 import { journal } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
+import { backOff, postponedAs, settledAs } from './outcomes.ts';
+import { pendingOf, waitsFor } from './queue.ts';
 
 export interface Postponement {
   /** When the read began that failed, by the warehouse's clock; now if absent. */

@@ -3,12 +3,12 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row, rowsOf } from '../deletes/tombstone.ts';
-import { eventKind, pendingOf, queueOf } from '../events/queue.ts';
 import { notShown, settleRead } from '../hot/settle-read.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import type { ListedResource } from '../resources.ts';
 import { journal, listings } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
+import { eventKind, pendingOf, queueOf } from './queue.ts';
 
 /**
  * Settles the events that waited for the given records before the read began; see `settleRead`. The

@@ -1,7 +1,7 @@
 import { batches } from '../../contract/limits.ts';
 import { admitCompany, admitSites, tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { settleRecords } from '../../db/catch-up/settle.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
+import { settleRecords } from '../../db/events/settle.ts';
 import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { type Surroundings, surroundings } from '../../db/hot/surroundings.ts';
 import { judgePass } from '../../service/stability.ts';

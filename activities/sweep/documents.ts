@@ -1,11 +1,11 @@
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { batches } from '../../contract/limits.ts';
 import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
-import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
-import { postponeDocuments, usageUnstable } from '../../db/catch-up/postpone.ts';
-import { settleRecords } from '../../db/catch-up/settle.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
+import { liveUsage, warehouseNow } from '../../db/events/due.ts';
+import { postponeDocuments, usageUnstable } from '../../db/events/postpone.ts';
+import { settleRecords } from '../../db/events/settle.ts';
 import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { retireUsage } from '../../db/hot/retire-usage.ts';
 import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';

@@ -4,10 +4,10 @@ import { batches } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array, literal, oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { isShared, serviceScope } from '../events/gates.ts';
 import { ownersDue } from '../hot/owners-due.ts';
 import { gates, journal } from '../schema/metersync.ts';
 import { usageData } from '../schema/utility.ts';
+import { isShared, serviceScope } from './gates.ts';
 
 /**
  * Returns at most `limit` owners of events that were due at `asOf`, longest due first, so that retries of one

@@ -1,9 +1,9 @@
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { Failure, type WaitingReason } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
-import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
-import { usageUnstable } from '../../db/catch-up/postpone.ts';
-import { moveToCompany } from '../../db/catch-up/settle.ts';
+import { liveUsage, warehouseNow } from '../../db/events/due.ts';
+import { usageUnstable } from '../../db/events/postpone.ts';
+import { moveToCompany } from '../../db/events/settle.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import type { RecordAnswer } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';

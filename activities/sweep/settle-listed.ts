@@ -1,5 +1,5 @@
 import { batches } from '../../contract/limits.ts';
-import { listedRecords, settleRecords } from '../../db/catch-up/settle.ts';
+import { listedRecords, settleRecords } from '../../db/events/settle.ts';
 import { surroundings } from '../../db/hot/surroundings.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

@@ -1,7 +1,7 @@
 import { singleEndpoints } from '../../contract/endpoints.ts';
 import { sweepBounds } from '../../contract/limits.ts';
 import { catchUpKinds, type Queue } from '../../contract/names.ts';
-import { dueOwners, type NextDue, nextDue, warehouseNow } from '../../db/catch-up/due.ts';
+import { dueOwners, type NextDue, nextDue, warehouseNow } from '../../db/events/due.ts';
 import { endpointScope, serviceScope } from '../../db/events/gates.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { probeEndpoint, probeService, readOwners } from '../gates.ts';

@@ -1,8 +1,8 @@
 import { and, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import type { ReadRange } from '../records/interval-key.ts';
 import { intervalFetches, journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
+import type { ReadRange } from './interval-key.ts';
 
 /**
  * Notes that a meter or a range of it was read, and recounts events with too few readings. Returns

@@ -1,11 +1,11 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { payloadOf } from '../events/items.ts';
 import type { DueRange } from '../hot/due-ranges.ts';
+import { daySeconds, type Granularity, isoTime, type TimeRange } from '../records/time-range.ts';
 import { journal } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
-import { daySeconds, type Granularity, isoTime, type TimeRange } from './time-range.ts';
+import { payloadOf } from './items.ts';
 
 /** Where the next piece of a range begins, and its width as a multiple of the usual width. */
 export interface RangeProgress {
