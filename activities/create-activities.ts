@@ -8,7 +8,7 @@ import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
 import { endedActivities } from './sweep/ended.ts';
 import { createOwnerReads } from './sweep/owner-reads.ts';
-import { catchUpActivities } from './sweep/sweep.ts';
+import { sweepActivities } from './sweep/sweep.ts';
 import { watchActivities } from './watch.ts';
 
 /** Composes all activities of a worker. Workflows import only its type. */
@@ -16,7 +16,7 @@ export function createActivities(deps: ActivityDependencies) {
   const reads = createOwnerReads(deps);
   return {
     ...recordActivities(deps, reads),
-    ...catchUpActivities(deps, reads),
+    ...sweepActivities(deps, reads),
     ...endedActivities,
     ...backfillActivities(deps),
     ...runActivities(deps),

@@ -94,6 +94,12 @@ export async function closedService({
   return new Failure(reason.code, `${said} (requests wait until the service answers a probe)`);
 }
 
+/** Fails while the gate for all requests is closed. */
+export async function failIfClosed(deps: ActivityDependencies): Promise<void> {
+  const closed = await closedService(deps);
+  if (closed !== undefined) throw closed;
+}
+
 /**
  * Asks the service whether it answers again, with one request for the whole deployment, and opens the gate
  * for all requests if it does. Each probe asks for another listing, because one may fail on its own.

@@ -22,7 +22,7 @@ import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { closedService } from './gates.ts';
+import { failIfClosed } from './gates.ts';
 import { mapFailures } from './map-failures.ts';
 import { refusal } from './own-failure.ts';
 import { write } from './reading/page-write.ts';
@@ -79,8 +79,7 @@ async function orFail(
   const { db } = deps.warehouse;
   await startRun(db, part, { kind: 'reconcile' });
   try {
-    const closed = await closedService(deps);
-    if (closed !== undefined) throw closed;
+    await failIfClosed(deps);
     await read();
     return undefined;
   } catch (error) {

@@ -4,7 +4,7 @@ import { chosenAfter, isOfChosen, refuseChosen } from '../../db/backfill/chosen-
 import { companiesAfter } from '../../db/backfill/order.ts';
 import { readCompanyInRun } from '../../db/backfill/runs.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { closedService } from '../gates.ts';
+import { failIfClosed } from '../gates.ts';
 import { mapFailures } from '../map-failures.ts';
 import { refusal } from '../own-failure.ts';
 import { failPart, noteRunStart } from '../runs.ts';
@@ -91,8 +91,7 @@ const companyBusy = (companyId: string): Failure =>
 async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<boolean> {
   const key = { runId, companyId: null, resource: 'companies' } as const;
   try {
-    const closed = await closedService(deps);
-    if (closed !== undefined) throw closed;
+    await failIfClosed(deps);
     await backfillListing(deps, key, resumedCursor(null, null));
     return deps.service.has('companies');
   } catch (error) {

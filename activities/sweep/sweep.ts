@@ -19,7 +19,7 @@ export interface OwnersSwept {
   readonly large: readonly Queue[];
 }
 
-export function catchUpActivities(deps: ActivityDependencies, reads: OwnerReads) {
+export function sweepActivities(deps: ActivityDependencies, reads: OwnerReads) {
   // Local activities must not wait for a connection, so they use the pool of the event activities.
   const { db } = deps.warehouse;
   return {

@@ -77,6 +77,12 @@ const rankOf = (resource: RecordResource, held: SQL): SQL => sql`(
           ${listerOf(held)}
         )`;
 
+/** Whether a record has a later `updated` than another one, or else comes `first` by its lister. */
+const laterOr = (first: SQL, incoming: SQL, before: SQL): SQL => sql`case
+          when ${incoming} <> ${before} then ${incoming} > ${before}
+          else ${first}
+        end`;
+
 /**
  * Whether a row shows what the company of the record `excluded` lists rather than what the lister
  * of the row `held` does: the later `updated`, then the record of the company that it names, then
@@ -88,10 +94,7 @@ export function isPreferred(resource: RecordResource): SQL {
   const isHeld = isHeldBack(resource, sql`held`);
   if (rawUpdated === undefined) return sql`(${isHeld} or ${first})`;
   const [incoming, before] = [excludedOf(rawUpdated), sql`held.${sql.identifier(rawUpdated.name)}`];
-  return sql`(${isHeld} or case
-          when ${incoming} <> ${before} then ${incoming} > ${before}
-          else ${first}
-        end)`;
+  return sql`(${isHeld} or ${laterOr(first, incoming, before)})`;
 }
 
 /** Whether an entry `other` is preferred to the record of its `row`, by the same order. */
@@ -111,10 +114,7 @@ export function isEntryPreferred(resource: RecordResource): SQL {
     updatedOf('other.raw'),
     sql`${ofRow}.${sql.identifier(rawUpdated.name)}`,
   ];
-  return sql`case
-          when ${incoming} <> ${before} then ${incoming} > ${before}
-          else ${first}
-        end`;
+  return laterOr(first, incoming, before);
 }
 
 /** Whether the listing of the lister lacks the record of a row, which waits for a decision. */

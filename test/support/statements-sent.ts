@@ -35,13 +35,13 @@ export async function statementsTo(url: string): Promise<number> {
   return row?.calls ?? 0;
 }
 
-/** Reads the statements sent to a database. The keys are Postgres's ids of the statements. */
-export async function statementsOf(url: string): Promise<Map<string, string>> {
-  const sent = await statistics<{ id: string; query: string }>(
-    `select queryid::text as id, query
+/** Reads the texts of the statements sent to a database. */
+export async function statementsOf(url: string): Promise<Set<string>> {
+  const sent = await statistics<{ query: string }>(
+    `select query
     from pg_stat_statements s join pg_database d on d.oid = s.dbid
     where d.datname = $1 and s.toplevel`,
     url,
   );
-  return new Map(sent.map(({ id, query }) => [id, query.replaceAll('"', '').replace(/\s+/g, ' ').trim()]));
+  return new Set(sent.map(({ query }) => query.replaceAll('"', '').replace(/\s+/g, ' ').trim()));
 }

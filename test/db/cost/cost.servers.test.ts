@@ -241,7 +241,7 @@ test('every statement that a whole run sends has a cost case', {
 
   expect(sent.size).toBeGreaterThan(60);
   expect(leftOut(sent, measured).join('\n\n')).toBe('');
-  const needless = notMeasured.filter((one) => ![...sent.values()].some((query) => isPart(one, query)));
+  const needless = notMeasured.filter((one) => ![...sent].some((query) => isPart(one, query)));
   expect(needless, 'these exemptions were not needed').toEqual([]);
 
   // Proves that this test can fail.
@@ -257,9 +257,9 @@ const isPart = ({ statement }: { readonly statement: string }, query: string): b
 const shapeOf = (query: string): string => query.replaceAll(/\$\d+/g, '$');
 
 /** Statements that are neither measured nor exempt. Postgres may give two ids to statements of one text. */
-function leftOut(sent: ReadonlyMap<string, string>, measured: ReadonlyMap<string, string>): string[] {
-  const shapes = new Set([...measured.values()].map(shapeOf));
-  const left = [...sent.values()].filter((query) => !shapes.has(shapeOf(query)));
+function leftOut(sent: ReadonlySet<string>, measured: ReadonlySet<string>): string[] {
+  const shapes = new Set([...measured].map(shapeOf));
+  const left = [...sent].filter((query) => !shapes.has(shapeOf(query)));
   return left.filter((query) => !notMeasured.some((one) => isPart(one, query)));
 }
 
