@@ -5,7 +5,7 @@ import { batches } from '../contract/limits.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
-import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
+import { isConfirmedCompany } from '../db/backfill/companies.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { dueOwners } from '../db/events/due.ts';
 import {
@@ -18,7 +18,9 @@ import {
   serviceScope,
   whyServiceClosed,
 } from '../db/events/gates.ts';
+import { postponeUnknown } from '../db/events/postpone.ts';
 import { queueName } from '../db/events/queue.ts';
+import { isKnownMeter } from '../db/events/ranges.ts';
 import { cancellation } from './cancellation.ts';
 import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
@@ -65,8 +67,8 @@ export async function readOwners(
       deps.log.warn({ kind, owner, code: reason.code, err: withoutStatement(error) }, 'an owner waits');
       if (await closeIfRefused(deps, reason)) return;
       const asksService = reason.code.startsWith('SERVICE_');
-      if (asksService && (await ownerIsStranger(deps, kind, owner)))
-        await postponeStranger(db, kind, owner, reason.message);
+      if (asksService && !(await isKnown(deps, kind, owner)))
+        await postponeUnknown(db, kind, owner, reason.message);
       else await closeGate(db, scope, reason);
       continue;
     }
@@ -194,8 +196,9 @@ async function isAny(ids: readonly string[], test: (id: string) => Promise<boole
   return false;
 }
 
-const ownerIsStranger = async (
-  deps: ActivityDependencies,
-  kind: CatchUpKind,
-  owner: string,
-): Promise<boolean> => !isConfigured(deps, owner) && (await isStranger(deps.warehouse.db, kind, owner));
+/** Whether a setting names a company, or the service showed it or the meter: an event is only a claim. */
+async function isKnown(deps: ActivityDependencies, kind: CatchUpKind, owner: string): Promise<boolean> {
+  const { db } = deps.warehouse;
+  if (kind === 'intervals') return await isKnownMeter(db, owner);
+  return isConfigured(deps, owner) || (await isConfirmedCompany(db, owner));
+}

@@ -8,7 +8,7 @@ import { canonicalUuid } from '../contract/ids.ts';
 import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
 import { agreeing, counted } from '../contract/words.ts';
-import { strangerCode } from '../db/backfill/strangers.ts';
+import { unknownCode } from '../db/events/postpone.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { readCompany } from '../db/read/companies.ts';
 import type { EventFilter } from '../db/read/event-filter.ts';
@@ -58,7 +58,7 @@ async function withTemporal<T>(
 
 async function askResume(asking: Asking): Promise<Question> {
   const { deps, query, health } = asking;
-  const given = givenWord(query, 'code', [...parkingCodes, strangerCode]);
+  const given = givenWord(query, 'code', [...parkingCodes, unknownCode]);
   requireUsable({ code: given });
   const code = given.value;
   if ('away' in health.warehouse) throw new Refused(health.warehouse.away);

@@ -1,5 +1,5 @@
 import { explainRefusal, findCompany } from '../activities/backfill/named-companies.ts';
-import { isConfirmedCompany } from '../db/backfill/strangers.ts';
+import { isConfirmedCompany } from '../db/backfill/companies.ts';
 import type { Database } from '../db/connection/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 

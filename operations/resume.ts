@@ -4,7 +4,7 @@ import { startSweepOf } from '../app/temporal/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import { counted } from '../contract/words.ts';
 import { failedParts } from '../db/backfill/failed-parts.ts';
-import { strangerCode } from '../db/backfill/strangers.ts';
+import { unknownCode } from '../db/events/postpone.ts';
 import type { Database } from '../db/connection/connect.ts';
 import { openGates } from '../db/events/gates.ts';
 import { reviveFailed } from '../db/events/revive.ts';
@@ -24,7 +24,7 @@ export async function resumeParked(options: {
   code?: FailureCode | undefined;
 }): Promise<ResumeReport> {
   const { client, db, code } = options;
-  const codes = code === undefined ? [...parkingCodes, strangerCode] : [code];
+  const codes = code === undefined ? [...parkingCodes, unknownCode] : [code];
   const failed = await failedParts(db, codes);
   const events = (await openGates(db, codes)) + (await reviveFailed(db, codes));
   await startSweepOf(client)();

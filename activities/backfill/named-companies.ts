@@ -1,9 +1,8 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/ids.ts';
-import { noteCompanies } from '../../db/backfill/companies.ts';
+import { isConfirmedCompany, noteCompanies, retireUnread } from '../../db/backfill/companies.ts';
 import { deletePartsOfGone, finishRun, noteRunError } from '../../db/backfill/runs.ts';
-import { isConfirmedCompany, tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
@@ -77,7 +76,7 @@ export async function findCompany(
 
 /**
  * Notes companies that a person named, so that they are read, also if the answers about them are unsure.
- * Refuses companies that the service does not have, and tombstones their rows if only events wrote them.
+ * Refuses companies that the service does not have, and tombstones their rows if nothing of them was ever read.
  * @param named.listed whether the list of companies was read
  */
 export async function noteNamed(
@@ -95,7 +94,7 @@ export async function noteNamed(
     // A configured company to which the key has no access yet is parked until somebody grants access.
     const isRefused = answer === 'unknown' || (answer === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
-    if (isRefused) await tombstoneUnverified(db, id);
+    if (isRefused) await retireUnread(db, id);
   }
   if (refused.length > 0)
     deps.log.warn({ companies: refused }, 'the service does not have companies that were named');
@@ -121,7 +120,7 @@ export async function noteConfigured(
 
 /**
  * Tombstones a company whose every listing was refused, and deletes its parts of the run; returns whether it
- * did. Keeps a company of the settings, one that was read before, and one whose events wait.
+ * did. Keeps a company of the settings, and one that was read before.
  */
 export async function deleteUnread(
   deps: ActivityDependencies,
@@ -130,6 +129,6 @@ export async function deleteUnread(
   const { db } = deps.warehouse;
   if (isConfigured(deps, companyId)) return false;
   if (await isConfirmedCompany(db, companyId)) return false;
-  await tombstoneUnverified(db, companyId);
+  await retireUnread(db, companyId);
   return await deletePartsOfGone(db, { runId, companyId });
 }

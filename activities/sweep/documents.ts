@@ -1,6 +1,5 @@
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { batches } from '../../contract/limits.ts';
-import { tombstoneUnverified } from '../../db/backfill/strangers.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
 import { liveUsage, warehouseNow } from '../../db/events/due.ts';
@@ -15,7 +14,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { closeEndpoint } from '../gates.ts';
 import { readUntilProven } from '../reading/read-until-proven.ts';
 import { walkListing } from '../reading/walk-listing.ts';
-import { admitAndRefresh } from './connections.ts';
+import { readNeighbours } from './connections.ts';
 import { searchListing } from './search.ts';
 import {
   type DocumentState,
@@ -79,13 +78,12 @@ async function readDue(reads: SingleReads, due: readonly string[]): Promise<void
   const { db } = deps.warehouse;
   const { documents, proven } = await readDocuments(reads, due);
   const states = await readUsage(reads, documents);
-  const admitted = await admitAndRefresh(deps, 'documents', companyId, due, { meters: false });
+  await readNeighbours(deps, 'documents', companyId, due);
   const unseen = inState(states, 'unseen');
   const settled = [...inState(states, 'read'), ...unseen];
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
   for (const [reason, failed] of Map.groupBy(states.keys(), (id) => states.get(id)))
     if (typeof reason === 'object') await postponeDocuments(db, failed, readAt, reason);
-  if (!admitted) await tombstoneUnverified(db, companyId);
 }
 
 /**
@@ -109,7 +107,7 @@ async function readListed(reads: SingleReads, due: readonly string[]): Promise<s
   for (let at = 0; at < seen.length; at += batches.documents) {
     const some = seen.slice(at, at + batches.documents);
     cancellation().throwIfAborted();
-    await admitAndRefresh(deps, 'documents', companyId, some, { meters: false });
+    await readNeighbours(deps, 'documents', companyId, some);
     if (complete) await settleRecords(db, 'documents', some, readAt, [], companyId);
     else await postponeDocuments(db, some, readAt, usageUnstable);
   }

@@ -1,13 +1,13 @@
 import { batches } from '../../contract/limits.ts';
 import { listedRecords, settleRecords } from '../../db/events/settle.ts';
-import { surroundings } from '../../db/hot/surroundings.ts';
+import { unknownNeighbours } from '../../db/hot/neighbours.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 /**
  * Settles the events of a company that its listings show and that were recorded before these were read, so that
- * the sweep need not read each record again. Documents also need all of their usage to be listed. If events name
- * a site or a meter that is not known yet, the sweep reads their records and their surroundings.
+ * the sweep need not read each record again. Documents also need all of their usage to be listed. If records
+ * name a site or a meter that has no row yet, the sweep reads them, and the listings that contain these.
  */
 export async function settleListed(deps: ActivityDependencies, companyId: string): Promise<void> {
   const { service } = deps;
@@ -26,8 +26,8 @@ async function settleKind(
   const { readAt, records } = await listedRecords(db, kind, companyId, listings, batches.recordsSettled);
   for (let at = 0; at < records.length; at += batches.documents) {
     const some = records.slice(at, at + batches.documents);
-    const around = await surroundings(db, kind, companyId, some);
-    if (around.admitted && !around.companies && !around.meters)
+    const unknown = await unknownNeighbours(db, kind, companyId, some);
+    if (!unknown.sites && !unknown.meters)
       await settleRecords(db, kind, some, readAt, [], companyId);
   }
 }

@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { anyOf } from '../backfill/strangers.ts';
+import { anyOf } from '../backfill/companies.ts';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { type CompanyListed, listedByCompanies, resources } from '../resources.ts';

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { recordRead } from '../backfill/strangers.ts';
+import { recordRead } from '../backfill/companies.ts';
 import { array, printedUuids } from '../connection/arrays.ts';
 import { isListedBy } from '../records/listers.ts';
 import type { RecordResource } from '../resources.ts';

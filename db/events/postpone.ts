@@ -1,10 +1,11 @@
 import { and, isNull, type SQL, sql } from 'drizzle-orm';
-import type { WaitingReason } from '../../contract/failures.ts';
+import type { FailureCode, WaitingReason } from '../../contract/failures.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
-import { documents } from '../schema/utility.ts';
+import { connections, documents } from '../schema/utility.ts';
 import { backOff, postponedAs, settledAs } from './outcomes.ts';
 import { pendingOf, waitsFor } from './queue.ts';
 
@@ -89,15 +90,41 @@ export async function postponeDocuments(
     readAt,
     ...(givesUp ? { attemptsMax: recordPolicy.olderStateAttemptsMax } : {}),
   });
-  if (givenUp.length === 0) return;
+  await tombstoneNeverRead(db, 'documents', givenUp);
+}
+
+/** The code with which events wait that name a company or a meter that the service does not show. */
+export const unknownCode: FailureCode = 'UNKNOWN_TO_SERVICE';
+
+/**
+ * Backs off the due events of a company or meter that only events name. After `olderStateAttemptsMax` attempts they
+ * are `missing`, and their records that were never read are tombstoned.
+ */
+export async function postponeUnknown(
+  db: Executor,
+  kind: CatchUpKind,
+  owner: string,
+  reason: string,
+): Promise<void> {
+  const givenUp = await postpone(
+    db,
+    pendingOf.owner(kind, owner),
+    { code: unknownCode, message: `${unknownCode}: ${reason}` },
+    { attemptsMax: recordPolicy.olderStateAttemptsMax },
+  );
+  if (kind !== 'intervals') await tombstoneNeverRead(db, kind, givenUp);
+}
+
+/** Tombstones those records that only events wrote, because the service does not show them. */
+async function tombstoneNeverRead(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+): Promise<void> {
+  if (recordIds.length === 0) return;
+  const table = kind === 'documents' ? documents : connections;
   await db
-    .update(documents)
+    .update(table)
     .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
-    .where(
-      and(
-        isAmong(documents.id, givenUp, 'uuid'),
-        isNull(documents.raw),
-        isNull(documents.deletedAt),
-      ),
-    );
+    .where(and(isAmong(table.id, recordIds, 'uuid'), isNull(table.raw), isNull(table.deletedAt)));
 }

@@ -1,10 +1,10 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { DueRange } from '../hot/due-ranges.ts';
 import { daySeconds, type Granularity, isoTime, type TimeRange } from '../records/time-range.ts';
 import { journal } from '../schema/metersync.ts';
-import { companies, meters } from '../schema/utility.ts';
+import { companies, intervals, meters, usageData } from '../schema/utility.ts';
 import { payloadOf } from './items.ts';
 
 /** Where the next piece of a range begins, and its width as a multiple of the usual width. */
@@ -54,6 +54,27 @@ export async function nextPiece(
 export function nextWidth(width: number, held: number, readings: number): number {
   if (held * 2 <= readings) return width * 2;
   return held > readings ? Math.max(1, width / 2) : width;
+}
+
+/** Whether the service has a meter, by its row or else by usage or readings that name it. */
+export async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
+  const [meter] = await db
+    .select({ deletedAt: meters.deletedAt })
+    .from(meters)
+    .where(eq(meters.id, meterId));
+  if (meter !== undefined) return meter.deletedAt === null;
+  const used = await db
+    .select({ id: usageData.id })
+    .from(usageData)
+    .where(and(eq(usageData.meterId, meterId), isNull(usageData.deletedAt)))
+    .limit(1);
+  if (used.length > 0) return true;
+  const read = await db
+    .select({ meterId: intervals.meterId })
+    .from(intervals)
+    .where(eq(intervals.meterId, meterId))
+    .limit(1);
+  return read.length > 0;
 }
 
 /** Returns a meter's company, from its row (`known`) or an event about its intervals. */

@@ -102,7 +102,7 @@ const boundOf = (field: 'start' | 'end'): SQL => sql`case
  * dead events, missing events and events that a replay names. This makes recording idempotent: any
  * other event in the journal has had its effect, or will have it. Also writes the `public_id` that
  * events name to companies without one, because the API's record may not have it. No event creates
- * a company (see db/backfill/strangers.ts). Events that take effect at once leave nothing to read,
+ * a company: see `introduceCompany`. Events that take effect at once leave nothing to read,
  * but if their company does not exist, they wait until the service was asked about it. It runs for
  * each group of events, and the builder has no insert within a step. Measured: 0.36 ms and 17
  * blocks for a lone event; 1.0 ms and 189 blocks for a group of eight.

@@ -1,5 +1,5 @@
 import { and, isNull, or, sql } from 'drizzle-orm';
-import { recordRead } from '../backfill/strangers.ts';
+import { recordRead } from '../backfill/companies.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companies } from '../schema/utility.ts';

@@ -8,16 +8,18 @@ import { eventKinds } from '../../contract/event.ts';
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import { type CatchUpKind, catchUpKinds } from '../../contract/names.ts';
-import { admitCompany, isStranger, postponeStranger } from '../../db/backfill/strangers.ts';
+import { introduceCompany, isConfirmedCompany } from '../../db/backfill/companies.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { warehouseFailure } from '../../db/connection/failures.ts';
 import { dueOwners, warehouseNow } from '../../db/events/due.ts';
-import { nextPiece, nextWidth, type RangeProgress } from '../../db/events/ranges.ts';
+import { postponeUnknown } from '../../db/events/postpone.ts';
+import { isKnownMeter, nextPiece, nextWidth, type RangeProgress } from '../../db/events/ranges.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { settleRecords } from '../../db/events/settle.ts';
 import { dueRanges } from '../../db/hot/due-ranges.ts';
 import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
+import { unknownNeighbours } from '../../db/hot/neighbours.ts';
 import { pendingAmong } from '../../db/hot/pending-among.ts';
 import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
@@ -236,8 +238,16 @@ class World {
   async #refuse(kind: CatchUpKind, owner: string): Promise<void> {
     const { db } = this.#warehouse;
     await this.#turn(`the service does not know whose ${kind} are asked for`);
-    expect(await isStranger(db, kind, owner)).toBe(true);
-    await postponeStranger(db, kind, owner, '404');
+    const isKnown = kind === 'intervals' ? isKnownMeter : isConfirmedCompany;
+    expect(await isKnown(db, owner)).toBe(false);
+    await postponeUnknown(db, kind, owner, '404');
+  }
+
+  /** Does the same as `readNeighbours`, for a service that lists neither companies nor meters. */
+  async #introduce(kind: Exclude<CatchUpKind, 'intervals'>, companyId: string, ids: readonly string[]) {
+    const { db } = this.#warehouse;
+    const { companies } = await unknownNeighbours(db, kind, companyId, ids);
+    for (const id of companies) await introduceCompany(db, id);
   }
 
   /** Does the same as activities/sweep/documents.ts and connections.ts. */
@@ -256,7 +266,7 @@ class World {
     if (kind === 'connections') {
       await this.#turn('connections are written');
       await writeRecords(this.#warehouse, 'connections', life.connections(state), read);
-      await admitCompany(db, companyId);
+      await this.#introduce(kind, companyId, due);
       if (!killed) await settleRecords(db, kind, due, readAt);
       return;
     }
@@ -272,7 +282,7 @@ class World {
       const usage = rows.length > 0 ? page(rows) : undefined;
       await writeDocumentSets(db, { documentIds: [document.id], readAt, documents: page([document]), usage });
     }
-    await admitCompany(db, companyId);
+    await this.#introduce(kind, companyId, due);
     if (!killed) await settleRecords(db, kind, due, readAt, document === undefined ? due : []);
   }
 

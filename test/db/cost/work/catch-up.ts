@@ -1,13 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../../../contract/names.ts';
-import {
-  admitCompany,
-  admitSites,
-  isConfirmedCompany,
-  isStranger,
-  postponeStranger,
-  tombstoneUnverified,
-} from '../../../../db/backfill/strangers.ts';
+import { introduceCompany, isConfirmedCompany, retireUnread } from '../../../../db/backfill/companies.ts';
 import { anyPending, dueOwners, liveUsage, nextDue, warehouseNow } from '../../../../db/events/due.ts';
 import {
   claimProbe,
@@ -19,13 +12,14 @@ import {
   serviceScope,
   whyServiceClosed,
 } from '../../../../db/events/gates.ts';
-import { postpone, postponeDocuments, usageUnstable } from '../../../../db/events/postpone.ts';
+import { postpone, postponeDocuments, postponeUnknown, usageUnstable } from '../../../../db/events/postpone.ts';
 import { pendingOf, queueName } from '../../../../db/events/queue.ts';
+import { isKnownMeter } from '../../../../db/events/ranges.ts';
 import { reviveFailed } from '../../../../db/events/revive.ts';
 import { listedRecords, moveToCompany, settleRecords } from '../../../../db/events/settle.ts';
 import { dueRecords } from '../../../../db/hot/due-records.ts';
+import { insertNamedSites, unknownNeighbours } from '../../../../db/hot/neighbours.ts';
 import { pendingAmong } from '../../../../db/hot/pending-among.ts';
-import { surroundings } from '../../../../db/hot/surroundings.ts';
 import { usageListedByRecords } from '../../../../db/hot/usage-listed-by-records.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
@@ -88,7 +82,7 @@ export const catchUp: readonly Work[] = [
         await liveUsage(db, ids);
         await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
-        await surroundings(db, 'documents', companyId, ids);
+        await unknownNeighbours(db, 'documents', companyId, ids);
         await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
       },
     }),
@@ -105,7 +99,7 @@ export const catchUp: readonly Work[] = [
     run: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
       await dueRecords(db, 'connections', companyId, 5_000);
-      await surroundings(db, 'connections', companyId, connections(plot));
+      await unknownNeighbours(db, 'connections', companyId, connections(plot));
       await settleRecords(db, 'connections', connections(plot), readAt, connections(plot), companyId);
     },
   },
@@ -156,31 +150,32 @@ export const catchUp: readonly Work[] = [
   ),
   ...kinds.map(
     (kind): Work => ({
-      name: `${kind} of a stranger back off`,
+      name: `${kind} of an unknown owner back off`,
       rows: 50,
       prepare: ({ db }, plot) =>
         db.execute(sql`update metersync.journal set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
           where outcome = 'pending' and queue = ${`${kind.slice(0, -1)}/${owner(kind, plot)}`}`),
       run: async ({ db }, plot) => {
-        await isStranger(db, kind, owner(kind, plot));
-        await postponeStranger(db, kind, owner(kind, plot), 'nobody knows');
+        if (kind === 'intervals') await isKnownMeter(db, owner(kind, plot));
+        await postponeUnknown(db, kind, owner(kind, plot), 'nobody knows');
       },
     }),
   ),
   {
-    name: 'a stranger is admitted',
+    name: 'a company that only events named is introduced',
     rows: 60,
     prepare: ({ db }, plot) =>
       db.execute(sql`delete from utility.companies where id = ${idOf('company', plot)}::uuid`),
     run: async ({ db }, plot) => {
-      await admitCompany(db, idOf('company', plot));
-      await admitSites(db, 'documents', documents(plot, 50));
-      await admitSites(db, 'connections', connections(plot));
+      await unknownNeighbours(db, 'documents', idOf('company', plot), documents(plot, 50));
+      await introduceCompany(db, idOf('company', plot));
+      await insertNamedSites(db, 'documents', documents(plot, 50));
+      await insertNamedSites(db, 'connections', connections(plot));
     },
   },
   {
-    name: 'rows of a company that only events wrote are tombstoned',
-    rows: 150,
+    name: 'a company that the service does not have is tombstoned',
+    rows: 10,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
       for (const table of ['documents', 'connections', 'usage_data', 'meters', 'companies', 'sites']) {
@@ -189,12 +184,10 @@ export const catchUp: readonly Work[] = [
           sql`update ${sql.raw(`utility.${table}`)} set raw = null where ${column} = ${companyId}::uuid`,
         );
       }
-      await db.execute(sql`delete from metersync.journal
-        where outcome = 'pending' and queue in (${`document/${companyId}`}, ${`connection/${companyId}`})`);
     },
     run: async ({ db }, plot) => {
       await isConfirmedCompany(db, idOf('company', plot));
-      await tombstoneUnverified(db, idOf('company', plot));
+      await retireUnread(db, idOf('company', plot));
     },
   },
   {
