@@ -4,17 +4,17 @@ import { Failure, type FailureCode, type WaitingReason } from '../contract/failu
 import { batches } from '../contract/limits.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
-import { companiesAfter } from '../db/backfill/order.ts';
 import { isConfirmedCompany } from '../db/backfill/companies.ts';
+import { companiesAfter } from '../db/backfill/order.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { dueOwners } from '../db/events/due.ts';
 import {
   claimProbe,
   closedAmong,
   closeGate,
-  documentsToProbe,
   endpointScope,
   openGate,
+  recordsToProbe,
   serviceScope,
   whyServiceClosed,
 } from '../db/events/gates.ts';
@@ -132,48 +132,49 @@ export async function probeService(deps: ActivityDependencies): Promise<void> {
     log.info({}, 'the service answers again: what waited is due');
 }
 
-/** Asks an endpoint for a document that the service has, and opens its gate if it answers. */
+/** Asks an endpoint for a record that the service has, and opens its gate if it answers. */
 export async function probeEndpoint(deps: ActivityDependencies, endpoint: SingleEndpoint): Promise<void> {
   const { service, warehouse, log } = deps;
   const scope = endpointScope(endpoint);
   const attempts = await claimProbe(warehouse.db, scope);
   if (attempts === undefined) return;
-  const ids = await documentsToProbe(warehouse.db, endpoint, batches.documentsProbed);
+  const ids = await recordsToProbe(warehouse.db, endpoint, batches.recordsProbed);
   const id = ids[attempts % ids.length];
   const works =
     !service.has(endpoint) || id === undefined || (await finds(deps, endpoint, id, cancellation()));
   if (works && (await openGate(warehouse.db, scope))) log.info({ endpoint }, 'an endpoint answers again');
 }
 
-/** Closes the gates of endpoints that answer 404 for each of a few documents that the service has. */
+/** Closes the gates of endpoints that answer 404 for each of a few records that the service has. */
 export async function checkEndpoints(deps: ActivityDependencies): Promise<void> {
   const { service, warehouse, log } = deps;
   const signal = AbortSignal.any([cancellation(), AbortSignal.timeout(attemptPolicy.endpointCheckMs)]);
   try {
     for (const endpoint of singleEndpoints.filter((name) => service.has(name))) {
-      const ids = await documentsToProbe(warehouse.db, endpoint, batches.documentsProbed);
+      const ids = await recordsToProbe(warehouse.db, endpoint, batches.recordsProbed);
       const [first] = ids;
       if (first === undefined || (await isAny(ids, (id) => finds(deps, endpoint, id, signal)))) continue;
       await closeEndpoint(deps, endpoint, first);
     }
   } catch (error) {
     Context.current().cancellationSignal.throwIfAborted();
-    log.warn({ err: withoutStatement(error) }, 'the endpoints of single documents were not checked');
+    log.warn({ err: withoutStatement(error) }, 'the endpoints of single records were not checked');
   }
 }
 
-/** Closes the gate of an endpoint that answers 404 for a document that a listing shows. */
+/** Closes the gate of an endpoint that answers 404 for a record that a listing shows. */
 export async function closeEndpoint(
   { warehouse, log }: ActivityDependencies,
   endpoint: SingleEndpoint,
   id: string,
 ): Promise<void> {
-  const message = `SERVICE_NOT_FOUND: the endpoint ${endpoint} answers 404 for document ${id}, which the listing of its company shows; listings are searched instead`;
+  const record = endpoint === 'connection' ? 'connection' : 'document';
+  const message = `SERVICE_NOT_FOUND: the endpoint ${endpoint} answers 404 for ${record} ${id}, which the listing of its company shows; listings are read instead`;
   await closeGate(warehouse.db, endpointScope(endpoint), { code: 'SERVICE_NOT_FOUND', message });
-  log.warn({ endpoint, document: id }, 'an endpoint answers 404 for a document that the service has');
+  log.warn({ endpoint, [record]: id }, 'an endpoint answers 404 for a record that the service has');
 }
 
-/** Whether an endpoint does not answer 404 for a document. */
+/** Whether an endpoint does not answer 404 for a record. */
 async function finds(
   { service }: ActivityDependencies,
   endpoint: SingleEndpoint,
@@ -181,7 +182,7 @@ async function finds(
   signal: AbortSignal,
 ): Promise<boolean> {
   const request = { params: { id }, lane: 'live', signal } as const;
-  if (endpoint === 'document') return (await service.record({ endpoint, ...request })).found;
+  if (endpoint !== 'documentUsage') return (await service.record({ endpoint, ...request })).found;
   try {
     await service.page({ endpoint, ...request, page: 1 });
     return true;

@@ -28,8 +28,8 @@ export type CompanyResource = (typeof companyResources)[number];
 export const auditResources = ['companies', 'sites', ...companyResources] as const;
 export type AuditResource = (typeof auditResources)[number];
 
-/** Endpoints of one document. A service may lack them; then listings are searched. */
-export const singleEndpoints = ['document', 'documentUsage'] as const;
+/** Endpoints of one record. A service may lack them; then listings are read. */
+export const singleEndpoints = ['connection', 'document', 'documentUsage'] as const;
 export type SingleEndpoint = (typeof singleEndpoints)[number];
 
 export const endpointNames = ['companies', ...companyResources, ...singleEndpoints] as const;
@@ -70,6 +70,8 @@ export const defaultEndpoints: EndpointCatalogue = {
     total: 'totalIntervals',
     query: { startDate: '{start}', endDate: '{end}' },
   },
+  // A page of the listing has 100 connections, so only companies with more have a use for it.
+  connection: null,
   document: { path: '/document/{id}' },
   documentUsage: { path: '/usage/document/{id}', items: 'usageData', total: 'totalUsageData' },
 };

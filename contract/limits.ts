@@ -101,8 +101,8 @@ export const batches = {
   /** Records whose events one transaction settles. If more documents of a company are due, its listings are read. */
   connections: 5_000,
   documents: 500,
-  /** Documents that show whether an endpoint of single documents exists. */
-  documentsProbed: 3,
+  /** Records that show whether an endpoint of single records exists. */
+  recordsProbed: 3,
   /** Events that `metersync resume` makes due in one transaction. */
   eventsRevived: 10_000,
   /** Records of a company whose events are settled after one read of its listings. */
@@ -116,8 +116,8 @@ export const batches = {
   dueEvents: 500,
   /** Due events that are looked at for each record that one catch-up reads. */
   eventsOfRecord: 4,
-  /** Up to this number, documents are read one by one. For more, the listing is searched. */
-  documentsOneByOne: 25,
+  /** Up to this number, records are read one by one. For more, the listing is read. */
+  recordsOneByOne: 25,
   /** Readings that one piece of a range should have, because the service may send all of them in one page. */
   readingsOfPiece: 20_000,
   /** Readings that are collected from pages before a write, and the most that one write takes. */

@@ -114,7 +114,7 @@ export const attemptPolicy = {
   meterTries: 4,
   /** Passes over a listing before it is called unstable. */
   passesMax: 3,
-  /** How long a run checks whether the endpoints of single documents exist. */
+  /** How long a run checks whether the endpoints of single records exist. */
   endpointCheckMs: 10 * seconds,
   /** How long `metersync audit` waits before it reads a listing with differences again. */
   settleMs: 5 * seconds,

@@ -4,9 +4,9 @@ import { startSweepOf } from '../app/temporal/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import { counted } from '../contract/words.ts';
 import { failedParts } from '../db/backfill/failed-parts.ts';
-import { unknownCode } from '../db/events/postpone.ts';
 import type { Database } from '../db/connection/connect.ts';
 import { openGates } from '../db/events/gates.ts';
+import { unknownCode } from '../db/events/postpone.ts';
 import { reviveFailed } from '../db/events/revive.ts';
 
 export interface ResumeReport {

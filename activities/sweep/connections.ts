@@ -1,3 +1,4 @@
+import { isObject } from '../../contract/json.ts';
 import { batches } from '../../contract/limits.ts';
 import { introduceCompany } from '../../db/backfill/companies.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
@@ -5,29 +6,91 @@ import { settleRecords } from '../../db/events/settle.ts';
 import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { insertNamedSites, unknownNeighbours } from '../../db/hot/neighbours.ts';
 import { judgePass } from '../../service/stability.ts';
+import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { closeEndpoint } from '../gates.ts';
+import { write } from '../reading/page-write.ts';
 import { walkListing } from '../reading/walk-listing.ts';
+import { type FoundRecord, has, recordsPage, type SingleReads } from './single.ts';
 
-/** Reads the connections of a company, and the sites and meters that they name. */
+/**
+ * Reads the due connections of a company, and the sites and meters that they name. Reads a few connections by
+ * their ids, if the service has an endpoint for that, and otherwise the listing of the company.
+ */
 export async function catchUpConnections(
   deps: ActivityDependencies,
   companyId: string,
   records?: DueRecords,
 ): Promise<void> {
   const { db } = deps.warehouse;
-  const { readAt, due } = records ?? (await dueRecords(db, 'connections', companyId, batches.recordsSettled));
-  const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
-  const walk = { ...listing, beganAt: readAt };
-  const { ids, report } = await walkListing(deps, walk);
+  const { readAt, due, closed } =
+    records ?? (await dueRecords(db, 'connections', companyId, batches.recordsSettled));
+  const reads: SingleReads = { deps, companyId, readAt, closed: new Set(closed), probe: 0 };
+  const { found, notFound } = await readConnectionsById(reads, due);
+  await settle(reads, found, []);
+  const left = due.filter((id) => !found.includes(id));
+  if (left.length === 0) return;
+  const walk = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
+  const { ids, report } = await walkListing(deps, { ...walk, beganAt: readAt });
   const listed = new Set(printedUuids(ids));
   const isProven = judgePass(report.manifest).stable;
-  for (let at = 0; at < due.length; at += batches.connections) {
-    const some = due.slice(at, at + batches.connections);
-    await readNeighbours(deps, 'connections', companyId, some);
-    const absent = isProven ? some.filter((id) => !listed.has(id)) : [];
-    await settleRecords(db, 'connections', some, readAt, absent, companyId);
+  for (let at = 0; at < left.length; at += batches.connections) {
+    const some = left.slice(at, at + batches.connections);
+    await settle(reads, some, isProven ? some.filter((id) => !listed.has(id)) : []);
   }
+  const lost = notFound.find((id) => listed.has(id));
+  // The listing may have shown a connection just after it was requested.
+  if (lost !== undefined && (await readConnection(reads, lost)) === undefined)
+    await closeEndpoint(deps, 'connection', lost);
 }
+
+/** Settles the events of connections that were read. */
+async function settle(reads: SingleReads, ids: readonly string[], absent: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const { deps, companyId, readAt } = reads;
+  await readNeighbours(deps, 'connections', companyId, ids);
+  await settleRecords(deps.warehouse.db, 'connections', ids, readAt, absent, companyId);
+}
+
+/**
+ * Reads and writes a few connections by their ids. Leaves to the listing of the company what could not be read,
+ * and records that do not say whose they are.
+ */
+async function readConnectionsById(
+  reads: SingleReads,
+  ids: readonly string[],
+): Promise<{ readonly found: readonly string[]; readonly notFound: readonly string[] }> {
+  const { deps, companyId, readAt } = reads;
+  if (!has(reads, 'connection') || ids.length > batches.recordsOneByOne) return { found: [], notFound: [] };
+  const answers = await Promise.allSettled(ids.map((id) => readConnection(reads, id)));
+  cancellation().throwIfAborted();
+  const found = new Map<string, FoundRecord>();
+  const notFound: string[] = [];
+  for (const [at, answer] of answers.entries()) {
+    const id = ids[at] as string;
+    if (answer.status === 'rejected') continue;
+    if (answer.value === undefined) notFound.push(id);
+    else if (namesCompany(answer.value)) found.set(id, answer.value);
+  }
+  const known = [...found.keys()];
+  if (known.length > 0) {
+    const { page, items } = recordsPage(found, known);
+    const arrival = { listing: 'connections', companyId, byId: true, readAt } as const;
+    await write(deps, { ...arrival, page: { ...page, ids: known, items } });
+  }
+  return { found: known, notFound };
+}
+
+async function readConnection({ deps }: SingleReads, id: string): Promise<FoundRecord | undefined> {
+  const request = { endpoint: 'connection', params: { id }, lane: 'live', signal: cancellation() } as const;
+  const answer = await deps.service.record(request);
+  return answer.found ? answer : undefined;
+}
+
+const namesCompany = ({ value }: FoundRecord): boolean => {
+  const company = isObject(value.company) ? value.company.id : value.company;
+  return typeof company === 'string' && company !== '';
+};
 
 /**
  * Reads what records that were just read name and the warehouse does not have: the listings that contain their

@@ -47,7 +47,7 @@ export async function catchUpDocuments(
   records?: DueRecords,
 ): Promise<{ readonly isLarge: boolean }> {
   const { db } = deps.warehouse;
-  const most = probe > 0 ? batches.documentsOneByOne : batches.documents;
+  const most = probe > 0 ? batches.recordsOneByOne : batches.documents;
   const found = records ?? (await dueRecords(db, 'documents', companyId, most));
   // Each probe reads another document, because one may be refused on its own.
   const due = probe > 0 ? found.due.filter((_, at) => at === probe % found.due.length) : found.due;
@@ -124,7 +124,7 @@ interface DocumentsRead {
 async function readDocuments(reads: SingleReads, ids: readonly string[]): Promise<DocumentsRead> {
   const { deps, companyId } = reads;
   const listed = deps.service.has('documents');
-  if (has(reads, 'document') && (ids.length <= batches.documentsOneByOne || !listed)) {
+  if (has(reads, 'document') && (ids.length <= batches.recordsOneByOne || !listed)) {
     const documents = await readOneByOne(reads, ids);
     return listed ? await searchDoubtful(reads, ids, documents) : { documents, proven: true };
   }

@@ -27,7 +27,6 @@ async function settleKind(
   for (let at = 0; at < records.length; at += batches.documents) {
     const some = records.slice(at, at + batches.documents);
     const unknown = await unknownNeighbours(db, kind, companyId, some);
-    if (!unknown.sites && !unknown.meters)
-      await settleRecords(db, kind, some, readAt, [], companyId);
+    if (!unknown.sites && !unknown.meters) await settleRecords(db, kind, some, readAt, [], companyId);
   }
 }

@@ -97,7 +97,8 @@ export async function readUsageOneByOne(reads: SingleReads, ids: readonly string
   });
 }
 
-type FoundRecord = Extract<RecordAnswer, { found: true }>;
+/** The answer with a record. */
+export type FoundRecord = Extract<RecordAnswer, { found: true }>;
 
 async function readRecord({ deps }: SingleReads, id: string): Promise<FoundRecord | undefined> {
   const signal = cancellation();
@@ -215,7 +216,7 @@ async function writeSets(
 }
 
 /** Joins records of single answers into one page. */
-function recordsPage(found: FoundRecords, ids: readonly string[]) {
+export function recordsPage(found: FoundRecords, ids: readonly string[]) {
   const answers = ids.flatMap((id) => found.get(id) ?? []);
   const body = `[${answers.map((answer) => answer.body).join(',')}]`;
   return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };

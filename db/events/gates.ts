@@ -15,7 +15,7 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { deletes, gates, journal } from '../schema/metersync.ts';
-import { documents, usageData } from '../schema/utility.ts';
+import { connections, documents, usageData } from '../schema/utility.ts';
 import { backOff } from './outcomes.ts';
 
 /** The scope of the gate for all requests. The gate of an owner has the queue of the owner as its scope. */
@@ -153,42 +153,44 @@ export async function openGates(db: Executor, codes: readonly FailureCode[]): Pr
 }
 
 /**
- * Returns some documents that the service showed when they were read last, with usage for an endpoint of
- * usage. Documents whose deletion is held back are left out.
+ * Returns some records of an endpoint that the service showed when they were read last, or documents with usage.
+ * Records whose deletion is held back are left out.
  */
-export async function documentsToProbe(
+export async function recordsToProbe(
   db: Executor,
   endpoint: SingleEndpoint,
   count: number,
 ): Promise<string[]> {
+  const resource = endpoint === 'connection' ? 'connections' : 'documents';
+  const table = endpoint === 'connection' ? connections : documents;
   const usage = db
     .select({})
     .from(usageData)
-    .where(and(eq(usageData.documentId, documents.id), isNull(usageData.deletedAt)))
+    .where(and(eq(usageData.documentId, table.id), isNull(usageData.deletedAt)))
     .offset(literal(0));
   const heldBack = db
     .select({})
     .from(deletes)
     .where(
       and(
-        eq(deletes.resource, 'documents'),
-        eq(deletes.recordId, sql`${documents.id}::text`),
+        eq(deletes.resource, resource),
+        eq(deletes.recordId, sql`${table.id}::text`),
         eq(deletes.state, 'quarantined'),
       ),
     )
     .offset(literal(0));
   const found = await db
-    .select({ id: documents.id })
-    .from(documents)
+    .select({ id: table.id })
+    .from(table)
     .where(
       and(
-        isNotNull(documents.raw),
-        isNull(documents.deletedAt),
+        isNotNull(table.raw),
+        isNull(table.deletedAt),
         notExists(heldBack),
         endpoint === 'documentUsage' ? exists(usage) : undefined,
       ),
     )
-    .orderBy(documents.id)
+    .orderBy(table.id)
     .limit(count);
   return found.map(({ id }) => id);
 }

@@ -1,4 +1,4 @@
-import { type EndpointName, endpointNames } from '../../contract/endpoints.ts';
+import { defaultEndpoints, type EndpointName, endpointNames } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
 import { counted } from '../../contract/words.ts';
 import type { ServiceClient } from '../../service/client.ts';
@@ -25,6 +25,7 @@ class Endpoints {
   readonly #service: ServiceClient;
   readonly #today: string;
   #companies: readonly string[];
+  #connectionId: string | undefined;
   #documentId: string | undefined;
   #meterId: string | undefined;
 
@@ -37,8 +38,9 @@ class Endpoints {
   /** Returns one row if all endpoints answer; otherwise a row for each endpoint that does not. */
   async all(): Promise<Check[]> {
     const checks: Check[] = [];
-    // Companies first; documents and meters before the endpoints that need the id of a document or meter.
-    const order = [...endpointNames].sort((a, b) => rank(a) - rank(b));
+    // Companies first; connections, documents and meters before the endpoints that need the id of one.
+    const asked = endpointNames.filter((name) => this.#service.has(name) || defaultEndpoints[name] !== null);
+    const order = asked.sort((a, b) => rank(a) - rank(b));
     for (const name of order) {
       checks.push(await check(`endpoint ${name}`, todo, async () => await this.#look(name)));
     }
@@ -54,7 +56,8 @@ class Endpoints {
   async #look(name: EndpointName): Promise<Verdict> {
     if (!this.#service.has(name))
       return notChecked('the endpoint catalogue says that the service has no such endpoint');
-    if (name === 'document') return await this.#single();
+    if (name === 'connection') return await this.#single(name, 'connection', this.#connectionId);
+    if (name === 'document') return await this.#single(name, 'document', this.#documentId);
     if (name === 'documentUsage') return await this.#usageOfOne();
     const query = this.#queryOf(name);
     if ('without' in query) return notChecked(query.without);
@@ -91,6 +94,7 @@ class Endpoints {
   #keepIds(name: EndpointName, page: Page): void {
     const ids = page.ids.filter((id) => id !== null);
     if (name === 'companies' && ids.length > 0) this.#companies = ids;
+    if (name === 'connections') this.#connectionId = ids[0];
     if (name === 'documents') this.#documentId = ids[0];
     if (name === 'meters') this.#meterId = ids[0];
   }
@@ -113,11 +117,10 @@ class Endpoints {
     );
   }
 
-  async #single(): Promise<Verdict> {
-    const id = this.#documentId;
-    if (id === undefined) return notChecked('there is no document to request');
-    const answer = await this.#service.record({ endpoint: 'document', params: { id }, lane: 'live' });
-    return answer.found ? ok(`answers with document ${id}`) : missingSingle(id);
+  async #single(endpoint: EndpointName, record: string, id: string | undefined): Promise<Verdict> {
+    if (id === undefined) return notChecked(`there is no ${record} to request`);
+    const answer = await this.#service.record({ endpoint, params: { id }, lane: 'live' });
+    return answer.found ? ok(`answers with ${record} ${id}`) : missingSingle(record, id);
   }
 
   async #usageOfOne(): Promise<Verdict> {
@@ -127,7 +130,8 @@ class Endpoints {
       const page = await this.#page('documentUsage', { id });
       return ok(`${counted(page.count, 'row')} of document ${id}`);
     } catch (error) {
-      if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return missingSingle(id);
+      if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND')
+        return missingSingle('document', id);
       throw error;
     }
   }
@@ -138,13 +142,13 @@ class Endpoints {
   }
 }
 
-const missingSingle = (id: string): Verdict =>
+const missingSingle = (record: string, id: string): Verdict =>
   warn(
-    `404 for document ${id}, which the listing shows`,
-    `${todo} Until then listings are searched instead, which costs more requests.`,
+    `404 for ${record} ${id}, which the listing shows`,
+    `${todo} Until then listings are read instead, which costs more requests.`,
   );
 
 function rank(name: EndpointName): number {
   if (name === 'companies') return 0;
-  return name === 'documents' || name === 'meters' ? 1 : 2;
+  return name === 'connections' || name === 'documents' || name === 'meters' ? 1 : 2;
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { secretsOf } from '../../app/receiver-part.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules } from '../../app/temporal/schedules.ts';
-import { endpointNames } from '../../contract/endpoints.ts';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { readSilence } from '../../db/read/silence.ts';
 import type { Check } from '../../operations/doctor/check.ts';
@@ -92,7 +92,7 @@ describe('the doctor', () => {
       pipeline: 'ok',
     });
     expect(said.checks.find(({ name }) => name === 'endpoints')?.saw).toBe(
-      `${endpointNames.length} endpoints answer`,
+      `${Object.values(defaultEndpoints).filter((endpoint) => endpoint !== null).length} endpoints answer`,
     );
     const probes = await pipeline.warehouse.db.execute(
       sql`select type, outcome, record_id, company_id from metersync.events`,

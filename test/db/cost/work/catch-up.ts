@@ -6,13 +6,18 @@ import {
   claimProbe,
   closedAmong,
   closeGate,
-  documentsToProbe,
   openGate,
   openGates,
+  recordsToProbe,
   serviceScope,
   whyServiceClosed,
 } from '../../../../db/events/gates.ts';
-import { postpone, postponeDocuments, postponeUnknown, usageUnstable } from '../../../../db/events/postpone.ts';
+import {
+  postpone,
+  postponeDocuments,
+  postponeUnknown,
+  usageUnstable,
+} from '../../../../db/events/postpone.ts';
 import { pendingOf, queueName } from '../../../../db/events/queue.ts';
 import { isKnownMeter } from '../../../../db/events/ranges.ts';
 import { reviveFailed } from '../../../../db/events/revive.ts';
@@ -199,11 +204,12 @@ export const catchUp: readonly Work[] = [
     },
   },
   {
-    name: 'documents that show whether an endpoint exists are looked up',
+    name: 'records that show whether an endpoint exists are looked up',
     rows: 10,
     run: async ({ db }) => {
-      await documentsToProbe(db, 'document', 3);
-      await documentsToProbe(db, 'documentUsage', 3);
+      await recordsToProbe(db, 'connection', 3);
+      await recordsToProbe(db, 'document', 3);
+      await recordsToProbe(db, 'documentUsage', 3);
     },
   },
   {
