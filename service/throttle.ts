@@ -1,17 +1,61 @@
-import PQueue from 'p-queue';
+import PQueue, { PriorityQueue, type Queue, type QueueAddOptions, type RunFunction } from 'p-queue';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import type { WallClock } from './clock.ts';
 
-/** Live requests are sent before requests of a backfill. */
-export type Lane = 'live' | 'backfill';
-const priorities: Readonly<Record<Lane, number>> = { live: 1, backfill: 0 };
+/**
+ * Who sends a request, the most urgent first: the read right after an event was recorded, which has only a few
+ * seconds; other reads of records that events named, and what people wait for; a backfill.
+ */
+export type Lane = 'drain' | 'live' | 'backfill';
+const priorities: Readonly<Record<Lane, number>> = { drain: 2, live: 1, backfill: 0 };
+
+/** Of this many turns, one is a backfill's, if one waits: its listings show what thousands of events wait for. */
+const turnsOfBackfill = 5;
+
+/** Requests that wait for their turn. */
+class Waiting implements Queue<RunFunction, QueueAddOptions> {
+  readonly #urgent = new PriorityQueue();
+  readonly #backfills = new PriorityQueue();
+  #turns = 0;
+
+  get size(): number {
+    return this.#urgent.size + this.#backfills.size;
+  }
+
+  enqueue(run: RunFunction, options?: Partial<QueueAddOptions>): void {
+    this.#of(options?.priority).enqueue(run, options);
+  }
+
+  dequeue(): RunFunction | undefined {
+    this.#turns += 1;
+    const isOfBackfill = this.#urgent.size === 0 || this.#turns % turnsOfBackfill === 0;
+    return (isOfBackfill ? this.#backfills.dequeue() : undefined) ?? this.#urgent.dequeue();
+  }
+
+  remove(id: string): void {
+    this.#urgent.remove(id);
+    this.#backfills.remove(id);
+  }
+
+  filter(options: Partial<QueueAddOptions>): RunFunction[] {
+    return this.#of(options.priority).filter(options);
+  }
+
+  setPriority(id: string, priority: number): void {
+    this.#of(priority).setPriority(id, priority);
+  }
+
+  #of(priority: number | undefined): PriorityQueue {
+    return priority === priorities.backfill ? this.#backfills : this.#urgent;
+  }
+}
 
 /** Result of a turn that found the gate closed: nothing was sent. */
 export const gateClosed = Symbol('gate closed');
 
 /**
- * Decides when each request of a client is sent: at most `concurrency` at once, live requests first. One gate
+ * Decides when each request of a client is sent: at most `concurrency` at once, urgent requests first. One gate
  * stops all of them while the service asks one request to slow down.
  */
 export interface Throttle {
@@ -47,7 +91,7 @@ export function createThrottle(options: {
   readonly log: Pick<Log, 'debug' | 'warn'>;
 }): Throttle {
   const { concurrency, clock, random, log } = options;
-  const queue = new PQueue({ concurrency });
+  const queue = new PQueue({ concurrency, queueClass: Waiting });
   let closedUntil = Number.NEGATIVE_INFINITY;
   let closedMs = 0;
   let successes = 0;
@@ -63,7 +107,7 @@ export function createThrottle(options: {
       );
     },
     closedForMs: () => Math.max(closedUntil - clock.now(), 0),
-    spreadMs: (lane) => (lane === 'live' ? 0 : random() * requestPolicy.backfillSpreadMs),
+    spreadMs: (lane) => (lane === 'backfill' ? random() * requestPolicy.backfillSpreadMs : 0),
     closeFor(ms) {
       const now = clock.now();
       // Requests in flight are refused together. Only the first of these refusals halves the pace.

@@ -3,6 +3,8 @@ import { batches } from '../../contract/limits.ts';
 import type { Queue } from '../../contract/names.ts';
 import { queueName } from '../../db/events/queue.ts';
 import type { DueRecords } from '../../db/hot/due-records.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import type { Lane } from '../../service/throttle.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { catchUpConnections } from './connections.ts';
 import { catchUpDocuments, type DueReading } from './documents.ts';
@@ -24,6 +26,7 @@ export interface OwnerReads {
 
 export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads {
   const deps = { ...dependencies, warehouse: dependencies.catchingUp };
+  const draining = { ...deps, service: inDrainLane(deps.service) };
   const comparisons = new PQueue({ concurrency: batches.comparisonsAtOnce });
   const walking = new Set<string>();
   return {
@@ -33,8 +36,9 @@ export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads
       const key = queueName(queue);
       if (kind !== 'documents' || !deps.service.has('document')) walking.add(key);
       try {
-        if (kind === 'documents') return await catchUpDocuments(deps, owner, { probe, walks }, records);
-        if (kind === 'connections') await catchUpConnections(deps, owner, records);
+        const using = records === undefined ? deps : draining;
+        if (kind === 'documents') return await catchUpDocuments(using, owner, { probe, walks }, records);
+        if (kind === 'connections') await catchUpConnections(using, owner, records);
         else await catchUpIntervals(deps, owner, (work) => comparisons.add(work));
         return { isLarge: false };
       } finally {
@@ -43,3 +47,13 @@ export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads
     },
   };
 }
+
+/** The client of a drain: its reads are sent before those of the sweep, because it ends after a few seconds. */
+const inDrainLane = (service: ServiceClient): ServiceClient => {
+  const laneOf = (lane: Lane): Lane => (lane === 'live' ? 'drain' : lane);
+  return {
+    ...service,
+    page: (request) => service.page({ ...request, lane: laneOf(request.lane) }),
+    record: (request) => service.record({ ...request, lane: laneOf(request.lane) }),
+  };
+};

@@ -32,7 +32,7 @@ describe('requests in flight', () => {
   });
 });
 
-test('a live request is sent before an earlier request of a backfill', async () => {
+test("urgent requests are sent before earlier ones, and each fifth turn is a backfill's", async () => {
   const door = createDoor();
   const { server, client } = await setup(
     async () => {
@@ -42,11 +42,14 @@ test('a live request is sent before an earlier request of a backfill', async () 
     { maxConcurrency: 1 },
   );
   const backfill = pages(1, 4).map((page) => client.page(documents(page)));
-  const live = pages(11, 12).map((page) => client.page({ ...documents(page), lane: 'live' }));
+  const live = pages(11, 16).map((page) => client.page({ ...documents(page), lane: 'live' }));
+  const drain = pages(21, 22).map((page) => client.page({ ...documents(page), lane: 'drain' }));
   await until('the number of requests at the door is 1', () => door.waiting === 1);
   door.open();
-  await Promise.all([...backfill, ...live]);
-  expect(server.asked.map(({ query }) => Number(query.get('page')))).toEqual([1, 11, 12, 2, 3, 4]);
+  await Promise.all([...backfill, ...live, ...drain]);
+  expect(server.asked.map(({ query }) => Number(query.get('page')))).toEqual([
+    1, 21, 22, 11, 2, 12, 13, 14, 15, 3, 16, 4,
+  ]);
 });
 
 describe('one 429', () => {
