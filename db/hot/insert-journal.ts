@@ -88,13 +88,20 @@ const recordedAnew = inserted.filter(
   (column) => column !== journal.id && column !== journal.receivedAt,
 );
 
+const restOfDay: SQL = sql.raw(`case
+              when payload ->> 'end' ~ '^\\d{4}-\\d{2}-\\d{2}$' then interval '1 day'
+              else '0'
+            end`);
+
 /**
- * A bound of an event's range; null without a payload. Ranges are read with ISO texts, which cannot
- * express times before year 1 in UTC. Year 1 in another time zone may begin before that.
+ * A bound of an event's range; null without a payload. A range that ends with a date has the whole day.
+ * Ranges are read with ISO texts, which cannot express times before year 1 in UTC. Year 1 in another time
+ * zone may begin before that.
  */
 const boundOf = (field: 'start' | 'end'): SQL => sql`case
           when kind = 'interval' and payload is not null
           then greatest(metersync.read_time(payload ->> ${field}::text), '0001-01-01T00:00:00Z')
+            ${field === 'end' ? sql`+ ${restOfDay}` : sql``}
         end`;
 
 /**

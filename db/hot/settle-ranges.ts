@@ -84,7 +84,8 @@ export async function settleRanges(
   };
 }
 
-const readingsMissing: WaitingReason = {
+/** Why an event waits whose range has fewer readings than it reported. */
+export const readingsMissing: WaitingReason = {
   code: 'READINGS_NOT_SHOWN',
   message: 'the service shows fewer readings than this event reported',
 };

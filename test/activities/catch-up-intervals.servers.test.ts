@@ -149,6 +149,58 @@ test('keeps the source text of readings that Postgres refuses, until they are li
   expect((await db.execute(sql`select from metersync.rejected_records`)).rowCount).toBe(0);
 });
 
+describe('a service with a reading for each hour, which leaves out those that cross the bounds of a request,', () => {
+  async function withHours() {
+    let usage = '1';
+    const under = await activitiesOn((asked) => {
+      if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
+      const [from = '', to = ''] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];
+      const hours = Array.from({ length: 72 }, (_, at) => {
+        const time = (n: number) =>
+          new Date(Date.UTC(2026, 3, 30) + n * 3_600_000).toISOString().slice(0, 19);
+        return { start: time(at), end: time(at + 1), usage, usageUnits: 'kWh' };
+      });
+      const within = hours.filter(({ start, end }) => `${start}.000000Z` >= from && `${end}.000000Z` <= to);
+      return pageOf(within, asked, { key: 'intervals', total: 'totalIntervals' });
+    });
+    const read = async (start: string, end: string, count: number, now: string) => {
+      usage = now;
+      const event = { ...intervalsEvent(meterId, start, end, count), granularitySeconds: [3600] };
+      await recordEvents(under.warehouse.db, [delivery(event)]);
+      await catchUp(under);
+      const { rows } = await under.warehouse.db.execute<{ start: string }>(sql`
+        select to_char(start_at at time zone 'UTC', 'DD HH24') as start from utility.intervals
+        where usage = ${now}::numeric order by start_at`);
+      return rows.map((row) => row.start);
+    };
+    return { under, read };
+  }
+
+  test('has the reading that a range within it announces, and all readings of a range of one date', async () => {
+    const { under, read } = await withHours();
+    const hours = Array.from({ length: 24 }, (_, at) => `01 ${String(at).padStart(2, '0')}`);
+    expect(await read('2026-05-01', '2026-05-01', 24, '1')).toEqual(hours);
+    expect(await read('2026-05-01T10:15:00', '2026-05-01T10:45:00', 1, '2')).toEqual(['01 10']);
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+    const { rows } = await under.warehouse.db.execute(
+      sql`select intervals_found::int as found from metersync.journal order by recorded_at`,
+    );
+    expect(rows).toEqual([{ found: 24 }, { found: 1 }]);
+  });
+
+  test('has new readings that only overlap a range, which is read again because it lacks them', async () => {
+    const { under, read } = await withHours();
+    expect(await read('2026-05-01T10:30:00', '2026-05-01T11:30:00', 2, '3')).toEqual([]);
+    expect(await outcomes(under)).toEqual({ pending: 1 });
+    await under.warehouse.db.execute(sql`update metersync.journal set due_at = clock_timestamp()`);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1 });
+    const { rows } = await under.warehouse.db.execute(sql`
+      select intervals_found::int as found from metersync.journal`);
+    expect(rows).toEqual([{ found: 2 }]);
+  });
+});
+
 describe('the ledger of a meter', () => {
   const ledger = async ({ warehouse }: ActivitiesUnderTest) =>
     (
