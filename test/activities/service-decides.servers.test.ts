@@ -209,3 +209,20 @@ test.each([
   await isComplete();
   expect(await differences(under, listed)).toBe(0);
 });
+
+test('a deletion that the service takes back is undone by the next event, once answers no longer lag', async () => {
+  const [company] = twoCompanies();
+  const document = { id: randomUUID(), updated };
+  const listed: Listed = { [company]: { documents: [document] } };
+  const under = await activitiesOn((asked) => script(listed)(asked));
+  const announce = (type: 'updated' | 'deleted') =>
+    recordEvents(under.warehouse.db, [
+      delivery({ ...documentEvent(type, document.id, updated), company: { id: company } }),
+    ]);
+  await backfill(under, listed);
+  await announce('deleted');
+  await hoursPass(under);
+  await announce('updated');
+  await under.run(under.activities.sweepOwners, { owners: queues('documents', [company]) });
+  expect(await rowsIn(under, 'documents')).toMatchObject([{ deleted: false }]);
+});
