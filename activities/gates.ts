@@ -149,16 +149,16 @@ export async function probeEndpoint(deps: ActivityDependencies, endpoint: Single
 export async function checkEndpoints(deps: ActivityDependencies): Promise<void> {
   const { service, warehouse, log } = deps;
   const signal = AbortSignal.any([cancellation(), AbortSignal.timeout(attemptPolicy.endpointCheckMs)]);
-  try {
-    for (const endpoint of singleEndpoints.filter((name) => service.has(name))) {
+  for (const endpoint of singleEndpoints.filter((name) => service.has(name))) {
+    try {
       const ids = await recordsToProbe(warehouse.db, endpoint, batches.recordsProbed);
       const [first] = ids;
       if (first === undefined || (await isAny(ids, (id) => finds(deps, endpoint, id, signal)))) continue;
       await closeEndpoint(deps, endpoint, first);
+    } catch (error) {
+      Context.current().cancellationSignal.throwIfAborted();
+      log.warn({ endpoint, err: withoutStatement(error) }, 'an endpoint of single records was not checked');
     }
-  } catch (error) {
-    Context.current().cancellationSignal.throwIfAborted();
-    log.warn({ err: withoutStatement(error) }, 'the endpoints of single records were not checked');
   }
 }
 

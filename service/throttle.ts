@@ -10,17 +10,20 @@ import type { WallClock } from './clock.ts';
 export type Lane = 'drain' | 'live' | 'backfill';
 const priorities: Readonly<Record<Lane, number>> = { drain: 2, live: 1, backfill: 0 };
 
-/** Of this many turns, one is a backfill's, if one waits: its listings show what thousands of events wait for. */
-const turnsOfBackfill = 5;
+/**
+ * The lane that has the first right to each of five turns; a turn that it does not need goes to the most urgent
+ * request. So no lane stands still: the sweep finds out that the service is away while drains end without an answer,
+ * and the listings of a backfill show what thousands of events wait for.
+ */
+const turns: readonly Lane[] = ['drain', 'live', 'drain', 'live', 'backfill'];
 
 /** Requests that wait for their turn. */
 class Waiting implements Queue<RunFunction, QueueAddOptions> {
-  readonly #urgent = new PriorityQueue();
-  readonly #backfills = new PriorityQueue();
-  #turns = 0;
+  readonly #lanes = Object.values(priorities).map(() => new PriorityQueue());
+  #turn = 0;
 
   get size(): number {
-    return this.#urgent.size + this.#backfills.size;
+    return this.#lanes.reduce((sum, { size }) => sum + size, 0);
   }
 
   enqueue(run: RunFunction, options?: Partial<QueueAddOptions>): void {
@@ -28,14 +31,14 @@ class Waiting implements Queue<RunFunction, QueueAddOptions> {
   }
 
   dequeue(): RunFunction | undefined {
-    this.#turns += 1;
-    const isOfBackfill = this.#urgent.size === 0 || this.#turns % turnsOfBackfill === 0;
-    return (isOfBackfill ? this.#backfills.dequeue() : undefined) ?? this.#urgent.dequeue();
+    const first = turns[this.#turn % turns.length] ?? 'drain';
+    this.#turn += 1;
+    const lane = [this.#of(priorities[first]), ...this.#lanes.toReversed()].find(({ size }) => size > 0);
+    return lane?.dequeue();
   }
 
   remove(id: string): void {
-    this.#urgent.remove(id);
-    this.#backfills.remove(id);
+    for (const lane of this.#lanes) lane.remove(id);
   }
 
   filter(options: Partial<QueueAddOptions>): RunFunction[] {
@@ -46,8 +49,8 @@ class Waiting implements Queue<RunFunction, QueueAddOptions> {
     this.#of(priority).setPriority(id, priority);
   }
 
-  #of(priority: number | undefined): PriorityQueue {
-    return priority === priorities.backfill ? this.#backfills : this.#urgent;
+  #of(priority: number = priorities.backfill): PriorityQueue {
+    return this.#lanes[priority] as PriorityQueue;
   }
 }
 

@@ -1,3 +1,4 @@
+import { canonicalId, canonicalUuid } from '../../contract/ids.ts';
 import { isObject } from '../../contract/json.ts';
 import { batches } from '../../contract/limits.ts';
 import { introduceCompany } from '../../db/backfill/companies.ts';
@@ -9,6 +10,7 @@ import { judgePass } from '../../service/stability.ts';
 import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { closeEndpoint } from '../gates.ts';
+import { asFailure } from '../map-failures.ts';
 import { write } from '../reading/page-write.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { type FoundRecord, has, recordsPage, type SingleReads } from './single.ts';
@@ -20,36 +22,37 @@ import { type FoundRecord, has, recordsPage, type SingleReads } from './single.t
 export async function catchUpConnections(
   deps: ActivityDependencies,
   companyId: string,
+  probe: number,
   records?: DueRecords,
 ): Promise<void> {
   const { db } = deps.warehouse;
   const { readAt, due, closed } =
     records ?? (await dueRecords(db, 'connections', companyId, batches.recordsSettled));
-  const reads: SingleReads = { deps, companyId, readAt, closed: new Set(closed), probe: 0 };
+  const reads: SingleReads = { deps, companyId, readAt, closed: new Set(closed), probe };
   const { found, notFound } = await readConnectionsById(reads, due);
-  await settle(reads, found, []);
-  const left = due.filter((id) => !found.includes(id));
-  if (left.length === 0) return;
-  const walk = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
-  const { ids, report } = await walkListing(deps, { ...walk, beganAt: readAt });
-  const listed = new Set(printedUuids(ids));
-  const isProven = judgePass(report.manifest).stable;
-  for (let at = 0; at < left.length; at += batches.connections) {
-    const some = left.slice(at, at + batches.connections);
-    await settle(reads, some, isProven ? some.filter((id) => !listed.has(id)) : []);
+  const left = due.filter((id) => !found.has(id));
+  const listing = left.length === 0 ? undefined : await readListing(reads);
+  for (let at = 0; at < due.length; at += batches.connections) {
+    const some = due.slice(at, at + batches.connections);
+    await readNeighbours(deps, 'connections', companyId, some);
+    const absent = some.filter((id) => !found.has(id) && listing?.proven === true && !listing.ids.has(id));
+    await settleRecords(db, 'connections', some, readAt, absent, companyId);
   }
-  const lost = notFound.find((id) => listed.has(id));
+  const lost = notFound.find((id) => listing?.ids.has(id) === true);
   // The listing may have shown a connection just after it was requested.
   if (lost !== undefined && (await readConnection(reads, lost)) === undefined)
     await closeEndpoint(deps, 'connection', lost);
 }
 
-/** Settles the events of connections that were read. */
-async function settle(reads: SingleReads, ids: readonly string[], absent: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
-  const { deps, companyId, readAt } = reads;
-  await readNeighbours(deps, 'connections', companyId, ids);
-  await settleRecords(deps.warehouse.db, 'connections', ids, readAt, absent, companyId);
+/** Reads the connections of the company. `proven`: whether the listing lacks all other connections. */
+async function readListing({
+  deps,
+  companyId,
+  readAt,
+}: SingleReads): Promise<{ readonly ids: ReadonlySet<string>; readonly proven: boolean }> {
+  const walk = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
+  const { ids, report } = await walkListing(deps, { ...walk, beganAt: readAt });
+  return { ids: new Set(printedUuids(ids)), proven: judgePass(report.manifest).stable };
 }
 
 /**
@@ -59,18 +62,20 @@ async function settle(reads: SingleReads, ids: readonly string[], absent: readon
 async function readConnectionsById(
   reads: SingleReads,
   ids: readonly string[],
-): Promise<{ readonly found: readonly string[]; readonly notFound: readonly string[] }> {
-  const { deps, companyId, readAt } = reads;
-  if (!has(reads, 'connection') || ids.length > batches.recordsOneByOne) return { found: [], notFound: [] };
-  const answers = await Promise.allSettled(ids.map((id) => readConnection(reads, id)));
-  cancellation().throwIfAborted();
+): Promise<{ readonly found: ReadonlyMap<string, FoundRecord>; readonly notFound: readonly string[] }> {
+  const { deps, companyId, readAt, probe } = reads;
   const found = new Map<string, FoundRecord>();
   const notFound: string[] = [];
+  if (!has(reads, 'connection') || ids.length > batches.recordsOneByOne || probe > 0)
+    return { found, notFound };
+  const answers = await Promise.allSettled(ids.map((id) => readConnection(reads, id)));
+  cancellation().throwIfAborted();
   for (const [at, answer] of answers.entries()) {
     const id = ids[at] as string;
-    if (answer.status === 'rejected') continue;
-    if (answer.value === undefined) notFound.push(id);
-    else if (namesCompany(answer.value)) found.set(id, answer.value);
+    if (answer.status === 'rejected') {
+      if (asFailure(answer.reason)?.code === 'SERVICE_KEY_REFUSED') throw answer.reason;
+    } else if (answer.value === undefined) notFound.push(id);
+    else if (isComplete(answer.value, id)) found.set(id, answer.value);
   }
   const known = [...found.keys()];
   if (known.length > 0) {
@@ -78,7 +83,7 @@ async function readConnectionsById(
     const arrival = { listing: 'connections', companyId, byId: true, readAt } as const;
     await write(deps, { ...arrival, page: { ...page, ids: known, items } });
   }
-  return { found: known, notFound };
+  return { found, notFound };
 }
 
 async function readConnection({ deps }: SingleReads, id: string): Promise<FoundRecord | undefined> {
@@ -87,15 +92,17 @@ async function readConnection({ deps }: SingleReads, id: string): Promise<FoundR
   return answer.found ? answer : undefined;
 }
 
-const namesCompany = ({ value }: FoundRecord): boolean => {
+/** Whether a record says which connection it is, and whose. */
+function isComplete({ value }: FoundRecord, id: string): boolean {
   const company = isObject(value.company) ? value.company.id : value.company;
-  return typeof company === 'string' && company !== '';
-};
+  const isTheirs = typeof company === 'string' && canonicalUuid(company) !== undefined;
+  return isTheirs && typeof value.id === 'string' && canonicalId(value.id) === id;
+}
 
 /**
  * Reads what records that were just read name and the warehouse does not have: the listings that contain their
- * companies' sites and meters. Starts the first backfill of a company without a row, because its records show
- * that the service has it. The meters of a company are also read after each read of its connections.
+ * sites and their meters. Starts the first backfill of a company without a row, because its records show that the
+ * service has it. The meters of a company are also read after each read of its connections.
  */
 export async function readNeighbours(
   deps: ActivityDependencies,
@@ -120,6 +127,10 @@ export async function readNeighbours(
     }
     await insertNamedSites(db, kind, recordIds);
   }
-  if ((unknown.meters || kind === 'connections') && service.has('meters'))
-    await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live', beganAt });
+  if (!service.has('meters') || !(unknown.meters || kind === 'connections')) return;
+  for (const owner of unknown.owners) {
+    const params = { companyId: owner };
+    await walkListing(deps, { listing: 'meters', companyId: owner, params, lane: 'live', beganAt });
+    beganAt = undefined;
+  }
 }

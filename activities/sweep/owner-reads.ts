@@ -38,7 +38,7 @@ export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads
       try {
         const using = records === undefined ? deps : draining;
         if (kind === 'documents') return await catchUpDocuments(using, owner, { probe, walks }, records);
-        if (kind === 'connections') await catchUpConnections(using, owner, records);
+        if (kind === 'connections') await catchUpConnections(using, owner, probe, records);
         else await catchUpIntervals(deps, owner, (work) => comparisons.add(work));
         return { isLarge: false };
       } finally {

@@ -1,4 +1,4 @@
-import { and, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, isNull, not, type SQL, sql } from 'drizzle-orm';
 import type { FailureCode, WaitingReason } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
@@ -7,7 +7,7 @@ import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { backOff, postponedAs, settledAs } from './outcomes.ts';
-import { pendingOf, waitsFor } from './queue.ts';
+import { eventKind, hasPending, pendingOf, waitsFor } from './queue.ts';
 
 export interface Postponement {
   /** When the read began that failed, by the warehouse's clock; now if absent. */
@@ -115,7 +115,7 @@ export async function postponeUnknown(
   if (kind !== 'intervals') await tombstoneNeverRead(db, kind, givenUp);
 }
 
-/** Tombstones those records that only events wrote, because the service does not show them. */
+/** Tombstones those records that only events wrote and for which no event waits: the service does not show them. */
 async function tombstoneNeverRead(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -126,5 +126,12 @@ async function tombstoneNeverRead(
   await db
     .update(table)
     .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
-    .where(and(isAmong(table.id, recordIds, 'uuid'), isNull(table.raw), isNull(table.deletedAt)));
+    .where(
+      and(
+        isAmong(table.id, recordIds, 'uuid'),
+        isNull(table.raw),
+        isNull(table.deletedAt),
+        not(hasPending(eventKind[kind], sql`${table.id}::text`)),
+      ),
+    );
 }

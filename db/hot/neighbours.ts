@@ -1,12 +1,12 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { recordRead } from '../backfill/companies.ts';
+import { anyOf, recordRead } from '../backfill/companies.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { payloadOf } from '../events/items.ts';
 import { eventKind } from '../events/queue.ts';
 import { tableOf } from '../resources.ts';
-import { journal } from '../schema/metersync.ts';
+import { journal, runs } from '../schema/metersync.ts';
 import {
   companies,
   connectionSites,
@@ -20,8 +20,10 @@ type RecordKind = 'connections' | 'documents';
 
 /** What records that were just read name and the warehouse does not have yet. */
 export interface UnknownNeighbours {
-  /** Companies without a row whose records the service showed. */
+  /** Companies whose records the service showed, and which have no row, or were never read in a run. */
   readonly companies: readonly string[];
+  /** The companies of those given records that were read. */
+  readonly owners: readonly string[];
   /** Whether a record names a site without a row. */
   readonly sites: boolean;
   /** Whether usage of a document names a meter without a row, or contradicts the row of its meter. */
@@ -71,12 +73,13 @@ export async function unknownNeighbours(
               select
               from ${companies}
               where id = named.id
-                and (raw is not null or deleted_at is null)
+                and (raw is not null or deleted_at is null and ${anyOf(runs, sql`named.id`)})
               offset 0
             )
             then ${recordRead(sql`named.id`)}
           end
       ) as companies,
+      array(select distinct company_id::text from read where company_id is not null) as owners,
       exists (${namesUnknownSite[kind]}) as sites,
       ${kind === 'documents' ? namesUnknownMeter : sql`false`} as meters`);
   const [read] = rows;
@@ -150,10 +153,21 @@ const namedIn: Readonly<Record<RecordKind, SQL>> = {
   documents: sql`(select said.payload -> 'site' as site) named`,
 };
 
+/** Whether the row of a record names a site, by its columns as its last read left them. */
+const namesSite: Readonly<Record<RecordKind, SQL>> = {
+  connections: sql`exists (
+          select
+          from ${connectionSites}
+          where connection_id = read.id
+            and site_id = site.id
+        )`,
+  documents: sql`site.id = read.site_id`,
+};
+
 /**
- * Inserts sites that waiting events about these records name and that have no row: not every service lists
- * the sites of a company. An event counts if its record was read in the state that it names, or a newer one.
- * Existing rows stay, because records outrank events.
+ * Inserts sites that these records and waiting events about them name and that have no row: not every service
+ * lists the sites of a company. An event counts if its record was read in the state that it names, or a newer
+ * one. Existing rows stay, because records outrank events.
  */
 export async function insertNamedSites(
   db: Executor,
@@ -162,17 +176,17 @@ export async function insertNamedSites(
 ): Promise<void> {
   await db.execute(sql`
     insert into ${sites} as held (id, company_id, name)
-    select distinct on (site.id) site.id, event.company_id, site.name
+    select distinct on (site.id) site.id, read.company_id, site.name
     from unnest(${array(recordIds, 'text')}) as asked (record_id)
       cross join lateral (
-        select raw_updated
+        select *
         from ${tableOf(kind)}
         where id = asked.record_id::uuid
           and raw is not null
         offset 0
       ) read
       cross join lateral (
-        select id, company_id, occurred_at
+        select id, occurred_at
         from ${journal}
         where record_id = asked.record_id
           and kind = ${eventKind[kind]}
@@ -185,7 +199,7 @@ export async function insertNamedSites(
       cross join lateral (
         select metersync.uuid_of(metersync.id_of(named.site)) as id, named.site ->> 'name' as name
       ) site
-    where site.id is not null
+    where ${namesSite[kind]}
       and not ${hasSite(sql`site.id`)}
     order by site.id, event.occurred_at desc nulls last, site.name
     on conflict (id) do update set

@@ -107,3 +107,29 @@ test('a connection whose event names another company stays with its own', async 
   expect(rows).toEqual([{ company_id: other }]);
   expect(under.backfilled).toEqual([other]);
 });
+
+test.each([
+  ['by its id', single],
+  ['from the listing', {}],
+])(
+  'an event that is recorded while its connection is read %s waits for another read',
+  async (_, endpoints) => {
+    let meanwhile: (() => Promise<unknown>) | undefined;
+    const under = await activitiesOn(async (request) => {
+      const reply = answer(request);
+      if (request.path.includes('/connection/')) {
+        const again = meanwhile;
+        meanwhile = undefined;
+        await again?.();
+      }
+      return reply;
+    }, endpoints);
+    connections = [{ id: randomUUID(), updated, company }];
+    await announce(under);
+    meanwhile = () => announce(under);
+    await sweep(under);
+    expect(await outcomes(under)).toEqual({ applied: 1, pending: 1 });
+    await sweep(under);
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+  },
+);

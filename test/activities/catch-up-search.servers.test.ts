@@ -80,6 +80,24 @@ const usageOf = async ({ warehouse }: ActivitiesUnderTest, { id }: Bill) =>
     )
   ).rows;
 
+test('a document that its endpoint does not show and the listing skips is not tombstoned', async () => {
+  const service = new Bills(300);
+  const wanted = service.bills[150] as Bill;
+  const under = await activitiesOn(
+    (asked) =>
+      /\/document\/(?!company\/)/.test(asked.path) ? { status: 404, json: {} } : service.answer(asked),
+    { documentUsage: null },
+  );
+  await announce(under, [wanted]);
+  service.bills = service.bills.filter((bill) => bill !== wanted);
+  service.onPage = (page) => {
+    if (page === 2) service.bills = [...service.bills.slice(1), service.bill(1_000)];
+    if (page === 3) service.bills = service.bills.slice(1);
+  };
+  for (let attempt = 0; attempt < 12; attempt++) await catchUp(under);
+  expect(await outcomes(under)).toEqual({ pending: 1 });
+});
+
 describe('a service without single documents', () => {
   test.each([1, 2, 10])(
     'finds a new document among %i pages by reading the first and the last page of each listing',

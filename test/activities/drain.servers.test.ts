@@ -4,9 +4,10 @@ import { expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { drainBounds } from '../../contract/limits.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { type ActivitiesUnderTest, activitiesOn, outcomes } from '../support/activities.ts';
+import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';
 import { company, connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
@@ -210,4 +211,60 @@ test('the kinds of records take turns in the sweep', async () => {
     dueInMs: null,
     probes: [],
   });
+});
+
+test('a group whose worker died after recording it is read by the retry, which returns only counts', async () => {
+  const under = await activitiesOn(service());
+  const events = announced(2);
+  await recordEvents(under.warehouse.db, events, { drains: true });
+  expect(await recordAndRead(under, events)).toEqual({ fresh: 0, duplicates: 2, dead: 0 });
+  expect(await outcomes(under)).toEqual({ applied: 2 });
+  expect(under.sweeps()).toBe(0);
+  const others = announced(1);
+  await recordEvents(under.warehouse.db, others, { drains: true });
+  await record(under, others);
+  expect(under.sweeps()).toBe(1);
+});
+
+test.each(['a drain', 'the sweep'] as const)(
+  '%s does not settle an event that was recorded while it read the record',
+  async (reader) => {
+    const id = randomUUID();
+    // `updated` stays the same, so only the times of the read and of the event decide.
+    const events = () => [delivery(documentEvent('updated', id, updated))];
+    let meanwhile: (() => Promise<unknown>) | undefined;
+    const under = await activitiesOn(
+      service(async () => {
+        const again = meanwhile;
+        meanwhile = undefined;
+        await again?.();
+        return { json: { id, created: updated, updated } };
+      }),
+    );
+    const { db } = under.warehouse;
+    const sweep = () =>
+      under.run(under.activities.sweepOwners, { owners: queues('documents', [company.id]) });
+    meanwhile = () => recordEvents(db, events());
+    if (reader === 'a drain') await recordAndRead(under, events());
+    else {
+      await recordEvents(db, events());
+      await sweep();
+    }
+    expect(await outcomes(under)).toEqual({ applied: 1, pending: 1 });
+    await sweep();
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+  },
+);
+
+test('a warehouse that fails after a group was recorded leaves its events to the sweep', async () => {
+  const under = await activitiesOn(service());
+  const { db } = under.warehouse;
+  // Recording does not need the gates, and the first statement of the drain does.
+  await db.execute(sql`alter table metersync.gates rename to gates_away`);
+  await recordAndRead(under, announced(1)).finally(() =>
+    db.execute(sql`alter table metersync.gates_away rename to gates`),
+  );
+  expect(under.asked()).toEqual([]);
+  expect(await outcomes(under)).toEqual({ pending: 1 });
+  expect(under.sweeps()).toBe(1);
 });

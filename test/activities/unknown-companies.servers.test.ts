@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { sweepBounds } from '../../contract/limits.ts';
 import { catchUpKinds } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { dueOwners } from '../../db/events/due.ts';
@@ -368,3 +369,22 @@ test.each(['everything', 'no list of companies'] as const)(
     );
   },
 );
+
+test('companies that only events name do not starve a genuine company, however many follow', async () => {
+  const world = new World();
+  const under = await activitiesOn(world.answer, catalogues['no list of companies']);
+  const { db } = under.warehouse;
+  const limit = sweepBounds.lanes * sweepBounds.ownersPerLane;
+  const forge = () =>
+    recordEvents(db, Array.from({ length: limit }, () => world.add('up')).flatMap(eventsOf));
+  await forge();
+  const genuine = world.add('by the service');
+  await recordEvents(db, eventsOf(genuine));
+  // The kinds take turns, so the first flood takes two turns.
+  for (let turn = 1; turn <= 4; turn++) {
+    await forge();
+    const { owners } = await under.run(under.activities.dueForSweep, { limit, except: [] });
+    await under.run(under.activities.sweepOwners, { owners });
+  }
+  expect(await outcomesOf(under, genuine)).toEqual(['applied']);
+});

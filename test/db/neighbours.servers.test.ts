@@ -32,13 +32,21 @@ const addUsage = async (documentId: string, meterIds: readonly (string | null)[]
 const neighbours = (companyId: string, ...ids: string[]) =>
   unknownNeighbours(warehouse.db, 'documents', companyId, ids);
 
-test('a company without a row is unknown once the service showed a record of it', async () => {
+test('a company without a row, or without a run, is unknown once the service showed a record of it', async () => {
   const [companyId, other] = [randomUUID(), randomUUID()];
   expect(await neighbours(companyId, randomUUID())).toMatchObject({ companies: [] });
   const document = await addDocument(companyId);
   expect(await neighbours(companyId, document)).toMatchObject({ companies: [companyId] });
   // An event may name another company than the record that it announces.
   expect(await neighbours(other, document)).toMatchObject({ companies: [companyId] });
+  await warehouse.db.execute(sql`insert into utility.companies (id) values (${companyId}::uuid)`);
+  expect(await neighbours(other, document)).toMatchObject({ companies: [companyId], owners: [companyId] });
+  await warehouse.db.execute(
+    sql`insert into metersync.runs (run_id, company_id, resource, state)
+      values (gen_random_uuid(), ${companyId}::uuid, 'documents', 'running')`,
+  );
+  expect(await neighbours(other, document)).toMatchObject({ companies: [] });
+  await warehouse.db.execute(sql`delete from metersync.runs`);
   await writeRecords(warehouse, 'companies', [{ id: companyId, name: 'Acme' }]);
   expect(await neighbours(other, document)).toMatchObject({ companies: [] });
   await warehouse.db.execute(sql`update utility.companies set absent_since = clock_timestamp(), absent_by = 'absent'
@@ -46,7 +54,7 @@ test('a company without a row is unknown once the service showed a record of it'
   expect(await neighbours(companyId, document)).toMatchObject({ companies: [] });
 });
 
-test('a site is unknown while it has no row, except the tombstone of a site that was never read', async () => {
+test('a site is unknown while it has no row, or only the tombstone of a site that was never read', async () => {
   const [companyId, site] = [randomUUID(), randomUUID()];
   const document = await addDocument(companyId, { site: { id: site } });
   const isUnknown = async () => (await neighbours(companyId, document)).sites;

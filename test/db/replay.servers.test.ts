@@ -5,8 +5,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
 import { array } from '../../db/connection/arrays.ts';
 import { isRefusal } from '../../db/connection/failures.ts';
+import { warehouseNow } from '../../db/events/due.ts';
 import { printedBytes } from '../../db/events/printed-size.ts';
 import { type Recorded, recordEvents } from '../../db/events/record-events.ts';
+import { settleRecords } from '../../db/events/settle.ts';
 import type { EventFilter } from '../../db/read/event-filter.ts';
 import { readEvent } from '../../db/read/events.ts';
 import { findAllEvents } from '../../db/read/found-events.ts';
@@ -15,6 +17,7 @@ import { cases } from '../support/cases.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { hostileJson } from '../support/hostile-json.ts';
+import { writeRecords } from '../support/pages.ts';
 import { settleAs } from '../support/settled.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -123,6 +126,33 @@ describe('a replay', () => {
       error: null,
       error_code: null,
     });
+  });
+
+  test('that is retried does not open again what its first try recorded', async () => {
+    const event = delivery(documentEvent('created', randomUUID(), at(1)));
+    await record(event);
+    const settle = () => settleAs(warehouse.db, 'applied', sql`id = ${event.id}`);
+    const attempt = (runId: string) =>
+      recordEvents(warehouse.db, [event], { replay: 'all', workflow: { workflowId: 'replay/1', runId } });
+    await settle();
+    expect(await attempt('run-1')).toMatchObject({ fresh: 1 });
+    await settle();
+    expect(await attempt('run-1')).toMatchObject({ fresh: 0, duplicates: 1 });
+    expect(await journal(event)).toMatchObject({ outcome: 'applied' });
+    expect(await attempt('run-2')).toMatchObject({ fresh: 1 });
+  });
+
+  test('is not settled by a read that began before it', async () => {
+    const { db } = warehouse;
+    const id = randomUUID();
+    const event = delivery(documentEvent('created', id, at(1)));
+    await record(event);
+    const readAt = await warehouseNow(db);
+    await replay(event);
+    await writeRecords(warehouse, 'documents', [{ id, updated: at(1) }], { readAt, companyId: company.id });
+    expect(await settleRecords(db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 0 });
+    const later = await warehouseNow(db);
+    expect(await settleRecords(db, 'documents', [id], later)).toEqual({ applied: 1, waiting: 0 });
   });
 
   test('has the same effect if it runs twice, and numbers keep their digits', async () => {

@@ -4,12 +4,13 @@ import { describe, expect, test } from 'vitest';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
 import { warehouseNow } from '../../db/events/due.ts';
-import { postpone } from '../../db/events/postpone.ts';
+import { postpone, postponeDocuments, usageUnstable } from '../../db/events/postpone.ts';
 import { pendingOf } from '../../db/events/queue.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { settleRecords } from '../../db/events/settle.ts';
+import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
-import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { company, connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -121,7 +122,56 @@ test('an event older than its document is superseded at once if the usage has be
   expect(await eventRow(after.id)).toMatchObject({ outcome: 'superseded' });
 });
 
+test('an event older than its connection is superseded at once', async () => {
+  const id = randomUUID();
+  const record = { id, updated: newer, status: 'CONNECTED' };
+  await writeRecords(warehouse, 'connections', [record], { readAt: await now(), companyId: company.id });
+  const late = delivery(connectionEvent('updated', id, older, 'CONNECTED', 'PENDING'));
+  await recordEvents(warehouse.db, [late]);
+  expect(await eventRow(late.id)).toMatchObject({ outcome: 'superseded' });
+});
+
 describe('a read', () => {
+  /** Does work while another session records an event again. */
+  const whileRecorded = (eventId: string, work: () => Promise<unknown>) =>
+    warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`select from metersync.journal where id = ${eventId} for update`);
+      await work();
+    });
+
+  test('of ranges, or a deletion, does not wait for an event that is being recorded again', async () => {
+    const { db } = warehouse;
+    const { id, event } = await pendingDocument(older);
+    const deleted = delivery(documentEvent('deleted', id, newer));
+    await whileRecorded(event.id, () => recordEvents(db, [deleted]));
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending' });
+    await settleRecords(db, 'documents', [id], await now());
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded' });
+
+    const meterId = randomUUID();
+    const [start, end] = ['2026-05-01T00:00:00Z', '2026-05-02T00:00:00Z'];
+    const range = delivery(intervalsEvent(meterId, start, end, 0));
+    await recordEvents(db, [range]);
+    const settle = async () => await settleRanges(db, meterId, await now(), [{ start, end }]);
+    await whileRecorded(range.id, async () => expect(await settle()).toEqual({ applied: 0, short: [] }));
+    expect(await settle()).toEqual({ applied: 1, short: [] });
+  });
+
+  test('of a document settles no event of a connection or a meter with the same id', async () => {
+    const { id, event } = await pendingDocument();
+    const others = [
+      delivery(connectionEvent('created', id, older, 'PENDING')),
+      delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 0)),
+    ];
+    await recordEvents(warehouse.db, others);
+    const readAt = await now();
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+    await settleRecords(warehouse.db, 'documents', [id], readAt);
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+    for (const other of others)
+      expect(await eventRow(other.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
+  });
+
   test('does not settle an event whose recording began before the read and commits after it', async () => {
     const { db } = warehouse;
     const { id, event } = await pendingDocument(older);
@@ -193,6 +243,59 @@ test('a burst of events about a record uses up one attempt, not one attempt for 
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 2 });
   expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
 });
+
+const [start, end] = ['2026-05-01T00:00:00Z', '2026-05-02T00:00:00Z'];
+test.each([
+  [
+    'documents whose usage is incomplete',
+    (id: string, at: number) => documentEvent('updated', id, `2026-05-01T00:00:01.00000${at}`),
+    (id: string, readAt: string) => postponeDocuments(warehouse.db, [id], readAt, usageUnstable),
+  ],
+  [
+    'ranges that lack readings',
+    (id: string) => intervalsEvent(id, start, end, 3),
+    (id: string, readAt: string) => settleRanges(warehouse.db, id, readAt, [{ start, end }]),
+  ],
+])('a burst of events, or two reads at once, use up one attempt of %s', async (_, eventOf, fail) => {
+  const id = randomUUID();
+  const first = delivery(eventOf(id, 0));
+  await recordEvents(warehouse.db, [first]);
+  for (let change = 1; change <= 6; change++) {
+    const readAt = await now();
+    await fail(id, readAt);
+    await fail(id, readAt);
+    expect(await eventRow(first.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
+    await warehouse.db.execute(sql`
+      update metersync.journal set due_at = clock_timestamp() + '1 hour' where id = ${first.id}`);
+    await recordEvents(warehouse.db, [delivery(eventOf(id, change))]);
+  }
+});
+
+test.each(['documents', 'connections'] as const)(
+  '%s are not tombstoned because another company, which an event names, lacks them',
+  async (resource) => {
+    const [id, other] = [randomUUID(), { ...company, id: randomUUID() }];
+    const record = { id, updated: older, status: 'CONNECTED' };
+    await writeRecords(warehouse, resource, [record], { readAt: await now(), companyId: company.id });
+    const payload =
+      resource === 'documents'
+        ? documentEvent('updated', id, newer)
+        : connectionEvent('updated', id, newer, 'CONNECTED', 'PENDING');
+    const event = delivery({ ...payload, company: other });
+    await recordEvents(warehouse.db, [event]);
+    for (let attempt = 0; attempt <= recordPolicy.olderStateAttemptsMax; attempt++) {
+      await settleRecords(warehouse.db, resource, [id], await now(), [id], other.id);
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({
+        company_id: company.id,
+        deleted_at: null,
+      });
+      await warehouse.db.execute(
+        sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
+      );
+    }
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+  },
+);
 
 test('a connection that moved is not postponed or given up because its former company lacks it', async () => {
   const there = { ...company, id: randomUUID() };
@@ -277,6 +380,21 @@ describe.each(['documents', 'connections'] as const)(
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
       await show(id, newer);
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
+    });
+
+    test('is not shown because an older event is given up, while a newer event still waits', async () => {
+      const { id, event } = await eventOf();
+      for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
+        await show(id, older);
+        await warehouse.db.execute(wayBack);
+      }
+      const { event: next } = await eventOf('2026-05-01T00:00:00.000003', id);
+      await show(id, older);
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+      expect(await eventRow(next.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
+      const { rows } = await warehouse.db.execute(sql`select updated > raw_updated as announced
+        from ${sql.raw(`utility.${resource}`)} where id = ${id}::uuid`);
+      expect(rows).toEqual([{ announced: true }]);
     });
 
     test('is accepted once an event from the future is given up, while another event still waits for a newer state', async () => {

@@ -32,24 +32,45 @@ describe('requests in flight', () => {
   });
 });
 
-test("urgent requests are sent before earlier ones, and each fifth turn is a backfill's", async () => {
-  const door = createDoor();
-  const { server, client } = await setup(
-    async () => {
-      await door.pass();
-      return good;
-    },
-    { maxConcurrency: 1 },
-  );
-  const backfill = pages(1, 4).map((page) => client.page(documents(page)));
-  const live = pages(11, 16).map((page) => client.page({ ...documents(page), lane: 'live' }));
-  const drain = pages(21, 22).map((page) => client.page({ ...documents(page), lane: 'drain' }));
-  await until('the number of requests at the door is 1', () => door.waiting === 1);
-  door.open();
-  await Promise.all([...backfill, ...live, ...drain]);
-  expect(server.asked.map(({ query }) => Number(query.get('page')))).toEqual([
-    1, 21, 22, 11, 2, 12, 13, 14, 15, 3, 16, 4,
-  ]);
+describe('requests that wait', () => {
+  async function behindTheFirst() {
+    const door = createDoor();
+    const { server, client } = await setup(
+      async () => {
+        await door.pass();
+        return good;
+      },
+      { maxConcurrency: 1 },
+    );
+    const first = client.page(documents(1));
+    await until('the number of requests at the door is 1', () => door.waiting === 1);
+    const order = async (waiting: readonly Promise<unknown>[]) => {
+      door.open();
+      await Promise.allSettled([first, ...waiting]);
+      return server.asked.slice(1).map(({ query }) => Number(query.get('page')));
+    };
+    return { client, order };
+  }
+
+  test('are sent in turns, of which each lane has a share, and others go to the most urgent', async () => {
+    const { client, order } = await behindTheFirst();
+    const of = (lane: 'drain' | 'live' | 'backfill', from: number, to: number) =>
+      pages(from, to).map((page) => client.page({ ...documents(page), lane }));
+    const all = [...of('backfill', 11, 13), ...of('live', 21, 25), ...of('drain', 31, 34)];
+    expect(await order(all)).toEqual([21, 31, 22, 11, 32, 23, 33, 24, 12, 34, 25, 13]);
+  });
+
+  test('have no turn any more once they are aborted', async () => {
+    const { client, order } = await behindTheFirst();
+    const ended = new AbortController();
+    const of = (page: number, signal?: AbortSignal) =>
+      client.page({ ...documents(page), lane: 'live', signal });
+    const waiting = [of(2, ended.signal), of(3), of(4, ended.signal)];
+    const said = Promise.allSettled(waiting);
+    ended.abort(new Error('ended'));
+    expect(await order(waiting)).toEqual([3]);
+    expect((await said).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
+  });
 });
 
 describe('one 429', () => {
