@@ -70,8 +70,9 @@ export const failureTypes = {
   },
   RECORD_NOT_SHOWN: {
     action: 'retry',
-    means: 'The service does not show the record of an event, or only an older state.',
-    operator: `Nothing for a few records. For many, ask the service why it does not show them. Their events are \`missing\` after ${triedFor.notFound} if the service never shows the records, and after ${triedFor.olderState} if it only shows an older state. A later read that finds the records settles the events.`,
+    means:
+      'The service does not show the record of an event, or only an older state; or it shows a record that an event deleted.',
+    operator: `Nothing for a few records. For many, ask the service why it does not show them. Their events are \`missing\` after ${triedFor.notFound} if the service never shows the records, and after ${triedFor.olderState} if it only shows an older state; a deletion is \`superseded\` then. A later read that finds the records settles the events.`,
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',

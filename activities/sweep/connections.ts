@@ -28,7 +28,7 @@ export async function catchUpConnections(
   const { db } = deps.warehouse;
   const { readAt, due, closed } =
     records ?? (await dueRecords(db, 'connections', companyId, batches.recordsSettled));
-  const reads: SingleReads = { deps, companyId, readAt, closed: new Set(closed), probe };
+  const reads: SingleReads = { deps, companyId, readAt, closed: new Set(closed), deleted: new Set(), probe };
   const { found, notFound } = await readConnectionsById(reads, due);
   const left = due.filter((id) => !found.has(id));
   const listing = left.length === 0 ? undefined : await readListing(reads);
@@ -36,7 +36,7 @@ export async function catchUpConnections(
     const some = due.slice(at, at + batches.connections);
     await readNeighbours(deps, 'connections', companyId, some);
     const absent = some.filter((id) => !found.has(id) && listing?.proven === true && !listing.ids.has(id));
-    await settleRecords(db, 'connections', some, readAt, absent, companyId);
+    await settleRecords(db, 'connections', some, readAt, { companyId, notFound: absent });
   }
   const lost = notFound.find((id) => listing?.ids.has(id) === true);
   // The listing may have shown a connection just after it was requested.

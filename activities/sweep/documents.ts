@@ -1,5 +1,6 @@
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { batches } from '../../contract/limits.ts';
+import { isConfirmedCompany } from '../../db/backfill/companies.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
 import { withTransaction } from '../../db/connection/connect.ts';
 import { liveUsage, warehouseNow } from '../../db/events/due.ts';
@@ -9,6 +10,7 @@ import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
 import { retireUsage } from '../../db/hot/retire-usage.ts';
 import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';
 import { holdDocuments } from '../../db/records/usage-data.ts';
+import { judgePass } from '../../service/stability.ts';
 import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { closeEndpoint } from '../gates.ts';
@@ -51,19 +53,22 @@ export async function catchUpDocuments(
   const found = records ?? (await dueRecords(db, 'documents', companyId, most));
   // Each probe reads another document, because one may be refused on its own.
   const due = probe > 0 ? found.due.filter((_, at) => at === probe % found.due.length) : found.due;
-  const reads = (readAt: string): SingleReads => ({
+  // The listing of a company that only events name shows whether the service has the company.
+  const isKnown = found.deleted.length > 0 && (await isConfirmedCompany(db, companyId));
+  const reads = ({ readAt, closed, deleted }: DueRecords): SingleReads => ({
     deps,
     companyId,
     probe,
     readAt,
-    closed: new Set(found.closed),
+    closed: new Set(closed),
+    deleted: new Set(isKnown ? deleted : []),
   });
   const isLarge = due.length >= batches.documents && areListed(deps);
-  if (!isLarge) await readDue(reads(found.readAt), due);
+  if (!isLarge) await readDue(reads(found), due);
   else if (walks) {
     const all = await dueRecords(db, 'documents', companyId, batches.recordsSettled);
-    const left = await readListed(reads(all.readAt), all.due);
-    await readDue(reads(await warehouseNow(db)), left.slice(0, batches.documents));
+    const left = await readListed(reads(all), all.due);
+    await readDue(reads({ ...all, readAt: await warehouseNow(db) }), left.slice(0, batches.documents));
   }
   return { isLarge };
 }
@@ -80,21 +85,23 @@ async function readDue(reads: SingleReads, due: readonly string[]): Promise<void
   const states = await readUsage(reads, documents);
   await readNeighbours(deps, 'documents', companyId, due);
   const unseen = inState(states, 'unseen');
-  const settled = [...inState(states, 'read'), ...unseen];
-  await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
+  const read = inState(states, 'read');
+  const notFound = proven ? unseen : [];
+  await settleRecords(db, 'documents', [...read, ...unseen], readAt, { companyId, shown: read, notFound });
   for (const [reason, failed] of Map.groupBy(states.keys(), (id) => states.get(id)))
     if (typeof reason === 'object') await postponeDocuments(db, failed, readAt, reason);
 }
 
 /**
- * Reads the listings of a company, and settles the events of all due documents that they show: the number of
- * requests depends on the listings and not on the events. Returns the documents that they do not show.
+ * Reads the listings of a company, and settles the events of all due documents that they show, and of deleted
+ * documents that they rightly lack: the number of requests depends on the listings and not on the events. Returns
+ * the other documents.
  */
 async function readListed(reads: SingleReads, due: readonly string[]): Promise<string[]> {
   const { deps, companyId, readAt } = reads;
   const { db } = deps.warehouse;
   const params = { companyId };
-  const { ids } = await walkListing(deps, {
+  const { ids, report } = await walkListing(deps, {
     listing: 'documents',
     companyId,
     params,
@@ -108,10 +115,14 @@ async function readListed(reads: SingleReads, due: readonly string[]): Promise<s
     const some = seen.slice(at, at + batches.documents);
     cancellation().throwIfAborted();
     await readNeighbours(deps, 'documents', companyId, some);
-    if (complete) await settleRecords(db, 'documents', some, readAt, [], companyId);
+    if (complete) await settleRecords(db, 'documents', some, readAt, { companyId, shown: some });
     else await postponeDocuments(db, some, readAt, usageUnstable);
   }
-  return due.filter((id) => !listed.has(id));
+  const unseen = due.filter((id) => !listed.has(id));
+  const gone = judgePass(report.manifest).stable ? unseen.filter((id) => reads.deleted.has(id)) : [];
+  for (let at = 0; at < gone.length; at += batches.documents)
+    await settleRecords(db, 'documents', gone.slice(at, at + batches.documents), readAt, { companyId });
+  return unseen.filter((id) => !gone.includes(id));
 }
 
 interface DocumentsRead {
@@ -120,19 +131,25 @@ interface DocumentsRead {
   readonly proven: boolean;
 }
 
-/** Reads documents by their ids, from the listing of their company, or from both. */
+/**
+ * Reads documents by their ids, from the listing of their company, or from both. A document that an event deleted
+ * is only requested by its id: the whole listing would have to be read to find that it lacks the document.
+ */
 async function readDocuments(reads: SingleReads, ids: readonly string[]): Promise<DocumentsRead> {
   const { deps, companyId } = reads;
   const listed = deps.service.has('documents');
+  const deleted = ids.filter((id) => reads.deleted.has(id));
   if (has(reads, 'document') && (ids.length <= batches.recordsOneByOne || !listed)) {
     const documents = await readOneByOne(reads, ids);
     return listed ? await searchDoubtful(reads, ids, documents) : { documents, proven: true };
   }
   if (!listed) return { documents: all(ids, 'unseen'), proven: true };
-  const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted: ids });
-  const seen = ids.filter((id) => !unseen.includes(id));
+  const wanted = ids.filter((id) => !reads.deleted.has(id));
+  const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted });
+  const seen = wanted.filter((id) => !unseen.includes(id));
+  const left = [...unseen, ...deleted];
   // A listing may skip a record that moves between two pages, so each is also requested by its id.
-  const others = has(reads, 'document') ? await readOneByOne(reads, unseen) : all(unseen, 'unseen');
+  const others = has(reads, 'document') ? await readOneByOne(reads, left) : all(left, 'unseen');
   return { documents: new Map([...all(seen, 'withoutUsage'), ...others]), proven };
 }
 
@@ -146,7 +163,7 @@ async function searchDoubtful(
   documents: DocumentStates,
 ): Promise<DocumentsRead> {
   const { deps, companyId } = reads;
-  const notFound = inState(documents, 'unseen');
+  const notFound = inState(documents, 'unseen').filter((id) => !reads.deleted.has(id));
   const wanted = ids.filter((id) => notFound.includes(id) || isRefused(documents.get(id)));
   if (wanted.length === 0) return { documents, proven: true };
   const { unseen, proven } = await searchListing(deps, { listing: 'documents', companyId, wanted });

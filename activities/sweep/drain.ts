@@ -21,12 +21,20 @@ export function createDrain(deps: ActivityDependencies, reads: OwnerReads) {
   const { db } = deps.warehouse;
   let drains = 0;
 
-  const readOwner = async ({ kind: of, owner, records, now, closed }: PendingRecords): Promise<void> => {
+  const readOwner = async ({
+    kind: of,
+    owner,
+    records,
+    changed,
+    now,
+    closed,
+  }: PendingRecords): Promise<void> => {
     const kind = eventKinds[of].plural;
     // A second walk over the owner's listing would only make both slower.
     if (cancellation().aborted || reads.isWalking({ kind, owner })) return;
     try {
-      await reads.read({ kind, owner }, { records: { readAt: now, due: records, closed } });
+      const deleted = records.filter((id) => !changed.includes(id));
+      await reads.read({ kind, owner }, { records: { readAt: now, due: records, deleted, closed } });
     } catch (error) {
       // The sweep reads the records again, and finds out why. Without a valid key, no request makes sense.
       const failure = asFailure(error);

@@ -19,7 +19,10 @@ export interface ListingSearch {
 export interface Searched {
   /** Ids that are on none of the pages that were read. */
   readonly unseen: string[];
-  /** Whether the listing lacks these ids. If false, it changed during the read and may have skipped them. */
+  /**
+   * Whether the listing lacks these ids. If false, it changed during the read and may have skipped them, or it is
+   * empty, which is more likely a fault than a fact.
+   */
   readonly proven: boolean;
 }
 
@@ -34,7 +37,7 @@ export async function searchListing(deps: ActivityDependencies, search: ListingS
   const first = await readPage(deps, search, 1);
   const unseen = unseenBy(first.ids);
   if (unseen.length === 0 || !first.hasNext)
-    return { unseen, proven: judgePass([manifestOf(1, first)]).stable };
+    return { unseen, proven: first.count > 0 && judgePass([manifestOf(1, first)]).stable };
   const last = await readLastPage(deps, search);
   if (unseenBy([...first.ids, ...last]).length === 0) return { unseen: [], proven: true };
   const walk = { listing, companyId, params: { companyId }, lane: 'live' } as const;

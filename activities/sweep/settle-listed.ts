@@ -8,6 +8,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
  * Settles the events of a company that its listings show and that were recorded before these were read, so that
  * the sweep need not read each record again. Documents also need all of their usage to be listed. Leaves a batch
  * to the sweep if its records name a company, a site or a meter without a row: the sweep also reads their listings.
+ * Also leaves deletions to it.
  */
 export async function settleListed(deps: ActivityDependencies, companyId: string): Promise<void> {
   const { service } = deps;
@@ -28,6 +29,6 @@ async function settleKind(
     const some = records.slice(at, at + batches.documents);
     const unknown = await unknownNeighbours(db, kind, companyId, some);
     if (unknown.companies.length === 0 && !unknown.sites && !unknown.meters)
-      await settleRecords(db, kind, some, readAt, [], companyId);
+      await settleRecords(db, kind, some, readAt, { companyId, shown: some });
   }
 }

@@ -25,6 +25,8 @@ export interface SingleReads {
   readonly readAt: string;
   /** Endpoints that are not used because their gate is closed. */
   readonly closed: Set<SingleEndpoint>;
+  /** Records that events deleted: they are not shown if the service has deleted them. */
+  readonly deleted: ReadonlySet<string>;
   /** The number of the probe of the company's gate that this read is; 0 if its gate is open. */
   readonly probe: number;
 }
@@ -60,7 +62,8 @@ async function readBatch(reads: SingleReads, ids: readonly string[]): Promise<Do
   const { deps, companyId } = reads;
   const listed = deps.service.has('documents');
   // A document and its usage are requested at the same time.
-  const early = has(reads, 'documentUsage') ? readUsageOf(reads, ids) : undefined;
+  const alive = ids.filter((id) => !reads.deleted.has(id));
+  const early = has(reads, 'documentUsage') ? readUsageOf(reads, alive) : undefined;
   early?.catch(() => {});
   const { done, failed } = await settleEach(
     deps,

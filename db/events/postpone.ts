@@ -116,7 +116,7 @@ export async function postponeUnknown(
 }
 
 /** Tombstones those records that only events wrote and for which no event waits: the service does not show them. */
-async function tombstoneNeverRead(
+export async function tombstoneNeverRead(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],

@@ -3,11 +3,12 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row, rowsOf } from '../deletes/tombstone.ts';
-import { notShown, settleRead } from '../hot/settle-read.ts';
+import { notShown, type SettledBy, settleRead } from '../hot/settle-read.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import type { ListedResource } from '../resources.ts';
 import { journal, listings } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
+import { tombstoneNeverRead } from './postpone.ts';
 import { eventKind, pendingOf, queueOf } from './queue.ts';
 
 /**
@@ -21,21 +22,16 @@ export async function settleRecords(
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
   readAt: string,
-  notFound: readonly string[] = [],
-  companyId?: string,
+  { companyId, shown, notFound = [] }: SettledBy & { readonly notFound?: readonly string[] } = {},
 ): Promise<{ applied: number; waiting: number }> {
   if (notFound.length > 0) {
     if (companyId !== undefined) await moveToNewest(db, kind, notFound, companyId);
     await tombstoneNotFound(db, kind, notFound, readAt, companyId);
   }
-  const records = await settleRead(db, kind, recordIds, readAt, companyId);
-  const givenUp = records.filter(({ missing }) => missing > 0);
-  if (givenUp.length > 0)
-    await acceptOlder(
-      db,
-      kind,
-      givenUp.map(({ record_id }) => record_id),
-    );
+  const records = await settleRead(db, kind, recordIds, readAt, { companyId, shown });
+  const givenUp = records.flatMap(({ record_id, missing }) => (missing > 0 ? [record_id] : []));
+  if (givenUp.length > 0) await acceptOlder(db, kind, givenUp);
+  await tombstoneNeverRead(db, kind, givenUp);
   return {
     applied: records.filter(({ settled }) => settled > 0).length,
     waiting: records.filter(({ waiting }) => waiting > 0).length,
@@ -126,7 +122,8 @@ async function moveToNewest(
 
 /**
  * Ends the hints of events that were given up, because the service never returned the state that
- * they named. The rows then show what was read, unless another event still waits.
+ * they named. The rows then show what was read, unless another event still waits: a record that an
+ * event deleted and the service goes on showing is live again.
  */
 async function acceptOlder(
   db: Executor,
@@ -145,8 +142,10 @@ async function acceptOlder(
       and(
         isAmong(table.id, recordIds, 'uuid'),
         isNotNull(table.hint),
-        eq(table.hintDeletes, false),
-        isNull(table.deletedAt),
+        or(
+          and(eq(table.hintDeletes, false), isNull(table.deletedAt)),
+          and(eq(table.hintDeletes, true), eq(table.deletedReason, 'event'), isNotNull(table.raw)),
+        ),
         notExists(waits),
       ),
     );

@@ -4,6 +4,7 @@ import { batches } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { closedEndpoints } from '../events/gates.ts';
+import { isDeletion } from '../events/items.ts';
 import { eventKind, queueOf } from '../events/queue.ts';
 import { journal } from '../schema/metersync.ts';
 
@@ -11,6 +12,8 @@ import { journal } from '../schema/metersync.ts';
 export interface DueRecords {
   readonly readAt: string;
   readonly due: readonly string[];
+  /** Those of them of which events say only that they were deleted. */
+  readonly deleted: readonly string[];
   /** Endpoints with a closed gate. */
   readonly closed: readonly SingleEndpoint[];
 }
@@ -29,14 +32,15 @@ export async function dueRecords(
   const { rows } = await hot(db, 'dueRecords').execute<{
     now: string;
     id: string | null;
+    deletes: boolean;
     closed: SingleEndpoint[];
   }>(sql`
-    select clock.now, due.record_id as id, ${closedEndpoints} as closed
+    select clock.now, due.record_id as id, due.deletes, ${closedEndpoints} as closed
     from (select clock_timestamp()::text as now) clock
       left join lateral (
-        select record_id, min(due_at) as due_at
+        select record_id, min(due_at) as due_at, bool_and(${isDeletion(sql`type`)}) as deletes
         from (
-          select record_id, due_at
+          select record_id, type, due_at
           from ${journal}
           where queue = ${queueOf(eventKind[kind], companyId)}
             and due_at <= (select clock_timestamp())
@@ -48,6 +52,10 @@ export async function dueRecords(
         limit ${limit}
       ) due on true
     order by due.due_at, due.record_id`);
-  const due = rows.flatMap(({ id }) => id ?? []);
-  return { readAt: rows[0]?.now ?? '', due, closed: rows[0]?.closed ?? [] };
+  return {
+    readAt: rows[0]?.now ?? '',
+    due: rows.flatMap(({ id }) => id ?? []),
+    deleted: rows.flatMap(({ id, deletes }) => (deletes ? (id ?? []) : [])),
+    closed: rows[0]?.closed ?? [],
+  };
 }

@@ -5,6 +5,7 @@ import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { closedEndpoints, isOpen, isServiceClosed } from '../events/gates.ts';
+import { isDeletion } from '../events/items.ts';
 import { ownerOf } from '../events/queue.ts';
 import { journal } from '../schema/metersync.ts';
 
@@ -13,6 +14,8 @@ export interface PendingRecords extends Record<string, unknown> {
   readonly kind: (typeof companyEventKinds)[number];
   readonly owner: string;
   readonly records: readonly string[];
+  /** Those of them of which an event says something else than that they were deleted. */
+  readonly changed: readonly string[];
   /** The warehouse's clock before anything is read. */
   readonly now: string;
   /** Endpoints with a closed gate. */
@@ -35,6 +38,7 @@ export async function pendingAmong(
       e.kind,
       ${ownerOf(sql`e`)} as owner,
       array_agg(distinct e.record_id) as records,
+      coalesce(array_agg(distinct e.record_id) filter (where not ${isDeletion(sql`e.type`)}), '{}') as changed,
       clock_timestamp()::text as now,
       ${closedEndpoints} as closed
     from unnest(${array(eventIds, 'text')}) as asked (id)

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { isDeletion } from '../events/items.ts';
@@ -9,10 +10,18 @@ import { eventKind, pendingOf, queueOf } from '../events/queue.ts';
 import { tableOf } from '../resources.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';
 
+/** What a read is that settles events. */
+export interface SettledBy {
+  /** The company for which records were read; absent if they were read for any. */
+  readonly companyId?: string | undefined;
+  /** Records that the service showed, so that it has not deleted them. */
+  readonly shown?: readonly string[] | undefined;
+}
+
 /** How a read settled the events of a record. */
 export interface RecordSettled extends Record<string, unknown> {
   readonly record_id: string;
-  /** Numbers of events that the read settled, that wait for another read, and that are missing now. */
+  /** Numbers of events that the read settled, that wait for another read, and that were given up. */
   readonly settled: number;
   readonly waiting: number;
   readonly missing: number;
@@ -22,7 +31,7 @@ export interface RecordSettled extends Record<string, unknown> {
  * Settles the events of the given records that were recorded before the read began, by the warehouse's
  * clock. An event is applied, or superseded by a deletion, if the row shows its state or a newer
  * one; dead if Postgres refused the record; and otherwise due again later, if it was due when the read
- * began. After `olderStateAttemptsMax` such attempts it is missing. If the event or the record has no
+ * began. After `olderStateAttemptsMax` such attempts it is missing, or a deletion superseded. If the event or the record has no
  * `updated`, nothing says whether the read shows the event's state, so a second read is needed, when the service
  * no longer lags behind the event. With a company, only events in the
  * company's queue count as attempts: the others wait for the listing of another company. It ends each
@@ -33,7 +42,7 @@ export async function settleRead(
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
   readAt: string,
-  companyId?: string,
+  { companyId, shown = [] }: SettledBy = {},
 ): Promise<RecordSettled[]> {
   const read = sql`${readAt}::timestamptz`;
   const { rows } = await hot(db, 'settleRead').execute<RecordSettled>(sql`
@@ -46,17 +55,20 @@ export async function settleRead(
         e.attempts as attempts,
         case when e.error_code = ${notShown} then e.attempts else 0 end as tried,
         (e.due_at <= ${read} or e.attempts = 0) and ${companyId === undefined ? sql`true` : sql`e.queue = ${queueOf(eventKind[kind], companyId)}`} as was_due,
-        r.is_unsure,
+        r.is_unsure and not d.deletes as is_unsure,
+        d.deletes,
         case
+          when d.deletes then r.outcome_of_deletion
           when r.is_unsure then null
-          when coalesce(e.occurred_at, '-infinity') <= r.shown then
-            case when r.outcome = 'superseded' and ${isDeletion(sql`e.type`)} then 'applied' else r.outcome end
+          when coalesce(e.occurred_at, '-infinity') <= r.shown then r.outcome
           when refused.error is not null then 'dead'
         end as outcome
       from ${pendingOf.records(kind, recordIds)}
+        cross join lateral (select ${isDeletion(sql`e.type`)} as deletes) d
         left join lateral (
           select
             ${outcomeOf} as outcome,
+            ${outcomeOfDeletion(sql`e.record_id = any(${array(shown, 'text')})`)} as outcome_of_deletion,
             ${coveredBy(read)} as shown,
             raw is not null
               and deleted_at is null
@@ -82,17 +94,20 @@ export async function settleRead(
       from covered
     ), settled as (
       update ${journal} e set
-        ${settledAs(sql`coalesce(j.outcome, 'missing')`, {
-          error: sql`case
+        ${settledAs(
+          sql`coalesce(j.outcome, case when j.deletes then 'superseded' else 'missing' end)`,
+          {
+            error: sql`case
           when j.given_up or j.outcome = 'missing' then j.error
           when j.outcome = 'dead' then j.refused
         end`,
-          errorCode: sql`case
+            errorCode: sql`case
           when j.given_up or j.outcome = 'missing' then e.error_code
           when j.outcome = 'dead' then ${refusedCode}
         end`,
-          attempts: sql`j.attempts`,
-        })}
+            attempts: sql`j.attempts`,
+          },
+        )}
       from judged j
       where e.id = any(array(select id from judged where outcome is not null or given_up))
         and e.id = j.id
@@ -133,6 +148,16 @@ const outcomeOf = sql.raw(`case
             when deleted_at is not null then 'superseded'
             else 'applied'
           end`);
+
+/**
+ * The outcome of a deletion: superseded if the row is live, and none yet while the service still shows the record,
+ * because the answer may lag behind the event.
+ */
+const outcomeOfDeletion = (isShown: SQL): SQL => sql`case
+              when deleted_at is null then 'superseded'
+              when deleted_reason = 'event' and ${isShown} then null
+              else 'applied'
+            end`;
 
 /** The newest state that a row covers: without `updated`, all events before its read. */
 const coveredBy = (readAt: SQL): SQL => sql`case

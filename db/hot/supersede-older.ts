@@ -23,9 +23,10 @@ export async function supersedeOlder(
       select
         e.event_id,
         case e.kind
-          when 'document' then not e.deletes and (
+          when 'document' then (
             select e.occurred_at < d.raw_updated and d.usage_read_at >= d.synced_at
-              or d.deleted_reason = 'event'
+              or not e.deletes
+                and d.deleted_reason = 'event'
                 and e.occurred_at <= d.updated
                 and d.hint_came > clock_timestamp() - metersync.api_lag()
             from ${documents} d

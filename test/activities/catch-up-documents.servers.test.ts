@@ -374,6 +374,56 @@ describe('catching up on documents', () => {
   });
 });
 
+describe('documents that events deleted', () => {
+  const removed = (service: Service, ids: readonly string[]) => {
+    for (const id of ids) service.remove(id);
+    return ids.map((id) => delivery(documentEvent('deleted', id, '2026-05-02T00:00:00')));
+  };
+
+  test('are requested by their ids, and no listing is read', async () => {
+    const service = new Service();
+    const ids = Array.from({ length: 3 }, () => service.add(1));
+    const under = await caughtUp(service, ids);
+    await recordEvents(under.warehouse.db, removed(service, ids));
+    const asked = under.asked().length;
+    await catchUp(under);
+    expect(under.asked().slice(asked).sort()).toEqual(ids.map((id) => `/document/${id}`).sort());
+    expect(await outcomes(under)).toEqual({ applied: 6 });
+  });
+
+  test('are not searched for in the listing of a service that has nothing else', async () => {
+    const service = new Service(['document', 'documentUsage']);
+    const under = await activitiesOn(service.answer, withoutSingle);
+    const id = service.add(1);
+    await recordEvents(under.warehouse.db, [service.correct(id)]);
+    await catchUp(under);
+    await recordEvents(under.warehouse.db, removed(service, [id]));
+    const asked = under.asked().length;
+    await catchUp(under);
+    expect(under.asked()).toHaveLength(asked);
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+  });
+});
+
+test('documents with events are not tombstoned while the service shows no document at all', async () => {
+  const service = new Service();
+  const ids = Array.from({ length: 20 }, () => service.add(1));
+  const under = await caughtUp(service, ids);
+  const { db } = under.warehouse;
+  await recordEvents(
+    db,
+    ids.map((id) => service.correct(id)),
+  );
+  service.documents = [];
+  for (let attempt = 0; attempt <= recordPolicy.olderStateAttemptsMax; attempt++) {
+    await db.execute(sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`);
+    await catchUp(under);
+  }
+  const live = await db.execute(sql`select from utility.documents where deleted_at is null`);
+  expect(live.rowCount).toBe(ids.length);
+  expect(await outcomes(under)).toEqual({ applied: 20, missing: 20 });
+});
+
 test('a backfill proves a deletion that no event reported, and the events of the record are settled at once', async () => {
   const service = new Service();
   const [kept, gone, never] = [service.add(1), service.add(1), randomUUID()];

@@ -29,7 +29,7 @@ test('groups, replays, reads and resumes at the same time lose no event', async 
     const readAt = await warehouseNow(db);
     const records = which.map((id) => ({ id, updated: at(), status: 'A' }));
     await writeRecords(warehouse, resource, records, { readAt, companyId: company.id });
-    await settleRecords(db, resource, which, readAt, [], company.id);
+    await settleRecords(db, resource, which, readAt, { companyId: company.id });
   };
   // A group with deletions, or a replay, may deadlock with a read. Temporal would retry it.
   const again = (error: unknown) => {

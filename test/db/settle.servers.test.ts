@@ -12,7 +12,7 @@ import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { company, connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
-import { rowOf, writeRecords } from '../support/pages.ts';
+import { pageOfRecords, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
@@ -90,9 +90,73 @@ test('a deletion settles earlier events also if the clock of the service is half
   const late = [id, read].map((one) => delivery(documentEvent('updated', one, ahead)));
   await recordEvents(warehouse.db, [...late]);
   const readAt = await now();
-  for (const one of [id, read]) await settleRecords(warehouse.db, 'documents', [one], readAt, [one]);
+  for (const one of [id, read])
+    await settleRecords(warehouse.db, 'documents', [one], readAt, { notFound: [one] });
   for (const event of [...events, ...late])
     expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded' });
+});
+
+describe('a deletion', () => {
+  /** A document that was read, and the event that deletes it. */
+  async function deletedDocument() {
+    const id = randomUUID();
+    const show = async () => {
+      const readAt = await now();
+      await writeRecords(warehouse, 'documents', [{ id, updated: older }], { readAt, companyId: company.id });
+      return readAt;
+    };
+    await show();
+    const event = delivery(documentEvent('deleted', id, older));
+    await recordEvents(warehouse.db, [event]);
+    /** Reads the document, which the service shows or not. */
+    const read = async (shown: boolean) => {
+      const readAt = shown ? await show() : await now();
+      await settleRecords(warehouse.db, 'documents', [id], readAt, { shown: shown ? [id] : [] });
+      await warehouse.db.execute(
+        sql`update metersync.journal set due_at = clock_timestamp() where id = ${event.id} and due_at is not null`,
+      );
+    };
+    const isDeleted = async () => (await rowOf(warehouse, 'documents', id))?.deleted_at !== null;
+    return { event, isDeleted, read };
+  }
+
+  test('takes effect at once, waits while the service shows its record, and is then applied', async () => {
+    const { event, isDeleted, read } = await deletedDocument();
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      await read(true);
+      expect(await isDeleted()).toBe(true);
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: attempt });
+    }
+    await read(false);
+    expect(await isDeleted()).toBe(true);
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
+  });
+
+  test('that the service goes on contradicting is superseded, and the record is shown again', async () => {
+    const { event, isDeleted, read } = await deletedDocument();
+    for (let attempt = 0; attempt < recordPolicy.olderStateAttemptsMax; attempt++) {
+      await read(true);
+      expect(await isDeleted()).toBe(true);
+    }
+    await read(true);
+    expect(await isDeleted()).toBe(false);
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded' });
+  });
+
+  test('older than what was read is superseded without a read', async () => {
+    const { event } = await deletedDocument();
+    const id = randomUUID();
+    const readAt = await now();
+    const page = {
+      page: pageOfRecords([{ id, updated: newer }], { readAt, companyId: company.id }),
+      ids: [id],
+    };
+    await writeDocumentSets(warehouse.db, { documentIds: [id], readAt, documents: page, usage: undefined });
+    const late = delivery(documentEvent('deleted', id, older));
+    await recordEvents(warehouse.db, [late]);
+    expect(await eventRow(late.id)).toMatchObject({ outcome: 'superseded' });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending' });
+  });
 });
 
 test('an event whose state the service does not return yet backs off', async () => {
@@ -206,7 +270,7 @@ async function giveUp(resource: 'documents' | 'connections', id: string, eventId
   for (let attempt = 0; attempt <= recordPolicy.notFoundAttemptsMax; attempt++) {
     expect((await rowOf(warehouse, resource, id))?.deleted_at).toBeNull();
     expect(await eventRow(eventId)).toMatchObject({ outcome: 'pending', attempts: attempt });
-    await settleRecords(warehouse.db, resource, [id], await now(), [id]);
+    await settleRecords(warehouse.db, resource, [id], await now(), { notFound: [id] });
     await warehouse.db.execute(
       sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
     );
@@ -229,7 +293,7 @@ test('a document that no complete listing contains backs off, then is tombstoned
 test('a burst of events about a record uses up one attempt, not one attempt for each read', async () => {
   const { id, event } = await pendingDocument();
   for (let change = 1; change <= 2 * recordPolicy.notFoundAttemptsMax; change++) {
-    await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+    await settleRecords(warehouse.db, 'documents', [id], await now(), { notFound: [id] });
     expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
     await warehouse.db.execute(sql`
       update metersync.journal set due_at = clock_timestamp() + '1 hour' where id = ${event.id}`);
@@ -239,7 +303,7 @@ test('a burst of events about a record uses up one attempt, not one attempt for 
   await warehouse.db.execute(
     sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
   );
-  await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+  await settleRecords(warehouse.db, 'documents', [id], await now(), { notFound: [id] });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 2 });
   expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
 });
@@ -284,7 +348,7 @@ test.each(['documents', 'connections'] as const)(
     const event = delivery({ ...payload, company: other });
     await recordEvents(warehouse.db, [event]);
     for (let attempt = 0; attempt <= recordPolicy.olderStateAttemptsMax; attempt++) {
-      await settleRecords(warehouse.db, resource, [id], await now(), [id], other.id);
+      await settleRecords(warehouse.db, resource, [id], await now(), { companyId: other.id, notFound: [id] });
       expect(await rowOf(warehouse, resource, id)).toMatchObject({
         company_id: company.id,
         deleted_at: null,
@@ -306,7 +370,10 @@ test('a connection that moved is not postponed or given up because its former co
   ];
   await recordEvents(warehouse.db, [before, after]);
   for (let attempt = 0; attempt <= recordPolicy.notFoundAttemptsMax; attempt++) {
-    await settleRecords(warehouse.db, 'connections', [id], await now(), [id], company.id);
+    await settleRecords(warehouse.db, 'connections', [id], await now(), {
+      companyId: company.id,
+      notFound: [id],
+    });
     await warehouse.db.execute(
       sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
     );
@@ -316,7 +383,7 @@ test('a connection that moved is not postponed or given up because its former co
   expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_at: null });
   const readAt = await now();
   await writeRecords(warehouse, 'connections', [{ id, updated: newer }], { readAt, companyId: there.id });
-  await settleRecords(warehouse.db, 'connections', [id], readAt, [], there.id);
+  await settleRecords(warehouse.db, 'connections', [id], readAt, { companyId: there.id });
   expect(await eventRow(before.id)).toMatchObject({ outcome: 'applied' });
   expect(await eventRow(after.id)).toMatchObject({ outcome: 'applied' });
 });
@@ -435,7 +502,7 @@ test('attempts that failed for another reason do not count against a record', as
       sql`update metersync.journal set due_at = clock_timestamp() where outcome = 'pending'`,
     );
   }
-  await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+  await settleRecords(warehouse.db, 'documents', [id], await now(), { notFound: [id] });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
   expect((await rowOf(warehouse, 'documents', id))?.deleted_at).toBeNull();
 });

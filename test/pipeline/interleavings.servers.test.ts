@@ -201,7 +201,8 @@ class World {
     for (const { kind, owner, records, now, closed } of await pendingAmong(this.#warehouse.db, ids)) {
       if (this.forged.has(owner)) continue;
       const killed = this.#fates.next().value === 'fails';
-      await this.#readOwner(eventKinds[kind].plural, owner, { readAt: now, due: records, closed }, killed);
+      const due = { readAt: now, due: records, deleted: [], closed };
+      await this.#readOwner(eventKinds[kind].plural, owner, due, killed);
     }
   }
 
@@ -283,7 +284,8 @@ class World {
       await writeDocumentSets(db, { documentIds: [document.id], readAt, documents: page([document]), usage });
     }
     await this.#introduce(kind, companyId, due);
-    if (!killed) await settleRecords(db, kind, due, readAt, document === undefined ? due : []);
+    if (!killed)
+      await settleRecords(db, kind, due, readAt, document === undefined ? { notFound: due } : { shown: due });
   }
 
   /**

@@ -4,8 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { scheduleIds, taskQueues, workflowNames } from '../../contract/names.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { createDeployment } from '../support/deployment.ts';
-import { company, delivery, documentEvent } from '../support/events.ts';
+import { delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';
+import { settleAs } from '../support/settled.ts';
 
 test('the schedule of the worker, even if an older version created it, drops payloads older than the setting', {
   timeout: 120_000,
@@ -20,11 +21,11 @@ test('the schedule of the worker, even if an older version created it, drops pay
   onTestFinished(() => deployment.stop());
   const { db } = deployment.warehouse;
   const events = Array.from({ length: 2_500 }, () =>
-    delivery(documentEvent('deleted', randomUUID(), '2026-01-01T00:00:00.000001')),
+    delivery(documentEvent('updated', randomUUID(), '2026-01-01T00:00:00.000001')),
   );
-  // Events of an unknown company would wait, and waiting events keep their payloads.
-  await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
   await recordEvents(db, events);
+  // Events that wait keep their payloads.
+  await settleAs(db, 'applied', sql`true`);
   await db.execute(sql`update metersync.journal set received_at = clock_timestamp() - case
     when id = ${events[0]?.id} then interval '29 days' else interval '31 days' end`);
   const { schedule } = deployment.client;

@@ -269,7 +269,7 @@ class Pool {
       const read: Read = { kind, readAt, life, answers: [], departures, twice, partial };
       if (kind === 'readings catch-up') {
         const ranges = dueReadings.filter(
-          ({ start }) => start >= life.timeOf(0) && start < life.timeOf(slots),
+          ({ start, end }) => end > life.timeOf(0) && start < life.timeOf(slots),
         );
         if (ranges.length > 0) run.reads.push({ ...read, ranges });
       } else if (
@@ -319,7 +319,7 @@ class Pool {
         const ids = reads.map(({ life }) => life.connectionId);
         const listed = new Set(records.map(({ id }) => id));
         const notFound = ids.filter((id) => !listed.has(id));
-        await settleRecords(this.#warehouse.db, 'connections', ids, readAt, notFound);
+        await settleRecords(this.#warehouse.db, 'connections', ids, readAt, { notFound });
       }
       if (kind.endsWith('pass')) {
         const seen = await this.#seen(listing, reads, records);
@@ -360,7 +360,8 @@ class Pool {
     }
     const ids = reads.map(({ life }) => life.documentId).filter((id) => !partialIds.includes(id));
     const gone = reads.filter((one) => !alive.includes(one)).map(({ life }) => life.documentId);
-    await settleRecords(db, 'documents', ids, readAt, gone);
+    const shown = alive.map(({ life }) => life.documentId);
+    await settleRecords(db, 'documents', ids, readAt, { notFound: gone, shown });
     if (partialIds.length > 0) await postponeDocuments(db, partialIds, readAt, usageUnstable);
   }
 

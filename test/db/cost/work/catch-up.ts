@@ -73,7 +73,7 @@ export const catchUp: readonly Work[] = [
     run: async ({ db }, plot) => {
       await warehouseNow(db);
       await dueRecords(db, 'documents', idOf('company', plot), 1);
-      await settleRecords(db, 'documents', documents(plot, 1), readAt, [], idOf('company', plot));
+      await settleRecords(db, 'documents', documents(plot, 1), readAt, { companyId: idOf('company', plot) });
     },
   },
   ...[50, 500].map(
@@ -88,7 +88,7 @@ export const catchUp: readonly Work[] = [
         await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
         await unknownNeighbours(db, 'documents', companyId, ids);
-        await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
+        await settleRecords(db, 'documents', ids, readAt, { companyId, notFound: ids.slice(0, 5) });
       },
     }),
   ),
@@ -105,7 +105,10 @@ export const catchUp: readonly Work[] = [
       const companyId = idOf('company', plot);
       await dueRecords(db, 'connections', companyId, 5_000);
       await unknownNeighbours(db, 'connections', companyId, connections(plot));
-      await settleRecords(db, 'connections', connections(plot), readAt, connections(plot), companyId);
+      await settleRecords(db, 'connections', connections(plot), readAt, {
+        companyId,
+        notFound: connections(plot),
+      });
     },
   },
   {
@@ -116,7 +119,10 @@ export const catchUp: readonly Work[] = [
         set error_code = 'RECORD_NOT_SHOWN', attempts = 100, occurred_at = '2030-01-01'
         where outcome = 'pending' and queue = ${`document/${idOf('company', plot)}`}`),
     run: ({ db }, plot) =>
-      settleRecords(db, 'documents', documents(plot, 50), readAt, documents(plot, 5), idOf('company', plot)),
+      settleRecords(db, 'documents', documents(plot, 50), readAt, {
+        companyId: idOf('company', plot),
+        notFound: documents(plot, 5),
+      }),
   },
   {
     name: 'connections are given up',
@@ -125,7 +131,10 @@ export const catchUp: readonly Work[] = [
       db.execute(sql`update metersync.journal set error_code = 'RECORD_NOT_SHOWN', attempts = 100
         where outcome = 'pending' and queue = ${`connection/${idOf('company', plot)}`}`),
     run: ({ db }, plot) =>
-      settleRecords(db, 'connections', connections(plot), readAt, connections(plot), idOf('company', plot)),
+      settleRecords(db, 'connections', connections(plot), readAt, {
+        companyId: idOf('company', plot),
+        notFound: connections(plot),
+      }),
   },
   {
     name: 'documents back off after a failed read',
