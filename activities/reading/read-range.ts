@@ -112,10 +112,7 @@ export async function readRange(
       runId,
       cap: deps.deletesCap,
       walk: () => walkOf(deps, wider, 1, lane),
-      onPage: async (refused) => {
-        noteCursor(cursor(place));
-        if (refused.length > 0) await rejectRecords(warehouse.db, refused);
-      },
+      onPage: () => noteCursor(cursor(place)),
     }),
   );
   noteWritten(deps, 'intervals', replaced.written);

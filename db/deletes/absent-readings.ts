@@ -3,7 +3,7 @@ import { alias, boolean, integer, pgTable, text } from 'drizzle-orm/pg-core';
 import type { Executor } from '../connection/connect.ts';
 import { createTempTable } from '../connection/temp-table.ts';
 import { endOf, liesWithin, type ReadRange } from '../records/interval-key.ts';
-import { readingsOfPass } from '../records/listed-readings.ts';
+import { readingsListed } from '../records/listed-readings.ts';
 import { time } from '../schema/columns.ts';
 import { deletes } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
@@ -11,14 +11,12 @@ import { type DeletesCap, notedAgain, noteOf, overCap } from './absent.ts';
 import { noteRemoval, removeReadings } from './removed-readings.ts';
 import { note } from './tombstone.ts';
 
-/** A proved pass over the readings of a range, and the run that asked for it. */
+/** A proved pass over the readings of a range, which `makeListedReadings` has, and the run that asked for it. */
 export interface ProvedPass {
   readonly meterId: string;
   readonly range: ReadRange;
   /** The warehouse's clock before the pass began. */
   readonly readAt: string;
-  /** Its number among the passes: see `makeListedReadings`. */
-  readonly pass: number;
   readonly runId: string;
 }
 
@@ -56,9 +54,9 @@ export async function removeAbsentReadings(
   cap: DeletesCap | null,
 ): Promise<{ removed: number; heldBack: number }> {
   const { meterId, range } = proved;
-  await clearNotes(tx, meterId, range, showsAny(proved));
+  await clearNotes(tx, meterId, range, showsAny);
   await findAbsent(tx, proved);
-  const { absent, unexplained, listsAny } = await countAbsent(tx, proved);
+  const { absent, unexplained, listsAny } = await countAbsent(tx);
   const isOfMeter = eq(intervals.meterId, meterId);
   const live = unexplained === 0 ? 0 : await tx.$count(intervals, isOfMeter);
   const tooMany = cap !== null && (!listsAny || overCap(cap, unexplained, live, leastReadings));
@@ -75,9 +73,9 @@ export async function removeAbsentReadings(
 }
 
 /** Whether a pass lists any reading of the unit and time that a note is about. */
-const showsAny = ({ pass }: ProvedPass): SQL => sql`exists (
+const showsAny: SQL = sql`exists (
         select
-        from (${readingsOfPass(pass)}
+        from (${readingsListed}
         ) listed
         where listed.usage_units = ${deletes.usageUnits}
           and listed.start_at >= ${deletes.startsFrom}
@@ -111,12 +109,9 @@ export async function clearNotes(
   );
 }
 
-async function findAbsent(
-  tx: Executor,
-  { meterId, range, readAt, pass }: ProvedPass,
-): Promise<void> {
+async function findAbsent(tx: Executor, { meterId, range, readAt }: ProvedPass): Promise<void> {
   await createTempTable(tx, absentReadings);
-  const listed = tx.$with('listed', {}).as(readingsOfPass(pass));
+  const listed = tx.$with('listed', {}).as(readingsListed);
   const covered = tx.$with('covered').as(
     tx
       .select({
@@ -172,12 +167,12 @@ async function findAbsent(
     );
 }
 
-async function countAbsent(tx: Executor, { pass }: ProvedPass) {
+async function countAbsent(tx: Executor) {
   const [found] = await tx
     .select({
       absent: count(),
       unexplained: sql`count(*) filter (where ${isUnexplained})`.mapWith(Number),
-      listsAny: sql<boolean>`exists (${readingsOfPass(pass)})`,
+      listsAny: sql<boolean>`exists (${readingsListed})`,
     })
     .from(absentReadings);
   return found ?? { absent: 0, unexplained: 0, listsAny: false };
@@ -189,7 +184,7 @@ async function countAbsent(tx: Executor, { pass }: ProvedPass) {
  */
 async function noteAbsent(
   tx: Executor,
-  { meterId, readAt, pass, runId }: ProvedPass,
+  { meterId, readAt, runId }: ProvedPass,
   tooMany: boolean,
 ): Promise<void> {
   const marks = tx
@@ -209,7 +204,7 @@ async function noteAbsent(
           endAt: sql`null`,
           listed: sql`1`,
         })
-        .from(sql`(${readingsOfPass(pass)}) shown`),
+        .from(sql`(${readingsListed}) shown`),
     )
     .as('marks');
   const islands = tx

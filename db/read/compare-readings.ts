@@ -1,18 +1,19 @@
 import { or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { decidedToKeep, note } from '../deletes/tombstone.ts';
-import { differ, keyAsText, liesWithin } from '../records/interval-key.ts';
-import { type ListedRange, readingsOfPass } from '../records/listed-readings.ts';
+import { differ, keyAsText, liesWithin, type ReadRange } from '../records/interval-key.ts';
+import { readingsListed } from '../records/listed-readings.ts';
 import { deletes } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 import type { Difference } from './compare-records.ts';
 
 const fields = ['usage', 'quality', 'updated', 'unreadable'] as const;
 
-/** Compares the readings that a pass listed with the warehouse, usage as numbers: 1.5 is 1.50. */
+/** Compares the listed readings of a range with the warehouse, usage as numbers: 1.5 is 1.50. */
 export async function compareListed(
   tx: Executor,
-  { meterId, range, pass }: ListedRange,
+  meterId: string,
+  range: ReadRange,
 ): Promise<Difference[]> {
   const reading = sql`reading`;
   const readings = (from: SQL, name: string, where = sql`true`) => sql`(
@@ -21,7 +22,7 @@ export async function compareListed(
       where ${where}
         and ${liesWithin(range, reading)}
     ) ${sql.raw(name)}`;
-  const listed = readings(sql`(${readingsOfPass(pass)})`, 'listed');
+  const listed = readings(sql`(${readingsListed})`, 'listed');
   const held = readings(sql`${intervals}`, 'held', sql`meter_id = ${meterId}`);
   const values = (side: SQL) => ({
     usage: sql<string | null>`trim_scale(${side}.usage)::text`,

@@ -1,19 +1,7 @@
-import {
-  and,
-  between,
-  count,
-  countDistinct,
-  eq,
-  getTableColumns,
-  lt,
-  lte,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, between, count, eq, lte, type SQL, sql } from 'drizzle-orm';
 import { check, integer, jsonb, numeric, pgTable, text } from 'drizzle-orm/pg-core';
 import type { Executor, Transaction, Warehouse } from '../connection/connect.ts';
 import { sqlMessage } from '../connection/failures.ts';
-import { setLocal } from '../connection/set-local.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
 import { createTempTable } from '../connection/temp-table.ts';
 import { time } from '../schema/columns.ts';
@@ -34,11 +22,10 @@ import type { WrittenRows } from './page.ts';
 import { refusalsOf } from './rejected-readings.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 
-/** The temporary table of the readings that passes over a listing showed. */
+/** The temporary table of the readings that a pass over a listing showed. */
 const listedReadings = pgTable(
   'listed_readings',
   {
-    pass: integer('pass'),
     startAt: time('start_at').notNull(),
     granularitySeconds: integer('granularity_seconds').notNull(),
     usageUnits: text('usage_units'),
@@ -50,20 +37,16 @@ const listedReadings = pgTable(
   },
   () => [check('listed_readings_have_a_length', sql`granularity_seconds > 0`)],
 );
-const isOf = (pass: number): SQL => eq(listedReadings.pass, pass);
 
-/** Creates the table that collects the readings of passes, which may be too many for memory. */
-export async function makeListedReadings(tx: Executor): Promise<void> {
-  // The transaction may wait for the service for longer than the server lets transactions idle.
-  await setLocal(tx, { idle_in_transaction_session_timeout: '0' });
-  await createTempTable(tx, listedReadings);
-}
+/** Creates the table that has the readings of a pass until the transaction ends. */
+export const makeListedReadings = (tx: Executor): Promise<void> =>
+  createTempTable(tx, listedReadings);
 
-/** Adds a page's readings to a pass; returns readings that no row can hold or Postgres refuses. */
+/** Adds a page's readings to the table; returns readings that no row can hold or Postgres refuses. */
 export async function addListedReadings(
   tx: Transaction,
   { zoneIsUtc }: Pick<Warehouse, 'zoneIsUtc'>,
-  { meterId, pass }: { meterId: string; pass: number },
+  meterId: string,
   given: IntervalColumns,
 ): Promise<RejectedRecord[]> {
   const { columns, wrong, right } = readReadings(given, zoneIsUtc, true);
@@ -75,9 +58,7 @@ export async function addListedReadings(
         inner
           .insert(listedReadings)
           .select((query) =>
-            query
-              .select({ pass: sql`${pass}::int`.as('pass'), ...parsed })
-              .from(parsedReadings(readingsAt(columns, places))),
+            query.select(parsed).from(parsedReadings(readingsAt(columns, places))),
           ),
       ),
     (place, error) => {
@@ -87,31 +68,8 @@ export async function addListedReadings(
   return refusalsOf(meterId, given, refused);
 }
 
-/** Deletes the readings of the passes before the given pass. */
-export async function deletePassesBefore(tx: Executor, pass: number): Promise<void> {
-  await tx.delete(listedReadings).where(lt(listedReadings.pass, pass));
-}
-
-/** Whether a pass showed a record twice: its pages shifted, and it may lack another record. */
-export async function showsTwice(tx: Executor, pass: number): Promise<boolean> {
-  const { id } = listedReadings;
-  const [shown] = await tx
-    .select({ records: count(id), distinct: countDistinct(id) })
-    .from(listedReadings)
-    .where(isOf(pass));
-  return shown !== undefined && shown.records > shown.distinct;
-}
-
-/** Whether a later pass showed every reading that an earlier pass showed. */
-export async function showsAllOf(tx: Executor, later: number, earlier: number): Promise<boolean> {
-  const { pass: _, ...columns } = getTableColumns(listedReadings);
-  const shown = (pass: number) => tx.select(columns).from(listedReadings).where(isOf(pass));
-  const lacking = await shown(earlier).exceptAll(shown(later)).limit(1);
-  return lacking.length === 0;
-}
-
-/** A query for the readings of a pass with their ordinals. */
-export const readingsOfPass = (pass: number): SQL => sql`
+/** A query for the readings of the table with their ordinals. */
+export const readingsListed: SQL = sql`
       select
         ${timeKey},
         usage,
@@ -119,8 +77,7 @@ export const readingsOfPass = (pass: number): SQL => sql`
         updated,
         unreadable,
         ${ordinalOf(sql`id`)}
-      from ${listedReadings}
-      where pass = ${pass}`;
+      from ${listedReadings}`;
 
 /**
  * Writes the readings of a proved pass that the warehouse lacks or has with other values,
@@ -128,14 +85,13 @@ export const readingsOfPass = (pass: number): SQL => sql`
  */
 export async function writeListed(
   tx: Executor,
-  { meterId, readAt, pass }: { meterId: string; readAt: string; pass: number },
+  { meterId, readAt }: { meterId: string; readAt: string },
 ): Promise<WrittenRows> {
   const { startAt, granularitySeconds, usageUnits, ordinal, syncedAt } = intervals;
-  const starts = () =>
-    tx.select({ startAt: listedReadings.startAt }).from(listedReadings).where(isOf(pass));
+  const starts = () => tx.select({ startAt: listedReadings.startAt }).from(listedReadings);
   // A statement does not see partitions that it creates itself.
   await makeMonths(tx, sql`${starts()} starts`);
-  const listed = sql`(${readingsOfPass(pass)}) listed`;
+  const listed = sql`(${readingsListed}) listed`;
   const inserted = await tx
     .insert(intervals)
     .select((query) =>
@@ -206,22 +162,15 @@ export async function widened<R extends ReadRange & { readonly meterId: string }
   return end === null ? range : { ...range, end };
 }
 
-/** A pass over a range of a meter. */
-export interface ListedRange {
-  readonly meterId: string;
-  readonly range: ReadRange;
-  readonly pass: number;
-}
-
-/** Counts the readings of a range that a pass showed, and their values that could not be read. */
+/** Counts the listed readings of a range, and their values that could not be read. */
 export async function countListed(
   tx: Executor,
-  { range, pass }: Omit<ListedRange, 'meterId'>,
+  range: ReadRange,
 ): Promise<{ readonly readings: number; readonly unreadable: number }> {
   const values = sql`(select count(*) from jsonb_object_keys(${listedReadings.unreadable}))`;
   const [counted] = await tx
     .select({ readings: count(), unreadable: sql`coalesce(sum(${values}), 0)`.mapWith(Number) })
     .from(listedReadings)
-    .where(and(isOf(pass), startsWithin(range, listedReadings)));
+    .where(startsWithin(range, listedReadings));
   return counted ?? { readings: 0, unreadable: 0 };
 }

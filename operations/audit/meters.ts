@@ -1,12 +1,10 @@
-import { readPass } from '../../activities/reading/replace-range.ts';
+import { readPass, showsAllOf, withListed } from '../../activities/reading/listing-pass.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
-import { type Warehouse, withTransaction } from '../../db/connection/connect.ts';
-import { warehouseNow } from '../../db/events/due.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { compareListed } from '../../db/read/compare-readings.ts';
-import type { Difference } from '../../db/read/compare-records.ts';
 import { unlistedMeters } from '../../db/read/extra-rows.ts';
-import { countListed, makeListedReadings, showsAllOf } from '../../db/records/listed-readings.ts';
+import { countListed } from '../../db/records/listed-readings.ts';
 import { refusedAs } from '../../db/records/rejected-records.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
@@ -66,37 +64,30 @@ export class MeterAudit {
   /** Reads and compares the listing; once more if it differs, as readings may move between its pages. */
   async #pass(found: AuditReport, meterId: string): Promise<Pass> {
     const range = this.#since === null ? {} : { start: this.#since };
-    const walk = () => this.#walk(meterId);
-    return await withTransaction(this.#warehouse.db, async (tx) => {
-      await makeListedReadings(tx);
-      const readAt = await warehouseNow(tx);
-      const refused: Difference[] = [];
-      const first = await readPass(
-        tx,
-        this.#warehouse,
-        { meterId, pass: 1 },
-        {
-          walk,
-          onPage: async (ofPage) => {
-            refused.push(...ofPage.map((one) => ({ id: refusedAs(one), state: 'missing' as const })));
-          },
-        },
+    const read = () => readPass(this.#warehouse, meterId, () => this.#walk(meterId));
+    const first = await read();
+    const { doubt, readAt } = first;
+    if (doubt !== undefined) return { doubt };
+    const { result, refused } = await withListed(this.#warehouse, meterId, first, async (tx) => ({
+      differences: await compareListed(tx, meterId, range),
+      counts: await countListed(tx, range),
+    }));
+    const { differences, counts } = result;
+    if (
+      differences.length > 0 &&
+      first.pages.length > 1 &&
+      (first.shifted || !showsAllOf(await read(), first))
+    )
+      return { doubt: 'its pages contradict one another' };
+    const missing = refused.map((one) => ({ id: refusedAs(one), state: 'missing' as const }));
+    const readings = counts.readings + refused.length;
+    addTo(found, 'intervals', [...missing, ...differences], readings, counts.unreadable);
+    const repairer = this.#repairer;
+    if (differences.length > 0 && repairer !== null)
+      await withListed(this.#warehouse, meterId, first, (tx) =>
+        repairer.replaceReadings(tx, { meterId, range, readAt }),
       );
-      const { doubt } = first;
-      if (doubt !== undefined) return { doubt };
-      const listed = { meterId, range, pass: 1 };
-      const differences = await compareListed(tx, listed);
-      if (differences.length > 0 && first.pages > 1) {
-        const again = { walk, onPage: async () => undefined };
-        await readPass(tx, this.#warehouse, { meterId, pass: 2 }, again);
-        if (first.shifted || !(await showsAllOf(tx, 2, 1)))
-          return { doubt: 'its pages contradict one another' };
-      }
-      const { readings, unreadable } = await countListed(tx, listed);
-      addTo(found, 'intervals', [...refused, ...differences], readings + refused.length, unreadable);
-      if (differences.length > 0) await this.#repairer?.replaceReadings(tx, { ...listed, readAt });
-      return { doubt };
-    });
+    return { doubt };
   }
 
   #walk(meterId: string): Walk {

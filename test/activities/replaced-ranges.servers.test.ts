@@ -1,13 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { unlistedMeters } from '../../db/read/extra-rows.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
+import { repair } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
+import { setup } from '../service/setup.ts';
 import { activitiesOn, queues } from '../support/activities.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 
@@ -39,14 +42,16 @@ const hours = [0, 1, 2].map((hour) => reading(hour * 60, hour * 60 + 60, '4', '2
 async function meterListing(listed: readonly Listed[], perPage = 100) {
   const nothing = async (): Promise<void> => undefined;
   const service = { listed, onAsked: nothing, onAnswer: nothing };
-  const under = await activitiesOn(async (asked: Asked): Promise<Reply> => {
+  const script = async (asked: Asked): Promise<Reply> => {
+    if (asked.path === '/v2.2/company') return { json: [{ id: companyId }] };
     await service.onAsked();
     const [from, to] = ['startDate', 'endDate'].map((name) => asked.query.get(name)?.slice(0, 19));
     const within = service.listed.filter(({ start, end }) => start >= (from ?? '') && end <= (to ?? '9999'));
     const answer = pageOf(within, asked, { ...shape, perPage });
     await service.onAnswer();
     return answer;
-  }, onlyIntervals);
+  };
+  const under = await activitiesOn(script, onlyIntervals);
   const { db } = under.warehouse;
   await db.execute(
     sql`insert into utility.companies (id) values (${companyId}::uuid) on conflict do nothing`,
@@ -56,6 +61,7 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
   return {
     ...under,
     db,
+    script,
     list: (readings: readonly Listed[]) => {
       service.listed = readings;
     },
@@ -274,4 +280,30 @@ test('readings of a deleted meter do not count in any view or audit', async () =
   await meter.db.execute(sql`update utility.meters set deleted_at = now(), deleted_reason = 'absent'`);
   expect(await counted()).toBe(0);
   expect(await unlistedMeters(meter.db, companyId, [])).toEqual([]);
+});
+
+test('no transaction is open while a request to the service is in flight', async () => {
+  const meter = await meterListing(quarters, 5);
+  const open: unknown[] = [];
+  let asked = 0;
+  meter.onAsked(async () => {
+    asked += 1;
+    const { rows } = await meter.db.execute(sql`select query from pg_stat_activity
+      where datname = current_database() and state like 'idle in transaction%'`);
+    open.push(...rows);
+  });
+  await meter.backfill();
+  const before = asked;
+  meter.list(hours);
+  await meter.sendEvent();
+  expect(asked).toBeGreaterThan(before + 1);
+  meter.list(quarters);
+  await meter.backfill();
+  meter.list(hours.slice(1));
+  const endpoints = { ...defaultEndpoints, ...onlyIntervals };
+  const { client } = await setup(meter.script, { endpoints });
+  const options = { warehouse: meter.warehouse, service: client, concurrency: 1 };
+  await repair({ ...options, apiVersion: 'v2.2' });
+  expect(await meter.stored()).toEqual(['4', '4']);
+  expect(open).toEqual([]);
 });

@@ -36,10 +36,9 @@ const held = async (meterId: string) =>
 const compared = (meterId: string, columns: IntervalColumns) =>
   warehouse.db.transaction(async (tx) => {
     await makeListedReadings(tx);
-    const listed = { meterId, range: {}, pass: 1 };
-    const refused = await addListedReadings(tx, warehouse, listed, columns);
-    const differences = await compareListed(tx, listed);
-    return { differences, refused: refused.map(refusedAs), ...(await countListed(tx, listed)) };
+    const refused = await addListedReadings(tx, warehouse, meterId, columns);
+    const differences = await compareListed(tx, meterId, {});
+    return { differences, refused: refused.map(refusedAs), ...(await countListed(tx, {})) };
   });
 
 describe('writeIntervals', () => {

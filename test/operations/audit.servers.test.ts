@@ -925,19 +925,18 @@ describe('an audit that reads several listings at once', () => {
     expect(after).toMatchObject({ differences: 3, examples: refused });
   });
 
-  test('needs one connection for each listing, even while all look for extra readings', async () => {
+  test('holds no connection while it waits for the service, and needs no more than one for each listing', async () => {
     const held = await manyCompanies();
     const [companyId = ''] = companies;
     const door = createDoor();
     const { client } = await setup(async (asked) => {
-      // The readings of a meter are collected in a transaction.
       if (asked.path.includes('/interval/')) await door.pass();
       return answer(held, asked);
     });
     const concurrency = warehouse.pool.options.max;
     const auditing = audit({ warehouse, service: client, concurrency, companyId, resources });
-    await until('each connection waits for the service', () => door.waiting === meters(companyId).length);
-    expect(warehouse.pool.idleCount).toBe(0);
+    await until('each listing waits for the service', () => door.waiting === meters(companyId).length);
+    expect(warehouse.pool.idleCount).toBe(warehouse.pool.totalCount);
     door.open();
     expect((await auditing).resources.intervals).toMatchObject({ missing: 8, extra: 8, different: 8 });
   });

@@ -8,10 +8,7 @@ import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
 import {
   addListedReadings,
-  deletePassesBefore,
   makeListedReadings,
-  showsAllOf,
-  showsTwice,
   writeListed,
 } from '../../../../db/records/listed-readings.ts';
 import { clearRejectedReadings } from '../../../../db/records/rejected-records.ts';
@@ -112,13 +109,8 @@ export const readingWork: readonly Work[] = [
       const meterId = meterOf(plot, 1);
       await warehouse.db.transaction(async (tx) => {
         await makeListedReadings(tx);
-        for (const pass of [1, 2]) {
-          await addListedReadings(tx, warehouse, { meterId, pass }, readings('1'));
-          await showsTwice(tx, pass);
-        }
-        await showsAllOf(tx, 2, 1);
-        await deletePassesBefore(tx, 2);
-        const proved = { meterId, range: {}, readAt, pass: 2, runId };
+        await addListedReadings(tx, warehouse, meterId, readings('1'));
+        const proved = { meterId, range: {}, readAt, runId };
         await removeAbsentReadings(tx, proved, null);
         await writeListed(tx, proved);
         await reviveReadings(tx, runId);
