@@ -129,11 +129,14 @@ export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect
   return rows;
 }
 
-/** Lists records that went back to an older state, which is a second effect of an old event. */
+/**
+ * Lists records that went back to an older state, which is a second effect of an old event. Tombstones do not
+ * count: a proof that a record is gone ends what an event announced, so its tombstone shows what was read before.
+ */
 export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[]> {
   const states = (table: string) => sql`
-    select id, updated, valid_to from history.${sql.identifier(table)}
-    union all select id, updated, 'infinity' from utility.${sql.identifier(table)}`;
+    select id, updated, valid_to from history.${sql.identifier(table)} where deleted_reason is null
+    union all select id, updated, 'infinity' from utility.${sql.identifier(table)} where deleted_reason is null`;
   const { rows } = await db.execute<{ id: string }>(sql`
     select distinct id::text from (
       select id, updated, lag(updated) over (partition by id order by valid_to) as before
