@@ -87,23 +87,26 @@ const recordedAnew = inserted.filter(
   (column) => column !== journal.id && column !== journal.receivedAt,
 );
 
-const restOfDay: SQL = sql.raw(`case
-              when payload ->> 'end' ~ '^\\d{4}-\\d{2}-\\d{2}$'
-                and payload ->> 'end' >= left(payload ->> 'start', 10)
-              then interval '1 day'
-              else '0'
-            end`);
+/** What a date as a bound adds to its midnight in UTC: nobody says in which zone its day is. */
+const zonesOf = { start: `- interval '14 hours'`, end: `+ interval '36 hours'` } as const;
 
 /**
- * A bound of an event's range; null without a payload. A range that ends with a date has the whole day.
- * Ranges are read with ISO texts, which cannot express times before year 1 in UTC. Year 1 in another time
- * zone may begin before that.
+ * A bound of an event's range; null without a payload. Dates stand for their whole days in any zone.
+ * Ranges are read with ISO texts, which cannot express times before year 1 in UTC, or after year 9999.
  */
-const boundOf = (field: 'start' | 'end'): SQL => sql`case
+const boundOf = (field: 'start' | 'end'): SQL =>
+  sql.raw(`case
           when kind = 'interval' and payload is not null
-          then greatest(metersync.read_time(payload ->> ${field}::text), '0001-01-01T00:00:00Z')
-            ${field === 'end' ? sql`+ ${restOfDay}` : sql``}
-        end`;
+          then least(greatest(
+            case
+              when payload ->> '${field}' ~ '^\\d{4}-\\d{2}-\\d{2}$'
+                and left(payload ->> 'start', 10) <= left(payload ->> 'end', 10)
+              then metersync.read_time(payload ->> '${field}') ${zonesOf[field]}
+              else metersync.read_time(payload ->> '${field}')
+            end,
+            '0001-01-01T00:00:00Z'
+          ), '9999-12-31T23:59:59.999999Z')
+        end`);
 
 /**
  * Inserts events into the journal. Returns how each event arrived that is new or is recorded again:

@@ -176,16 +176,17 @@ describe('a service with a reading for each hour, which leaves out those that cr
     return { under, read };
   }
 
-  test('has the reading that a range within it announces, and all readings of a range of one date', async () => {
+  test('has the reading that a range within it announces, and all readings of a date', async () => {
     const { under, read } = await withHours();
-    const hours = Array.from({ length: 24 }, (_, at) => `01 ${String(at).padStart(2, '0')}`);
-    expect(await read('2026-05-01', '2026-05-01', 24, '1')).toEqual(hours);
+    // A date is a day in an unknown zone, from 14 hours before its midnight in UTC to 12 hours after its end.
+    const days = await read('2026-05-01', '2026-05-01', 24, '1');
+    expect([days[0], days.length, days.at(-1)]).toEqual(['30 10', 50, '02 11']);
     expect(await read('2026-05-01T10:15:00', '2026-05-01T10:45:00', 1, '2')).toEqual(['01 10']);
     expect(await outcomes(under)).toEqual({ applied: 2 });
     const { rows } = await under.warehouse.db.execute(
       sql`select intervals_found::int as found from metersync.journal order by recorded_at`,
     );
-    expect(rows).toEqual([{ found: 24 }, { found: 1 }]);
+    expect(rows).toEqual([{ found: 50 }, { found: 1 }]);
   });
 
   test('has new readings that only overlap a range, which is read again because it lacks them', async () => {
