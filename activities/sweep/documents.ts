@@ -53,8 +53,9 @@ export async function catchUpDocuments(
   const found = records ?? (await dueRecords(db, 'documents', companyId, most));
   // Each probe reads another document, because one may be refused on its own.
   const due = probe > 0 ? found.due.filter((_, at) => at === probe % found.due.length) : found.due;
+  const isLarge = due.length >= batches.documents && areListed(deps);
   // The listing of a company that only events name shows whether the service has the company.
-  const isKnown = found.deleted.length > 0 && (await isConfirmedCompany(db, companyId));
+  const isKnown = (isLarge || found.deleted.length > 0) && (await isConfirmedCompany(db, companyId));
   const reads = ({ readAt, closed, deleted }: DueRecords): SingleReads => ({
     deps,
     companyId,
@@ -63,7 +64,6 @@ export async function catchUpDocuments(
     closed: new Set(closed),
     deleted: new Set(isKnown ? deleted : []),
   });
-  const isLarge = due.length >= batches.documents && areListed(deps);
   if (!isLarge) await readDue(reads(found), due);
   else if (walks) {
     const all = await dueRecords(db, 'documents', companyId, batches.recordsSettled);
@@ -119,10 +119,12 @@ async function readListed(reads: SingleReads, due: readonly string[]): Promise<s
     else await postponeDocuments(db, some, readAt, usageUnstable);
   }
   const unseen = due.filter((id) => !listed.has(id));
-  const gone = judgePass(report.manifest).stable ? unseen.filter((id) => reads.deleted.has(id)) : [];
+  const isProven = judgePass(report.manifest).stable;
+  const isGone = (id: string) => isProven && reads.deleted.has(id);
+  const gone = unseen.filter(isGone);
   for (let at = 0; at < gone.length; at += batches.documents)
     await settleRecords(db, 'documents', gone.slice(at, at + batches.documents), readAt, { companyId });
-  return unseen.filter((id) => !gone.includes(id));
+  return unseen.filter((id) => !isGone(id));
 }
 
 interface DocumentsRead {

@@ -391,6 +391,21 @@ describe('documents that events deleted', () => {
     expect(await outcomes(under)).toEqual({ applied: 6 });
   });
 
+  test('are settled by one pass over the listing if very many are due', async () => {
+    const service = new Service();
+    const ids = Array.from({ length: batches.documents + 10 }, () => service.add(0));
+    service.add(0);
+    const under = await caughtUp(service, ids.slice(0, 1));
+    await recordEvents(under.warehouse.db, removed(service, ids));
+    const asked = under.asked().length;
+    await under.run(under.activities.sweepOwners, {
+      owners: queues('documents', [company.id]),
+      walks: true,
+    });
+    expect(under.asked().length - asked).toBeLessThan(10);
+    expect(await outcomes(under)).toEqual({ applied: ids.length + 1 });
+  });
+
   test('are not searched for in the listing of a service that has nothing else', async () => {
     const service = new Service(['document', 'documentUsage']);
     const under = await activitiesOn(service.answer, withoutSingle);
