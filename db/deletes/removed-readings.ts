@@ -1,4 +1,5 @@
 import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { lockReadings, noteRemoved } from '../records/interval-ledger.ts';
 import { makeMonths } from '../records/interval-months.ts';
@@ -62,7 +63,10 @@ export async function approveReadings(
   return { removed: gone, spared: Math.max(0, noted - gone) };
 }
 
-/** Restores the readings that a run or a decision on the run removed. */
+/**
+ * Restores the readings that a run or a decision on the run removed, except where the meter now has a reading of
+ * the same unit for a part of the same time: it would count twice.
+ */
 export async function reviveReadings(tx: Executor, runId: string): Promise<number> {
   const ofRun = eq(removedReadings.runId, runId);
   const { runId: _, ...reading } = getTableColumns(removedReadings);
@@ -76,11 +80,36 @@ export async function reviveReadings(tx: Executor, runId: string): Promise<numbe
     .where(and(ofRun, isNotNull(meters.companyId)))
     .as('changed');
   await tx.insert(companyChanges).select(tx.select(changeOf(changed.companyId)).from(changed));
-  const back = tx.$with('back').as(tx.delete(removedReadings).where(ofRun).returning(reading));
-  const revived = await tx
-    .with(back)
-    .insert(intervals)
-    .select(tx.select().from(back))
-    .onConflictDoNothing();
+  const revived = await tx.execute(sql`
+    with back as (
+      delete from ${removedReadings}
+      where run_id = ${runId}::uuid
+      returning ${columnNames(Object.values(reading))}
+    )
+    insert into ${intervals} (${columnNames(Object.values(reading))})
+    select b.*
+    from back b
+    where not exists (
+        select
+        from ${intervals}
+        where meter_id = b.meter_id
+          and usage_units = b.usage_units
+          and start_at >= b.start_at
+          and start_at < b.start_at + make_interval(secs => b.granularity_seconds)
+      )
+      -- A meter seldom has readings of more than two lengths.
+      and not exists (
+        select
+        from (
+            select start_at, granularity_seconds, usage_units
+            from ${intervals}
+            where meter_id = b.meter_id
+              and start_at < b.start_at
+            order by start_at desc
+            limit 8
+          ) before
+        where usage_units = b.usage_units
+          and start_at + make_interval(secs => granularity_seconds) > b.start_at
+      )`);
   return revived.rowCount ?? 0;
 }

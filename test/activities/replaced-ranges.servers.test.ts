@@ -154,6 +154,15 @@ describe('more vanished readings than the cap', () => {
     expect(await meter.heldBack()).toEqual([12]);
   });
 
+  test('are not brought back where the meter has other readings by now', async () => {
+    const meter = await vanished();
+    await approveDeletes(meter.db, meter.runId);
+    meter.list([hours[0] as Listed, reading(75, 90, '7')]);
+    await meter.backfill();
+    expect(await undoDeletes(meter.db, meter.runId)).toMatchObject({ revived: 7 });
+    expect(await meter.stored()).toEqual(['4', '1', '7', ...Array.from({ length: 6 }, () => '1')]);
+  });
+
   test('stay when somebody rejects their removal', async () => {
     const meter = await vanished();
     expect(await rejectDeletes(meter.db, meter.runId)).toEqual({ kept: 12 });
