@@ -1,6 +1,6 @@
 import { type Transaction, type Warehouse, withTransaction } from '../../db/connection/connect.ts';
 import { warehouseNow } from '../../db/events/due.ts';
-import type { IntervalColumns } from '../../db/records/interval-text.ts';
+import { type IntervalColumns, sliceOf } from '../../db/records/interval-text.ts';
 import { addListedReadings, makeListedReadings } from '../../db/records/listed-readings.ts';
 import type { RejectedRecord } from '../../db/records/rejected-records.ts';
 import { readIntervals } from '../../service/intervals.ts';
@@ -48,7 +48,7 @@ export async function readPass(
       page,
       readIntervals(page.body, page.itemsKey, page.items),
     );
-    pages.push(JSON.stringify(columnsAlone(own)));
+    pages.push(JSON.stringify(sliceOf(own, 0, own.startAt.length)));
     refused.push(...strays.map(refusalOf));
     for (const id of own.id) {
       if (id === null) continue;
@@ -66,18 +66,6 @@ export async function readPass(
   const shifted = pages.length > 1 && ids.size < withId;
   return { readAt, pages, readings, total, refused, doubt, shifted };
 }
-
-/** Without what says only where a reading came from. */
-const columnsAlone = (columns: IntervalColumns): IntervalColumns => ({
-  startAt: columns.startAt,
-  endAt: columns.endAt,
-  granularitySeconds: columns.granularitySeconds,
-  usage: columns.usage,
-  usageUnits: columns.usageUnits,
-  quality: columns.quality,
-  updated: columns.updated,
-  id: columns.id,
-});
 
 /** Whether a later pass showed every reading that an earlier pass showed. */
 export function showsAllOf(later: ListingPass, earlier: ListingPass): boolean {

@@ -32,9 +32,9 @@ export async function catchUpConnections(
   const { found, notFound } = await readConnectionsById(reads, due);
   const left = due.filter((id) => !found.has(id));
   const listing = left.length === 0 ? undefined : await readListing(reads);
+  await readNeighbours(deps, 'connections', companyId, due);
   for (let at = 0; at < due.length; at += batches.connections) {
     const some = due.slice(at, at + batches.connections);
-    await readNeighbours(deps, 'connections', companyId, some);
     const absent = some.filter((id) => !found.has(id) && listing?.proven === true && !listing.ids.has(id));
     await settleRecords(db, 'connections', some, readAt, { companyId, notFound: absent });
   }

@@ -111,10 +111,10 @@ async function readListed(reads: SingleReads, due: readonly string[]): Promise<s
   const listed = new Set(printedUuids(ids));
   const seen = due.filter((id) => listed.has(id));
   const complete = !deps.service.has('usageData') || (await walkUsage(reads, seen));
+  await readNeighbours(deps, 'documents', companyId, seen);
   for (let at = 0; at < seen.length; at += batches.documents) {
     const some = seen.slice(at, at + batches.documents);
     cancellation().throwIfAborted();
-    await readNeighbours(deps, 'documents', companyId, some);
     if (complete) await settleRecords(db, 'documents', some, readAt, { companyId, shown: some });
     else await postponeDocuments(db, some, readAt, usageUnstable);
   }

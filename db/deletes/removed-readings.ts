@@ -1,6 +1,7 @@
 import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { readingsAcross } from '../records/interval-key.ts';
 import { lockReadings, noteRemoved } from '../records/interval-ledger.ts';
 import { makeMonths } from '../records/interval-months.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
@@ -97,19 +98,10 @@ export async function reviveReadings(tx: Executor, runId: string): Promise<numbe
           and start_at >= b.start_at
           and start_at < b.start_at + make_interval(secs => b.granularity_seconds)
       )
-      -- A meter seldom has readings of more than two lengths.
       and not exists (
         select
-        from (
-            select start_at, granularity_seconds, usage_units
-            from ${intervals}
-            where meter_id = b.meter_id
-              and start_at < b.start_at
-            order by start_at desc
-            limit 8
-          ) before
+        from ${readingsAcross(sql`b.meter_id`, sql`b.start_at`)}
         where usage_units = b.usage_units
-          and start_at + make_interval(secs => granularity_seconds) > b.start_at
       )`);
   return revived.rowCount ?? 0;
 }

@@ -1,11 +1,12 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { payloadOf } from '../events/items.ts';
 import { queueOf } from '../events/queue.ts';
+import { readingsAcross } from '../records/interval-key.ts';
 import { daySeconds, type Granularity, isoTime, type TimeRange } from '../records/time-range.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';
-import { intervals, meters } from '../schema/utility.ts';
+import { meters } from '../schema/utility.ts';
 import { readingsMissing } from './settle-ranges.ts';
 
 const usualSeconds = 900;
@@ -88,16 +89,15 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
       order by span
       limit ${limit}
     ), whole as (
-      -- The readings that lie across the bounds. A meter seldom has readings of more than two lengths.
       select least(lower(span), first.starts) as starts, greatest(upper(span), last.ends) as ends
       from merged
         cross join lateral (
           select min(start_at) as starts
-          from ${across(meterId, sql`lower(span)`)}
+          from ${readingsAcross(meterId, sql`lower(span)`)}
         ) first
         cross join lateral (
           select max(end_at) as ends
-          from ${across(meterId, sql`upper(span)`)}
+          from ${readingsAcross(meterId, sql`upper(span)`)}
         ) last
     )
     select
@@ -127,17 +127,3 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
     anyRefused: first?.any_refused ?? false,
   };
 }
-
-/** The stored readings of a meter that begin before a time and end after it. */
-const across = (meterId: string, at: SQL): SQL => sql`(
-            select start_at, start_at + make_interval(secs => granularity_seconds) as end_at
-            from (
-              select start_at, granularity_seconds
-              from ${intervals}
-              where meter_id = ${meterId}
-                and start_at < ${at}
-              order by start_at desc
-              limit 8
-            ) before
-          ) b
-          where end_at > ${at}`;

@@ -9,8 +9,9 @@ import { documents } from '../schema/utility.ts';
 
 /**
  * Settles pending and missing events of documents that events deleted, as superseded, except
- * deletions: a pending deletion has taken effect, and waits until the service no longer shows the document. It runs for each group of events with deletions. Measured: 1.3 ms
- * and 68 blocks for a group with one deletion.
+ * deletions: a pending deletion has taken effect, and waits until the service no longer shows the
+ * document. It runs for each group of events with deletions. Measured: 1.3 ms and 68 blocks for a
+ * group with one deletion.
  */
 export async function noteDeleted(tx: Executor, deleted: readonly string[]): Promise<void> {
   await hot(tx, 'noteDeleted').execute(sql`

@@ -31,11 +31,11 @@ export interface RecordSettled extends Record<string, unknown> {
  * Settles the events of the given records that were recorded before the read began, by the warehouse's
  * clock. An event is applied, or superseded by a deletion, if the row shows its state or a newer
  * one; dead if Postgres refused the record; and otherwise due again later, if it was due when the read
- * began. After `olderStateAttemptsMax` such attempts it is missing, or a deletion superseded. If the event or the record has no
- * `updated`, nothing says whether the read shows the event's state, so a second read is needed, when the service
- * no longer lags behind the event. With a company, only events in the
- * company's queue count as attempts: the others wait for the listing of another company. It ends each
- * read of a catch-up. Measured: 0.14 ms and 19 blocks for one record; 0.56 ms and 172 blocks for nine.
+ * began. After `olderStateAttemptsMax` such attempts it is missing, or a deletion superseded. If the
+ * event or the record has no `updated`, nothing says whether the read shows the event's state, so a
+ * second read is needed, when the service no longer lags behind the event. With a company, only events
+ * in the company's queue count as attempts: the others wait for the listing of another company. It
+ * ends each read of a catch-up. Measured: 0.14 ms and 19 blocks for one record; 0.56 ms and 172 blocks for nine.
  */
 export async function settleRead(
   db: Executor,

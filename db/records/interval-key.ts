@@ -46,6 +46,26 @@ export const startsWithin = (range: ReadRange, table: SQLWrapper): SQL =>
 export const liesWithin = (range: ReadRange, table: SQLWrapper): SQL =>
   sql`${startsWithin(range, table)} and ${endOf(table)} <= ${endOfRange(range)}`;
 
+/**
+ * The readings `across (start_at, usage_units, end_at)` of a meter that begin before a time and end after it. Looks
+ * at a few: readings of one meter seldom have more than two lengths.
+ */
+export const readingsAcross = (meterId: SQLWrapper | string, time: SQLWrapper): SQL => sql`(
+        select start_at, usage_units, end_at
+        from (
+            select start_at, usage_units, ${endOf(sql`before`)} as end_at
+            from (
+                select start_at, granularity_seconds, usage_units
+                from ${intervals}
+                where meter_id = ${meterId}
+                  and start_at < ${time}
+                order by start_at desc
+                limit 8
+              ) before
+          ) ended
+        where end_at > ${time}
+      ) across`;
+
 const startOf = ({ start }: ReadRange): SQL =>
   sql`coalesce(${start ?? null}::timestamptz, '-infinity')`;
 const endOfRange = ({ end }: ReadRange): SQL =>

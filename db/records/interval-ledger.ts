@@ -2,7 +2,7 @@ import { and, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { intervalFetches, journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
-import type { ReadRange } from './interval-key.ts';
+import { type ReadRange, readingsAcross } from './interval-key.ts';
 
 /**
  * Notes that a meter or a range of it was read, and recounts events with too few readings. Returns
@@ -81,7 +81,7 @@ export async function noteRemoved(tx: Executor, meterId: string): Promise<void> 
 
 /**
  * Counts the readings that the warehouse has in the range of an event, with those that begin before it and end
- * in it or later. Looks at a few of these: readings of one meter seldom have more than two lengths.
+ * in it or later.
  */
 export const readingsIn = (event: SQL): SQL => sql`
 
@@ -93,14 +93,6 @@ export const readingsIn = (event: SQL): SQL => sql`
               and i.start_at between ${event}.range_start and ${event}.range_end
           ) + (
             select count(*)
-            from (
-                select i.start_at, i.granularity_seconds
-                from ${intervals} i
-                where i.meter_id = ${event}.record_id
-                  and i.start_at < ${event}.range_start
-                order by i.start_at desc
-                limit 8
-              ) before
-            where before.start_at + make_interval(secs => before.granularity_seconds) > ${event}.range_start
+            from ${readingsAcross(sql`${event}.record_id`, sql`${event}.range_start`)}
           )
       `;

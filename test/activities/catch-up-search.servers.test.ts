@@ -38,6 +38,18 @@ class Bills {
     return { id: randomUUID(), created, updated, usageData: [{ id: randomUUID(), created }] };
   }
 
+  /**
+   * Skips a bill in each walk: bills of the first page are deleted before the second and the third page are
+   * answered, so that the other bills move up.
+   */
+  skip(skipped: Bill): void {
+    this.bills = this.bills.filter((bill) => bill !== skipped);
+    this.onPage = (page) => {
+      if (page === 2) this.bills = [...this.bills.slice(1), this.bill(1_000)];
+      if (page === 3) this.bills = this.bills.slice(1);
+    };
+  }
+
   answer = (asked: Asked): Reply => {
     const [, , resource] = asked.path.split('/');
     if (asked.path === '/v2.2/company') return { json: [company] };
@@ -89,11 +101,7 @@ test('a document that its endpoint does not show and the listing skips is not to
     { documentUsage: null },
   );
   await announce(under, [wanted]);
-  service.bills = service.bills.filter((bill) => bill !== wanted);
-  service.onPage = (page) => {
-    if (page === 2) service.bills = [...service.bills.slice(1), service.bill(1_000)];
-    if (page === 3) service.bills = service.bills.slice(1);
-  };
+  service.skip(wanted);
   for (let attempt = 0; attempt < 12; attempt++) await catchUp(under);
   expect(await outcomes(under)).toEqual({ pending: 1 });
 });
@@ -148,13 +156,7 @@ describe('a service without single documents', () => {
     const service = new Bills(300);
     const wanted = service.bills[150] as Bill;
     const under = await announced(service, [wanted]);
-    // In each walk, bills of the first page are deleted before the second and the third page are answered, so
-    // that the other bills move up.
-    service.bills = service.bills.filter((bill) => bill !== wanted);
-    service.onPage = (page) => {
-      if (page === 2) service.bills = [...service.bills.slice(1), service.bill(1_000)];
-      if (page === 3) service.bills = service.bills.slice(1);
-    };
+    service.skip(wanted);
     for (let attempt = 0; attempt < 12; attempt++) await catchUp(under);
     expect(await outcomes(under)).toEqual({ pending: 1 });
   });
