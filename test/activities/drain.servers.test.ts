@@ -155,14 +155,18 @@ test('an owner that cannot be read keeps its events as they are for the sweep, a
 });
 
 test('after the key was refused, only the sweep sends requests', async () => {
-  let refuses = true;
-  const under = await activitiesOn(async (asked) =>
-    refuses ? { status: 401, json: { detail: 'no' } } : await service()(asked),
-  );
+  let requests = 0;
+  const both = Promise.withResolvers<void>();
+  const under = await activitiesOn(async (asked) => {
+    requests += 1;
+    if (requests > 2) return await service()(asked);
+    // A document and its usage are requested at the same time, and refused when both requests have arrived.
+    if (requests === 2) both.resolve();
+    await both.promise;
+    return { status: 401, json: { detail: 'no' } };
+  });
   await recordAndRead(under, announced(1));
-  // A document and its usage are requested at the same time.
   expect(under.asked()).toHaveLength(2);
-  refuses = false;
   await recordAndRead(under, announced(1));
   expect(under.asked()).toHaveLength(2);
   expect(await outcomes(under)).toEqual({ pending: 2 });
