@@ -552,7 +552,8 @@ end
 $$;
 
 --> statement-breakpoint
--- A hint never decides who owns a record that was read, and a proof that the record is gone ends it. What writes raw or a hint puts the texts that were
+-- A hint never decides who owns a record that was read. The row of a record that was proved gone shows what was
+-- announced before; the hint ends when the record is back. What writes raw or a hint puts the texts that were
 -- replaced in it into unreadable. Only the trigger of raw has an argument. Without it, raw is as before, and is
 -- not read again if the columns show it already or show the hint: a row has it compressed.
 create function metersync.show_connection()
@@ -570,7 +571,9 @@ declare
 begin
   new.deleted_at := new.absent_since;
   new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
-  if new.absent_since is not null and is_read and not new.hint_deletes then
+  if tg_op = 'UPDATE' and old.absent_since is not null and new.absent_since is null
+    and is_read and not is_hint_new and not new.hint_deletes
+  then
     new.hint := null;
   end if;
   if new.hint is null and not is_read then
@@ -650,7 +653,9 @@ declare
 begin
   new.deleted_at := new.absent_since;
   new.deleted_reason := case when new.absent_since is not null then new.absent_by end;
-  if new.absent_since is not null and is_read and not new.hint_deletes then
+  if tg_op = 'UPDATE' and old.absent_since is not null and new.absent_since is null
+    and is_read and not is_hint_new and not new.hint_deletes
+  then
     new.hint := null;
   end if;
   if new.hint is null and not is_read then

@@ -129,15 +129,11 @@ export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect
   return rows;
 }
 
-/**
- * Lists records that went back to an older state, which is a second effect of an old event. Rows that were proved
- * gone do not count: such a proof ends what an event announced, so the tombstone shows what was read before.
- */
+/** Lists records that went back to an older state, which is a second effect of an old event. */
 export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[]> {
-  const isShown = sql`(deleted_reason is null or deleted_reason = 'event')`;
   const states = (table: string) => sql`
-    select id, updated, valid_to from history.${sql.identifier(table)} where ${isShown}
-    union all select id, updated, 'infinity' from utility.${sql.identifier(table)} where ${isShown}`;
+    select id, updated, valid_to from history.${sql.identifier(table)}
+    union all select id, updated, 'infinity' from utility.${sql.identifier(table)}`;
   const { rows } = await db.execute<{ id: string }>(sql`
     select distinct id::text from (
       select id, updated, lag(updated) over (partition by id order by valid_to) as before

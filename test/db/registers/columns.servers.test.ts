@@ -52,11 +52,12 @@ function expected({ read, hint, isAbsent }: Written) {
   const state = shown(registers, lag);
   if (state.deleted && state.since !== null)
     return { deleted_at: timeOf(state.since), deleted_reason: 'event' };
-  if (isAbsent) return { deleted_at: timeOf(100), deleted_reason: 'absent' };
-  if (state.deleted) return { deleted_at: null, deleted_reason: null };
+  const absence = isAbsent
+    ? { deleted_at: timeOf(100), deleted_reason: 'absent' }
+    : { deleted_at: null, deleted_reason: null };
+  if (state.deleted) return absence;
   return {
-    deleted_at: null,
-    deleted_reason: null,
+    ...absence,
     created: createdOf[state.content as Content],
     updated: state.updated === null ? null : timeOf(state.updated),
     company_id: ids[state.company as Company],
@@ -94,12 +95,17 @@ async function shownBy(table: 'documents' | 'connections', rows: readonly Row[])
   await db.execute(sql`insert into ${target} (${names}) select ${registers} from ${given(first)}`);
   await db.execute(sql`
     update ${target} t set (${names}) = (select ${registers}) from ${given(rows)} where t.id = given.id::uuid`);
+  return await columnsOf(table, rows);
+}
+
+/** Returns what the columns of rows say, by id. */
+async function columnsOf(table: 'documents' | 'connections', rows: readonly Row[]) {
   const iso = (column: string) =>
     sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`);
-  const { rows: found } = await db.execute<{ id: string }>(sql`
+  const { rows: found } = await warehouse.db.execute<{ id: string }>(sql`
     select id, company_id, ${iso('created')}, ${iso('updated')}, ${iso('deleted_at')}, deleted_reason
-    from ${target}
-    where id in (select given.id::uuid from ${given(rows)})`);
+    from ${sql.raw(`utility.${table}`)}
+    where id = any(${sql.param(rows.map(({ id }) => id))})`);
   return new Map(found.map(({ id, ...row }) => [id, row]));
 }
 
@@ -112,6 +118,27 @@ test.each(['documents', 'connections'] as const)(
       const found = await shownBy(table, rows);
       for (const { id, ...one } of rows)
         expect(found.get(id), JSON.stringify(one)).toMatchObject(expected({ ...one }));
+    }
+  },
+);
+
+test.each(['documents', 'connections'] as const)(
+  'a record of %s that was gone and is back shows what was read, and no longer what an event announced',
+  async (table) => {
+    const gone = fc.sample(written, cases(500, 5_000)).map((one) => ({
+      ...one,
+      id: randomUUID(),
+      isAbsent: true,
+    }));
+    await shownBy(table, gone);
+    await warehouse.db.execute(sql`
+      update ${sql.raw(`utility.${table}`)} set absent_since = null, absent_by = null
+      where absent_since is not null`);
+    const found = await columnsOf(table, gone);
+    for (const one of gone) {
+      const ended = one.read !== null && one.hint?.deletes === false ? { hint: null } : {};
+      const { id, ...back } = { ...one, isAbsent: false, ...ended };
+      expect(found.get(id), JSON.stringify(one)).toMatchObject(expected(back));
     }
   },
 );
