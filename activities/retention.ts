@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { batches } from '../contract/limits.ts';
 import { dropOldParts } from '../db/backfill/retention.ts';
 import { dropPayloads } from '../db/events/retention.ts';
+import { forgetReads } from '../db/records/interval-reads.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
@@ -25,6 +26,10 @@ export function retentionActivities(deps: ActivityDependencies) {
         return { dropped, more: dropped === limit };
       });
       if (parts > 0) deps.log.info({ parts, days }, 'old parts of runs were dropped');
+      await inBatches(true, async (limit) => {
+        const dropped = await forgetReads(db, limit);
+        return { dropped, more: dropped === limit };
+      });
       return { events, parts };
     }),
   };

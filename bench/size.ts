@@ -23,7 +23,7 @@ export interface Size {
   /** Companies with five documents each. */
   readonly backfillSmallCompanies: number;
   readonly intervalMeters: number;
-  /** Calls of `writeIntervals` for each meter. */
+  /** Replacements of readings for each meter. */
   readonly intervalCalls: number;
   /** Readings of a call. */
   readonly intervalReadings: number;

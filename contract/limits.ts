@@ -120,8 +120,10 @@ export const batches = {
   recordsOneByOne: 25,
   /** Readings that one piece of a range should have, because the service may send all of them in one page. */
   readingsOfPiece: 20_000,
-  /** Readings that are collected from pages before a write, and the most that one write takes. */
+  /** Readings that one statement compares and writes. */
   readingsWritten: 5_000,
+  /** With so many readings, COPY writes them if the warehouse has none of their range. */
+  readingsCopied: 1_000,
   /** Meters of a company that one statement lists. */
   meters: 25,
   /**
@@ -162,9 +164,4 @@ export const batches = {
    * of its own, and because waiting records are read together.
    */
   catchUpConnections: 4,
-  /**
-   * Ranges of readings that catch-ups compare as a whole at the same time; each holds a connection while it
-   * is read.
-   */
-  comparisonsAtOnce: 2,
 } as const;

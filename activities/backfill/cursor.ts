@@ -2,7 +2,6 @@ import { Context } from '@temporalio/activity';
 import type { PageWritten } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import { notedCursor } from '../heartbeat.ts';
-import type { RangePlace } from '../reading/read-range.ts';
 
 /** The last page of a listing whose rows are in Postgres, and the counts so far. */
 export interface ListingCursor {
@@ -35,8 +34,6 @@ export interface IntervalCursor {
   readonly suspect: number;
   /** The reason for the first of them. */
   readonly doubt: string | null;
-  /** In heartbeats and after a failure: the meter that is being read, when that began, and its place. */
-  readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
 }
 
 /** Where the read of a company continues: within a listing, or at a meter. */

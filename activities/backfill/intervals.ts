@@ -12,7 +12,6 @@ import {
   startRun,
 } from '../../db/backfill/runs.ts';
 import { withoutStatement } from '../../db/connection/failures.ts';
-import { warehouseNow } from '../../db/events/due.ts';
 import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
 import { nothingWritten, sum } from '../../db/records/write-page.ts';
 import { atMostEvery } from '../at-most-every.ts';
@@ -20,7 +19,8 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { ownFailure } from '../own-failure.ts';
-import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
+import type { PassPlace } from '../reading/listing-pass.ts';
+import { type RangeRead, readRange } from '../reading/read-range.ts';
 import type { CompanyCursor, CompanyStep, IntervalCursor } from './cursor.ts';
 
 /** How many failed meters a run names at most. */
@@ -83,19 +83,17 @@ export async function backfillIntervals(
 async function backfillMeter(
   deps: ActivityDependencies,
   { key, meterId, now }: { readonly key: RunKey; readonly meterId: string; readonly now: string },
-  { within, ...done }: IntervalCursor,
+  done: IntervalCursor,
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
-  const interrupted = within?.meterId === meterId ? within : undefined;
-  let place = interrupted?.place ?? rangeStart;
-  const soFar = () => withMeter(done, { ...place, pages: place.page });
-  const onWritten = async (at: RangePlace) => {
-    place = at;
-    await note({ ...intervalCounts(soFar()), distinctIds: at.readings, reportedTotal: at.total });
+  const { runId } = key;
+  const onPage = async ({ sent, total }: PassPlace) => {
+    noteCursor(done);
+    await note({ ...intervalCounts(done), distinctIds: sent.readings, reportedTotal: total });
   };
   try {
-    const { runId } = key;
-    const read = await readMeter(deps, meterId, { runId, done, now, interrupted, onWritten });
+    const read = await readRange(deps, { meterId }, { lane: 'backfill', runId, onPage });
+    if (read.complete) await clearRejectedReadings(deps.warehouse.db, { meterId }, now);
     return { ...withMeter(done, read), ...judged(meterId, done, read), after: meterId };
   } catch (error) {
     const { cancellationSignal, info } = Context.current();
@@ -107,65 +105,16 @@ async function backfillMeter(
     const { code } = reason;
     deps.log.warn({ meterId, code, err: withoutStatement(error) }, 'the intervals of a meter cannot be read');
     const failedMeters = [...done.failedMeters, meterId].slice(0, failedMetersNamed);
-    return { ...soFar(), after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
+    return { ...done, after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
   }
 }
 
-const withMeter = (
-  done: IntervalCursor,
-  { pages, readings, written }: Pick<RangeRead, 'pages' | 'readings' | 'written'>,
-): IntervalCursor => ({
+const withMeter = (done: IntervalCursor, { pages, readings, written }: RangeRead): IntervalCursor => ({
   ...done,
   pages: done.pages + pages,
   readings: done.readings + readings,
   written: sum(done.written, written),
 });
-
-interface MeterReading {
-  readonly runId: string;
-  readonly done: IntervalCursor;
-  /** The warehouse's clock before it is read. */
-  readonly now: string;
-  readonly interrupted: IntervalCursor['within'];
-  readonly onWritten: (place: RangePlace) => Promise<void>;
-}
-
-/** Reads a meter from the cursor; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. */
-async function readMeter(
-  deps: ActivityDependencies,
-  meterId: string,
-  { runId, done, now, interrupted, onWritten }: MeterReading,
-): Promise<RangeRead> {
-  const { db } = deps.warehouse;
-  // Rows of the interrupted attempt count as read when it began; rows of this attempt count as read now.
-  let beganAt = interrupted?.beganAt ?? now;
-  let readFrom = now;
-  let from = interrupted?.place ?? rangeStart;
-  let pages = 0;
-  for (let pass = from.page === 0 ? 1 : 0; ; pass++) {
-    const [began, place] = [beganAt, from];
-    const read = await readRange(
-      deps,
-      { meterId },
-      {
-        lane: 'backfill',
-        runId,
-        beganAt: readFrom,
-        from: place,
-        cursor: (at): IntervalCursor => ({ ...done, within: { meterId, beganAt: began, place: at } }),
-        onWritten,
-      },
-    );
-    pages += read.pages;
-    const complete = read.complete && (pass > 0 || read.total === place.total);
-    if (complete) await clearRejectedReadings(db, { meterId }, beganAt);
-    const isLast = read.unstable || pass >= attemptPolicy.passesMax;
-    if (complete || isLast) return { ...read, complete, pages };
-    from = { ...rangeStart, written: read.written };
-    beganAt = await warehouseNow(db);
-    readFrom = beganAt;
-  }
-}
 
 /** Counts a meter as suspect if its listing is incomplete, contradicts itself, or lacks many readings. */
 function judged(

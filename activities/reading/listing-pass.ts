@@ -1,9 +1,16 @@
-import { type Transaction, type Warehouse, withTransaction } from '../../db/connection/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { warehouseNow } from '../../db/events/due.ts';
-import { type IntervalColumns, sliceOf } from '../../db/records/interval-text.ts';
-import { addListedReadings, makeListedReadings } from '../../db/records/listed-readings.ts';
+import {
+  packed,
+  pageOf,
+  type ReadingsPage,
+  readyReadings,
+  unpacked,
+} from '../../db/records/listed-readings.ts';
+import { refusalsOf } from '../../db/records/rejected-readings.ts';
 import type { RejectedRecord } from '../../db/records/rejected-records.ts';
 import { readIntervals } from '../../service/intervals.ts';
+import type { Page } from '../../service/page.ts';
 import type { Walk } from '../../service/walk.ts';
 import { divideReadings, refusalOf } from './stray-readings.ts';
 
@@ -14,10 +21,11 @@ import { divideReadings, refusalOf } from './stray-readings.ts';
 export interface ListingPass {
   /** The warehouse's clock before the first request. */
   readonly readAt: string;
-  /** The readings of each page, as JSON of `IntervalColumns`: a third of the memory that the columns take. */
-  readonly pages: readonly string[];
-  readonly readings: number;
-  /** The service's total of readings. */
+  /** The pages that have readings of the meter. */
+  readonly pages: readonly ReadingsPage[];
+  /** Pages and readings that the service sent. */
+  readonly sent: { readonly pages: number; readonly readings: number };
+  /** The service's total of readings; of several, the largest. */
   readonly total: number | null;
   /** Readings that no row of the meter can hold. */
   readonly refused: readonly RejectedRecord[];
@@ -25,53 +33,85 @@ export interface ListingPass {
   readonly doubt: string | undefined;
   /** Whether it showed a record twice: its pages shifted, and it may lack another record. */
   readonly shifted: boolean;
+  /** Whether readings of a page lie among those of another page, so that one may be there twice. */
+  readonly mixed: boolean;
 }
+
+/** What was read so far. */
+export type PassPlace = Pick<ListingPass, 'total' | 'sent'>;
 
 /** Reads a listing to its end. `onPage` is called after each page. */
 export async function readPass(
-  warehouse: Pick<Warehouse, 'db'>,
+  warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   meterId: string,
   begin: () => Walk,
-  onPage: () => void = () => {},
+  onPage: (page: Page, place: PassPlace) => void | Promise<void> = () => {},
 ): Promise<ListingPass> {
   const readAt = await warehouseNow(warehouse.db);
   const walk = begin();
-  const pages: string[] = [];
+  const pages: ReadingsPage[] = [];
   const refused: RejectedRecord[] = [];
-  const totals = new Set<number | null>();
   const ids = new Set<string>();
+  let total: number | null = null;
+  const totals = new Set<number | null>();
   let withId = 0;
   for await (const page of walk) {
     totals.add(page.total);
-    const { own, strays } = divideReadings(
-      meterId,
-      page,
-      readIntervals(page.body, page.itemsKey, page.items),
-    );
-    pages.push(JSON.stringify(sliceOf(own, 0, own.startAt.length)));
-    refused.push(...strays.map(refusalOf));
-    for (const id of own.id) {
+    if (page.total !== null) total = Math.max(total ?? 0, page.total);
+    const columns = readIntervals(page.body, page.itemsKey, page.items);
+    const { own, strays } = divideReadings(meterId, page, columns);
+    const { readings, wrong } = await readyReadings(warehouse, own);
+    refused.push(...strays.map(refusalOf), ...refusalsOf(meterId, own, wrong));
+    for (const id of readings.id) {
       if (id === null) continue;
       withId += 1;
       ids.add(id);
     }
-    onPage();
+    const ready = pageOf(readings);
+    if (ready !== undefined) {
+      // A single page is written at once. Of several, only one is not packed.
+      const last = pages.pop();
+      if (last !== undefined) pages.push(packed(last));
+      pages.push(ready);
+    }
+    const { pages: count, rows } = walk.report();
+    await onPage(page, { total, sent: { pages: count, readings: rows } });
   }
-  const { ended, rows: readings } = walk.report();
-  const [total = null] = totals;
+  const { ended, pages: count, rows } = walk.report();
   let doubt: string | undefined;
   if (ended !== 'last') doubt = 'the last page was not reached';
   else if (totals.size > 1) doubt = 'the total changed between pages';
-  else if (total !== null && readings < total) doubt = `${readings} readings of a total of ${total}`;
+  else if (total !== null && rows < total) doubt = `${rows} readings of a total of ${total}`;
+  const sent = { pages: count, readings: rows };
   const shifted = pages.length > 1 && ids.size < withId;
-  return { readAt, pages, readings, total, refused, doubt, shifted };
+  return { readAt, pages, sent, total, refused, doubt, shifted, mixed: areMixed(pages) };
+}
+
+/** Whether pages overlap in time; different readings may share the start at the border. */
+function areMixed(pages: readonly ReadingsPage[]): boolean {
+  const ordered = pages.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
+  return ordered.some((page, at) => {
+    const before = ordered[at - 1];
+    if (before === undefined || page.first > before.last) return false;
+    if (page.first < before.last) return true;
+    const shared = [...readingsAt(before, page.first), ...readingsAt(page, page.first)];
+    return new Set(shared).size < shared.length;
+  });
+}
+
+/** What distinguishes the readings of a page with this start: their ids, or else their lengths and units. */
+function readingsAt(page: ReadingsPage, start: string): string[] {
+  const { startAt, id, seconds, usageUnits } = unpacked(page);
+  return startAt.flatMap((one, at) => (one === start ? [id[at] ?? `${seconds[at]} ${usageUnits[at]}`] : []));
 }
 
 /** Whether a later pass showed every reading that an earlier pass showed. */
 export function showsAllOf(later: ListingPass, earlier: ListingPass): boolean {
   if (
     later.pages.length === earlier.pages.length &&
-    later.pages.every((page, at) => page === earlier.pages[at])
+    later.pages.every(
+      (page, at) => packed(page).content === packed(earlier.pages[at] as ReadingsPage).content,
+    )
   )
     return true;
   const shown = new Map<string, number>();
@@ -87,26 +127,7 @@ export function showsAllOf(later: ListingPass, earlier: ListingPass): boolean {
 /** Each reading of a pass as one text. */
 function* readingsOf({ pages }: ListingPass): Generator<string> {
   for (const page of pages) {
-    const columns = Object.values(JSON.parse(page) as Record<string, readonly unknown[]>);
+    const columns = Object.values(unpacked(page)) as (readonly unknown[])[];
     for (const at of (columns[0] ?? []).keys()) yield JSON.stringify(columns.map((column) => column[at]));
   }
-}
-
-/**
- * Does work in a transaction that has the readings of a pass in its temporary table: see `makeListedReadings`.
- * Returns its result, and the readings that no row can hold or Postgres refuses.
- */
-export async function withListed<T>(
-  warehouse: Warehouse,
-  meterId: string,
-  pass: ListingPass,
-  work: (tx: Transaction) => Promise<T>,
-): Promise<{ readonly result: T; readonly refused: readonly RejectedRecord[] }> {
-  return await withTransaction(warehouse.db, async (tx) => {
-    await makeListedReadings(tx);
-    const refused = [...pass.refused];
-    for (const page of pass.pages)
-      refused.push(...(await addListedReadings(tx, warehouse, meterId, JSON.parse(page) as IntervalColumns)));
-    return { result: await work(tx), refused };
-  });
 }

@@ -11,10 +11,8 @@ import type { Granularity } from '../../db/records/time-range.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
-import { type RangeReading, readRange } from '../reading/read-range.ts';
+import { readRange } from '../reading/read-range.ts';
 import { walkListing } from '../reading/walk-listing.ts';
-
-type InTurn = NonNullable<RangeReading['inTurn']>;
 
 /** Where the read of a meter continues. All readings before this place are in the warehouse. */
 interface MeterCursor {
@@ -38,23 +36,15 @@ interface MeterCursor {
  * Reads the announced ranges of a meter in pieces, and resumes behind the last piece written. The next
  * catch-up reads ranges that are announced meanwhile. A range that changes while it is read is read again later.
  */
-export async function catchUpIntervals(
-  deps: ActivityDependencies,
-  meterId: string,
-  inTurn: InTurn,
-): Promise<void> {
+export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { db } = deps.warehouse;
-  const before = interrupted(meterId);
-  let cursor = before ?? (await begin(deps, meterId));
+  let cursor = interrupted(meterId) ?? (await begin(deps, meterId));
   const { readAt, ranges } = cursor;
-  // The clock was read just now, but an interrupted attempt had read it long before.
-  let beganAt = before === undefined ? readAt : undefined;
   for (; cursor.range < ranges.length; cursor = { ...cursor, range: cursor.range + 1, within: undefined }) {
     const range = ranges[cursor.range] as (typeof ranges)[number];
     for (let at: RangeProgress | null = cursor.within ?? { from: range.start, width: 1 }; at !== null; ) {
       cursor = { ...cursor, within: at };
-      const next: Next = await readPiece(deps, cursor, range, at, { beganAt, inTurn });
-      beganAt = undefined;
+      const next: Next = await readPiece(deps, cursor, range, at);
       if (next === 'unstable') cursor = { ...cursor, unstable: [...(cursor.unstable ?? []), cursor.range] };
       at = next === 'unstable' ? null : next;
       noteCursor(
@@ -90,15 +80,14 @@ async function readPiece(
   cursor: MeterCursor,
   range: MeterCursor['ranges'][number],
   at: RangeProgress,
-  how: Pick<RangeReading, 'beganAt' | 'inTurn'>,
 ): Promise<Next> {
   const { meterId, granularity, runId } = cursor;
   const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, batches.readingsOfPiece);
   const isNews = next === null && at.from === range.start;
   const lane = isNews ? 'live' : 'backfill';
   try {
-    const reading = { lane, runId, confirms: true, ...how, cursor: () => cursor } as const;
-    const { complete, readings } = await readRange(deps, { meterId, ...piece }, reading);
+    const onPage = () => noteCursor(cursor);
+    const { complete, readings } = await readRange(deps, { meterId, ...piece }, { lane, runId, onPage });
     if (!complete) return 'unstable';
     const width = nextWidth(at.width, readings, batches.readingsOfPiece);
     return next === null ? null : { from: next, width };

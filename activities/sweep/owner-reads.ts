@@ -1,5 +1,3 @@
-import PQueue from 'p-queue';
-import { batches } from '../../contract/limits.ts';
 import type { Queue } from '../../contract/names.ts';
 import { queueName } from '../../db/events/queue.ts';
 import type { DueRecords } from '../../db/hot/due-records.ts';
@@ -27,7 +25,6 @@ export interface OwnerReads {
 export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads {
   const deps = { ...dependencies, warehouse: dependencies.catchingUp };
   const draining = { ...deps, service: inDrainLane(deps.service) };
-  const comparisons = new PQueue({ concurrency: batches.comparisonsAtOnce });
   const walking = new Set<string>();
   return {
     isWalking: (queue) => walking.has(queueName(queue)),
@@ -39,7 +36,7 @@ export function createOwnerReads(dependencies: ActivityDependencies): OwnerReads
         const using = records === undefined ? deps : draining;
         if (kind === 'documents') return await catchUpDocuments(using, owner, { probe, walks }, records);
         if (kind === 'connections') await catchUpConnections(using, owner, probe, records);
-        else await catchUpIntervals(deps, owner, (work) => comparisons.add(work));
+        else await catchUpIntervals(deps, owner);
         return { isLarge: false };
       } finally {
         walking.delete(key);

@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
+import { pageOf, readyReadings } from '../../db/records/listed-readings.ts';
+import { replaceReadings } from '../../db/records/replace-readings.ts';
 import { bytesOnDisk } from '../load/disk.ts';
 import { earlier, readings } from '../load/readings.ts';
 import { type Bench, type Figures, type Measure, median, secondsOf } from '../measure.ts';
@@ -12,7 +14,8 @@ import { withClient } from '../stack.ts';
 
 const before = '2026-06-01T00:00:00.000000';
 const now = '2026-06-02T00:00:00.000000';
-const readAt = '2026-06-03 00:00:00+00';
+const minutesAgo = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString();
+const readAt = minutesAgo(1);
 
 export const intervals: Measure = {
   name: 'intervals',
@@ -69,8 +72,26 @@ async function copyToHeap(client: pg.Client, meterId: string, columns: IntervalC
   await pipeline(Readable.from([lines.join('')]), client.query(copyFrom('copy public.heap from stdin')));
 }
 
+/** Replaces the readings of a range by a page, as a read of one page does. */
+async function replace(warehouse: Warehouse, meterId: string, readAt: string, columns: IntervalColumns) {
+  const { readings } = await readyReadings(warehouse, columns);
+  const page = pageOf(readings);
+  if (page === undefined) throw new Error('no readings');
+  const replaced = await replaceReadings(warehouse, {
+    meterId,
+    range: { start: page.first, end: columns.endAt.at(-1) ?? undefined },
+    readAt,
+    runId: randomUUID(),
+    cap: null,
+    pages: [page],
+    proof: 'proved',
+  });
+  if (replaced === undefined) throw new Error('nothing was replaced');
+  return replaced;
+}
+
 async function writeFresh(warehouse: Warehouse, meterId: string, columns: IntervalColumns): Promise<void> {
-  const { inserted } = await writeIntervals(warehouse, meterId, readAt, columns);
+  const { inserted } = await replace(warehouse, meterId, readAt, columns);
   if (inserted !== columns.startAt.length) throw new Error(`${inserted} of the fresh readings were written`);
 }
 
@@ -81,9 +102,9 @@ async function writeOverlapping(
   columns: IntervalColumns,
 ): Promise<number> {
   const there = earlier(columns, before);
-  await writeIntervals(warehouse, meterId, '2026-06-01 00:00:00+00', there);
+  await replace(warehouse, meterId, minutesAgo(60), there);
   return await secondsOf(async () => {
-    const { inserted, changed } = await writeIntervals(warehouse, meterId, readAt, columns);
+    const { inserted, changed } = await replace(warehouse, meterId, readAt, columns);
     const fresh = columns.startAt.length - there.startAt.length;
     if (inserted !== fresh || changed !== there.changed) {
       throw new Error(`${inserted} readings inserted, ${changed} changed, not ${fresh} and ${there.changed}`);

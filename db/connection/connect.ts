@@ -126,27 +126,37 @@ const lastStates: readonly (string | undefined)[] = ['0A000', '25006'];
 
 /**
  * Runs work in a transaction; within a given transaction, as a part that can fail without failing
- * the whole. Drizzle's own function leaks the connection if `begin` fails, as it does after
- * Postgres went down, and hides the work's error behind the error of the rollback.
+ * the whole.
  */
 export async function withTransaction<T>(
   db: Database | Transaction,
   work: (tx: Transaction) => Promise<T>,
   config?: Parameters<Database['transaction']>[1],
 ): Promise<T> {
-  if (!('$client' in db)) {
-    return await db.transaction(async (tx) => {
-      belongsTo(tx, db);
-      return await work(tx);
-    });
-  }
+  if ('$client' in db) return await withConnection(db, work, config);
+  return await db.transaction(async (tx) => {
+    belongsTo(tx, db);
+    return await work(tx);
+  });
+}
+
+/**
+ * Runs work in a transaction, and gives it the connection, for COPY. Drizzle's own function leaks
+ * the connection if `begin` fails, as it does after Postgres went down, and hides the work's error
+ * behind the error of the rollback.
+ */
+export async function withConnection<T>(
+  db: Database,
+  work: (tx: Transaction, client: pg.PoolClient) => Promise<T>,
+  config?: Parameters<Database['transaction']>[1],
+): Promise<T> {
   const client = await db.$client.connect();
   let failure: unknown;
   try {
     return await drizzle(client).transaction(async (tx) => {
       belongsTo(tx, db);
       try {
-        return await work(tx);
+        return await work(tx, client);
       } catch (error) {
         failure = error;
         throw error;

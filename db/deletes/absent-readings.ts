@@ -1,261 +1,253 @@
-import { and, count, eq, inArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
-import { alias, boolean, integer, pgTable, text } from 'drizzle-orm/pg-core';
+import { eq, sql } from 'drizzle-orm';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { createTempTable } from '../connection/temp-table.ts';
-import { endOf, liesWithin, type ReadRange } from '../records/interval-key.ts';
-import { readingsListed } from '../records/listed-readings.ts';
-import { time } from '../schema/columns.ts';
-import { deletes } from '../schema/metersync.ts';
+import type { AbsentReadings } from '../hot/replace-readings.ts';
+import { endOf, type ReadRange } from '../records/interval-key.ts';
+import { deletes, intervalReads } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
-import { type DeletesCap, notedAgain, noteOf, overCap } from './absent.ts';
+import { type DeletesCap, overCap } from './absent.ts';
 import { noteRemoval, removeReadings } from './removed-readings.ts';
-import { note } from './tombstone.ts';
 
-/** A proved pass over the readings of a range, which `makeListedReadings` has, and the run that asked for it. */
-export interface ProvedPass {
+/** A proved read of a range of a meter's readings, and the run that asked for it. */
+export interface ProvedRead {
   readonly meterId: string;
   readonly range: ReadRange;
-  /** The warehouse's clock before the pass began. */
+  /** The warehouse's clock before the read began. */
   readonly readAt: string;
   readonly runId: string;
+  /** How many readings may be removed although no other reading explains their absence; null for any number. */
+  readonly cap: DeletesCap | null;
+  /** Whether the read showed any reading. */
+  readonly listsAny: boolean;
+  /** How many readings of it the warehouse did not have. */
+  readonly inserted: number;
 }
 
 /** The percentage of the cap always allows this many readings: the hours of a day. */
 const leastReadings = 24;
 
-/** Maximum number of notes of one pass for operators to decide on; the next pass notes the rest. */
+/** Maximum number of notes of one read for operators to decide on; the next read notes the rest. */
 const notesMax = 1_000;
 
-/** The temporary table of the readings that a pass lacks. It exists until the transaction ends. */
-const absentReadings = pgTable('absent_readings', {
-  startAt: time('start_at'),
-  granularitySeconds: integer('granularity_seconds'),
-  usageUnits: text('usage_units'),
-  ordinal: integer('ordinal'),
-  isExplained: boolean('is_explained'),
-  isKept: boolean('is_kept'),
-});
-const { startAt, granularitySeconds, usageUnits, ordinal, isExplained, isKept } = absentReadings;
-const isUnexplained = sql`not (${isExplained} or ${isKept})`;
+/** How long before an absent reading another one is looked for that covers its time: a quarter of a year. */
+const coverMax = sql.raw(`interval '93 days'`);
 
-const held = alias(intervals, 'held');
+/** The keys of absent readings as a table `absent`. */
+const absentIn = ({ startAt, seconds, usageUnits, ordinal }: AbsentReadings) => sql`
+      select *
+      from unnest(
+          ${array(startAt, 'timestamptz')},
+          ${array(seconds, 'int')},
+          ${array(usageUnits, 'text')},
+          ${array(ordinal, 'int')}
+        ) as t (start_at, granularity_seconds, usage_units, ordinal)`;
+
+const isAbsent = sql.raw(`(start_at, granularity_seconds, usage_units, ordinal) in (
+          select start_at, granularity_seconds, usage_units, ordinal
+          from absent
+        )`);
 
 /**
- * Removes the readings of a range that a proved pass lacks, except readings that a later read
- * wrote. An absence is explained if a listed reading of the same unit covers part of the same time:
- * the service replaced it. Other absences count towards the cap. If they exceed the cap, or the
- * pass lists nothing, they are held back as ranges until somebody decides. Readings whose removal
- * somebody rejected or undid stay until a pass lists any reading of their range.
- * @param cap null removes all absent readings, unless the pass lists nothing
+ * Removes the readings that a proved read lacks. An absence is explained if another reading of the same unit covers
+ * part of the same time: the service replaced it. Other absences count towards the cap. If they exceed the cap, or
+ * the read shows nothing, they are held back as ranges until somebody decides. Readings whose removal somebody
+ * rejected or undid stay until a read shows any reading of their range. The caller has locked the meter and written
+ * what the read shows.
  */
 export async function removeAbsentReadings(
   tx: Executor,
-  proved: ProvedPass,
-  cap: DeletesCap | null,
+  read: ProvedRead,
+  absent: AbsentReadings,
 ): Promise<{ removed: number; heldBack: number }> {
-  const { meterId, range } = proved;
-  await clearNotes(tx, meterId, range, showsAny);
-  await findAbsent(tx, proved);
-  const { absent, unexplained, listsAny } = await countAbsent(tx);
-  const isOfMeter = eq(intervals.meterId, meterId);
-  const live = unexplained === 0 ? 0 : await tx.$count(intervals, isOfMeter);
-  const tooMany = cap !== null && (!listsAny || overCap(cap, unexplained, live, leastReadings));
+  const { meterId, runId, cap, listsAny, inserted } = read;
+  await clearNotes(tx, read, absent);
   // A repair does not trust an empty listing.
-  const isEmpty = cap === null && !listsAny;
-  if (absent === 0 || isEmpty) return { removed: 0, heldBack: 0 };
-  if (unexplained > 0) await noteAbsent(tx, proved, tooMany);
-  await noteRemoval(tx, meterId);
-  const explained = await tx.delete(intervals).where(isAmongAbsent(tx, proved, isExplained));
-  const removed = explained.rowCount ?? 0;
-  if (tooMany) return { removed, heldBack: unexplained };
-  const others = await removeReadings(tx, proved.runId, isAmongAbsent(tx, proved, isUnexplained));
-  return { removed: removed + others, heldBack: 0 };
-}
-
-/** Whether a pass lists any reading of the unit and time that a note is about. */
-const showsAny: SQL = sql`exists (
-        select
-        from (${readingsListed}
-        ) listed
-        where listed.usage_units = ${deletes.usageUnits}
-          and listed.start_at >= ${deletes.startsFrom}
-          and listed.start_at < ${deletes.startsBefore}
-      )`;
-
-/**
- * Deletes the notes of readings of a range that were held back, because a proved pass has judged
- * them again; for a note that reaches beyond the range, the next backfill notes the rest. A
- * decision to keep readings ends if the service shows them again. By default this is assumed for
- * all decisions within the range: there the service lists exactly what the warehouse has.
- */
-export async function clearNotes(
-  db: Executor,
-  meterId: string,
-  { start = '-infinity', end = 'infinity' }: ReadRange,
-  isShown = sql`${deletes.startsFrom} >= ${start}::timestamptz
-      and ${deletes.startsBefore} <= ${end}::timestamptz`,
-): Promise<void> {
-  const isOfRange = sql`${deletes.startsBefore} > ${start}::timestamptz
-      and ${deletes.startsFrom} < ${end}::timestamptz`;
-  await db.delete(deletes).where(
-    and(
-      eq(deletes.meterId, meterId),
-      sql`case ${deletes.state}
-        when 'quarantined' then ${isOfRange}
-        when 'applied' then false
-        else ${isShown}
-      end`,
-    ),
-  );
-}
-
-async function findAbsent(tx: Executor, { meterId, range, readAt }: ProvedPass): Promise<void> {
-  await createTempTable(tx, absentReadings);
-  const listed = tx.$with('listed', {}).as(readingsListed);
-  const covered = tx.$with('covered').as(
-    tx
-      .select({
-        units: sql`usage_units`.as('covered_units'),
-        spans: sql`range_agg(tstzrange(start_at, ${endOf(sql`listed`)}))`.as('covered_spans'),
-      })
-      .from(sql`listed`)
-      .groupBy(sql`usage_units`),
-  );
-  const kept = tx.$with('kept').as(
-    tx
-      .select({
-        units: note.usageUnits,
-        spans: sql`range_agg(tstzrange(${note.startsFrom}, ${note.startsBefore}))`.as('kept_spans'),
-      })
-      .from(note)
-      .where(and(eq(note.meterId, meterId), inArray(note.state, ['rejected', 'undone'])))
-      .groupBy(note.usageUnits),
-  );
-  const isWithin = (spans: SQL.Aliased) =>
-    sql`coalesce(${spans} && tstzrange(${held.startAt}, ${endOf(held)}), false)`;
-  await tx
-    .with(listed, covered, kept)
-    .insert(absentReadings)
-    .select(
-      tx
-        .select({
-          startAt: held.startAt,
-          granularitySeconds: held.granularitySeconds,
-          usageUnits: held.usageUnits,
-          ordinal: held.ordinal,
-          isExplained: isWithin(covered.spans).as('is_explained'),
-          isKept: isWithin(kept.spans).as('is_kept'),
-        })
-        .from(held)
-        .leftJoin(covered, eq(covered.units, held.usageUnits))
-        .leftJoin(kept, eq(kept.units, held.usageUnits))
-        .leftJoin(
-          sql`listed l`,
-          sql`l.start_at = ${held.startAt}
-          and l.granularity_seconds = ${held.granularitySeconds}
-          and l.usage_units = ${held.usageUnits}
-          and l.ordinal = ${held.ordinal}`,
-        )
-        .where(
-          and(
-            eq(held.meterId, meterId),
-            sql`${held.syncedAt} < ${readAt}::timestamptz`,
-            liesWithin(range, held),
-            sql`l.start_at is null`,
-          ),
-        ),
+  if (absent.startAt.length === 0 || (cap === null && !listsAny))
+    return { removed: 0, heldBack: 0 };
+  const judged = await judge(tx, meterId, absent);
+  const which = (wanted: (one: (typeof judged)[number]) => boolean): AbsentReadings => {
+    const places = judged.flatMap((one, place) => (wanted(one) ? [place] : []));
+    const of = <T>(values: readonly T[]) => places.map((place) => values[place] as T);
+    const { startAt, seconds, usageUnits, ordinal } = absent;
+    return {
+      startAt: of(startAt),
+      seconds: of(seconds),
+      usageUnits: of(usageUnits),
+      ordinal: of(ordinal),
+    };
+  };
+  const explained = which((one) => one.explained);
+  const others = which((one) => !(one.explained || one.kept));
+  const all =
+    others.startAt.length === 0 ? 0 : await tx.$count(intervals, eq(intervals.meterId, meterId));
+  const tooMany =
+    cap !== null &&
+    (!listsAny || overCap(cap, others.startAt.length, all - inserted, leastReadings));
+  if (others.startAt.length > 0) await noteAbsent(tx, read, absent, others, tooMany);
+  const isOfMeter = sql`meter_id = ${meterId}
+        and start_at between (select min(start_at) from absent) and (select max(start_at) from absent)
+        and ${isAbsent}`;
+  const removed = explained.startAt.length + (tooMany ? 0 : others.startAt.length);
+  if (removed > 0) await noteRemoval(tx, meterId);
+  if (explained.startAt.length > 0)
+    await tx.execute(sql`
+      with absent as materialized (${absentIn(explained)}
+      )
+      delete from ${intervals}
+      where ${isOfMeter}`);
+  if (tooMany) return { removed, heldBack: others.startAt.length };
+  if (others.startAt.length > 0)
+    await removeReadings(
+      tx,
+      runId,
+      isOfMeter,
+      sql`absent as materialized (${absentIn(others)}
+      )`,
     );
-}
-
-async function countAbsent(tx: Executor) {
-  const [found] = await tx
-    .select({
-      absent: count(),
-      unexplained: sql`count(*) filter (where ${isUnexplained})`.mapWith(Number),
-      listsAny: sql<boolean>`exists (${readingsListed})`,
-    })
-    .from(absentReadings);
-  return found ?? { absent: 0, unexplained: 0, listsAny: false };
+  return { removed, heldBack: 0 };
 }
 
 /**
- * Notes unexplained absent readings as ranges: consecutive absent readings of one unit, without a
- * listed reading of the unit between them or at their time.
+ * Deletes the notes of readings of a range that were held back, because a proved read has judged them again; for a
+ * note that reaches beyond the range, the next backfill notes the rest. A decision to keep readings ends if the
+ * service shows any of them again, or if the warehouse has none of them any more.
+ */
+async function clearNotes(
+  tx: Executor,
+  { meterId, range: { start = '-infinity', end = 'infinity' }, readAt }: ProvedRead,
+  absent: AbsentReadings,
+): Promise<void> {
+  await tx.execute(sql`
+    with absent as materialized (${absentIn(absent)}
+    )
+    delete from ${deletes} n
+    where meter_id = ${meterId}
+      and starts_before > ${start}::timestamptz
+      and starts_from < ${end}::timestamptz
+      and case state
+        when 'quarantined' then not exists (
+            select
+            from ${intervalReads} r
+            where r.meter_id = n.meter_id
+              and r.began > ${readAt}::timestamptz
+              and r.span @> tstzrange(n.starts_from, n.starts_before)
+          )
+        when 'applied' then false
+        else exists (
+            select
+            from ${intervals}
+            where meter_id = n.meter_id
+              and usage_units = n.usage_units
+              and start_at >= n.starts_from
+              and start_at < n.starts_before
+              and not ${isAbsent}
+          ) or starts_from >= ${start}::timestamptz
+            and starts_before <= ${end}::timestamptz
+            and not exists (
+              select
+              from absent
+              where usage_units = n.usage_units
+                and start_at >= n.starts_from
+                and start_at < n.starts_before
+            )
+      end`);
+}
+
+/** Returns for each absent reading whether another reading covers part of its time, and whether it was kept. */
+async function judge(
+  tx: Executor,
+  meterId: string,
+  absent: AbsentReadings,
+): Promise<{ explained: boolean; kept: boolean }[]> {
+  const { rows } = await tx.execute<{ explained: boolean; kept: boolean }>(sql`
+    with absent as materialized (
+      select *, row_number() over () as place
+      from (${absentIn(absent)}
+        ) given
+    ), covered as (
+      select usage_units, range_agg(tstzrange(start_at, ${endOf(sql`present`)})) as spans
+      from ${intervals} present
+      where meter_id = ${meterId}
+        and start_at > (select min(start_at) from absent) - ${coverMax}
+        and start_at < (select max(${endOf(sql`absent`)}) from absent)
+        and not ${isAbsent}
+      group by usage_units
+    ), kept as (
+      select usage_units, range_agg(tstzrange(starts_from, starts_before)) as spans
+      from ${deletes}
+      where meter_id = ${meterId}
+        and state in ('rejected', 'undone')
+      group by usage_units
+    )
+    select
+      coalesce(c.spans && a.span, false) as explained,
+      coalesce(k.spans && a.span, false) as kept
+    from (select *, tstzrange(start_at, ${endOf(sql`absent`)}) as span from absent) a
+      left join covered c using (usage_units)
+      left join kept k using (usage_units)
+    order by place`);
+  return rows;
+}
+
+/**
+ * Notes unexplained absent readings as ranges: consecutive absent readings of one unit, without another reading of
+ * the unit between them or at their time.
  */
 async function noteAbsent(
   tx: Executor,
-  { meterId, readAt, runId }: ProvedPass,
+  { meterId, readAt, runId }: ProvedRead,
+  absent: AbsentReadings,
+  unexplained: AbsentReadings,
   tooMany: boolean,
 ): Promise<void> {
-  const marks = tx
-    .select({
-      usageUnits,
-      startAt,
-      endAt: endOf(absentReadings).as('end_at'),
-      listed: sql`0`.as('listed'),
-    })
-    .from(absentReadings)
-    .where(isUnexplained)
-    .unionAll(
-      tx
-        .select({
-          usageUnits: sql<string>`usage_units`,
-          startAt: sql<string>`start_at`,
-          endAt: sql`null`,
-          listed: sql`1`,
-        })
-        .from(sql`(${readingsListed}) shown`),
+  await tx.execute(sql`
+    with absent as materialized (${absentIn(absent)}
+    ), unexplained as materialized (${absentIn(unexplained)}
+    ), marks as (
+      select usage_units, start_at, ${endOf(sql`unexplained`)} as end_at, 0 as present
+      from unexplained
+      union all
+      select usage_units, start_at, null, 1
+      from ${intervals}
+      where meter_id = ${meterId}
+        and start_at between (select min(start_at) from unexplained) and (select max(start_at) from unexplained)
+        and not ${isAbsent}
+    ), islands as (
+      select *, sum(present) over (partition by usage_units order by start_at, present desc) as island
+      from marks
+    ), ranges as (
+      select
+        usage_units,
+        min(start_at) as starts_from,
+        max(end_at) as starts_before,
+        count(*) as readings
+      from islands
+      where present = 0
+      group by usage_units, island
+      order by starts_from
+      limit ${notesMax}
     )
-    .as('marks');
-  const islands = tx
-    .select({
-      usageUnits: marks.usageUnits,
-      startAt: marks.startAt,
-      endAt: marks.endAt,
-      listed: marks.listed,
-      island: sql`sum(listed) over (partition by usage_units order by start_at, listed desc)`.as(
-        'island',
-      ),
-    })
-    .from(marks)
-    .as('islands');
-  const ranges = tx
-    .select({
-      usageUnits: islands.usageUnits,
-      startsFrom: sql`min(start_at)`.as('starts_from'),
-      startsBefore: sql`max(end_at)`.as('starts_before'),
-      readings: count().as('readings'),
-    })
-    .from(islands)
-    .where(sql`listed = 0`)
-    .groupBy(islands.usageUnits, islands.island)
-    .orderBy(sql`starts_from`)
-    .limit(notesMax)
-    .as('ranges');
-  const noted = noteOf({
-    runId: sql`${runId}::uuid`,
-    companyId: sql`(select ${meters.companyId} from ${meters} where ${meters.id} = ${meterId})`,
-    resource: sql`'intervals'`,
-    recordId: sql`concat_ws(' ', ${meterId}::text, usage_units, starts_from, 'to', starts_before)`,
-    state: tooMany ? sql`'quarantined'` : sql`'applied'`,
-    absentSince: sql`${readAt}::timestamptz`,
-    meterId: sql`${meterId}::text`,
-    usageUnits: sql`usage_units`,
-    startsFrom: sql`starts_from`,
-    startsBefore: sql`starts_before`,
-    readings: sql`readings`,
-  });
-  await tx.insert(deletes).select(tx.select(noted).from(ranges)).onConflictDoUpdate(notedAgain);
+    insert into ${deletes} (
+      run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units, starts_from, starts_before,
+      readings
+    )
+    select
+      ${runId}::uuid,
+      (select company_id from ${meters} where id = ${meterId}),
+      'intervals',
+      concat_ws(' ', ${meterId}::text, usage_units, starts_from, 'to', starts_before),
+      ${tooMany ? 'quarantined' : 'applied'},
+      ${readAt}::timestamptz,
+      ${meterId},
+      usage_units,
+      starts_from,
+      starts_before,
+      readings
+    from ranges
+    on conflict (run_id, resource, record_id) do update set
+      company_id = excluded.company_id,
+      state = excluded.state,
+      reason = excluded.reason,
+      absent_since = excluded.absent_since,
+      readings = excluded.readings`);
 }
-
-/** Whether a reading of the meter is absent and meets a condition, and no later read wrote it. */
-const isAmongAbsent = (tx: Executor, { meterId, readAt }: ProvedPass, which: SQLWrapper): SQL => {
-  const of = intervals;
-  const keys = tx
-    .select({ startAt, granularitySeconds, usageUnits, ordinal })
-    .from(absentReadings)
-    .where(sql`${which}`);
-  return sql`${of.meterId} = ${meterId}
-    and ${of.syncedAt} < ${readAt}::timestamptz
-    and (${of.startAt}, ${of.granularitySeconds}, ${of.usageUnits}, ${of.ordinal}) in ${keys}`;
-};

@@ -1,16 +1,15 @@
 import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { readingsAcross } from '../records/interval-key.ts';
-import { lockReadings, noteRemoved } from '../records/interval-ledger.ts';
+import { columnsOfReading, readingsAcross } from '../records/interval-key.ts';
 import { makeMonths } from '../records/interval-months.ts';
+import { lockReadings } from '../records/interval-reads.ts';
 import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { changeOf } from './tombstone.ts';
 
-/** Tells reads under way that readings are removed, and has the company's months recomputed. */
+/** Has the months of a meter's company recomputed, because readings are removed. */
 export async function noteRemoval(tx: Executor, meterId: string): Promise<void> {
-  await noteRemoved(tx, meterId);
   const { companyId } = meters;
   await tx.insert(companyChanges).select(
     tx
@@ -20,48 +19,74 @@ export async function noteRemoval(tx: Executor, meterId: string): Promise<void> 
   );
 }
 
-/** Removes readings, and keeps a copy for an undo. Returns how many were removed. */
-export async function removeReadings(tx: Executor, runId: string, which: SQL): Promise<number> {
-  const reading = getTableColumns(intervals);
-  const gone = tx.$with('gone').as(
-    tx
-      .delete(intervals)
-      .where(which)
-      .returning({ runId: sql<string>`${runId}::uuid`.as('run_id'), ...reading }),
-  );
-  const kept = await tx.with(gone).insert(removedReadings).select(tx.select().from(gone));
-  return kept.rowCount ?? 0;
+/**
+ * Removes readings, and keeps a copy for an undo. `which` may use a step `before` it. Returns how many were removed.
+ */
+export async function removeReadings(
+  tx: Executor,
+  runId: string,
+  which: SQL,
+  before?: SQL,
+): Promise<number> {
+  const columns = columnNames(columnsOfReading);
+  const { rowCount } = await tx.execute(sql`
+    with ${before === undefined ? sql`` : sql`${before}, `}gone as (
+      delete from ${intervals}
+      where ${which}
+      returning ${columns}
+    )
+    insert into ${removedReadings} (run_id, ${columns})
+    select ${runId}::uuid, ${columns}
+    from gone`);
+  return rowCount ?? 0;
 }
 
 const isNoted = (runId: string, state: 'quarantined' | 'applied'): SQL | undefined =>
   and(eq(deletes.runId, runId), eq(deletes.resource, 'intervals'), eq(deletes.state, state));
 
-/** Removes readings that a run held back, unless they were read since and will be judged again. */
+/**
+ * Removes the readings that a run held back. A later read has deleted the notes of ranges that it judged again, so
+ * that their readings are spared.
+ */
 export async function approveReadings(
   tx: Executor,
   runId: string,
 ): Promise<{ removed: number; spared: number }> {
-  const ranges = await tx.select().from(deletes).where(isNoted(runId, 'quarantined')).for('update');
+  const isHeld = isNoted(runId, 'quarantined');
+  const [{ noted } = { noted: 0 }] = await tx
+    .select({ noted: sql`coalesce(sum(${deletes.readings}), 0)`.mapWith(Number) })
+    .from(deletes)
+    .where(isHeld);
+  await lockMeters(tx, deletes, isHeld);
+  const ranges = await tx.select().from(deletes).where(isHeld).for('update');
   let gone = 0;
-  for (const { meterId, usageUnits, startsFrom, startsBefore, absentSince, recordId } of ranges) {
+  for (const { meterId, usageUnits, startsFrom, startsBefore, recordId } of ranges) {
     if (meterId === null) continue;
-    await lockReadings(tx, meterId, absentSince);
     await noteRemoval(tx, meterId);
-    const isOfRange = sql`${intervals.meterId} = ${meterId}
-      and ${intervals.usageUnits} = ${usageUnits}
-      and ${intervals.startAt} >= ${startsFrom}::timestamptz
-      and ${intervals.startAt} < ${startsBefore}::timestamptz
-      and ${intervals.syncedAt} < ${absentSince}::timestamptz`;
+    const isOfRange = sql`meter_id = ${meterId}
+      and usage_units = ${usageUnits}
+      and start_at >= ${startsFrom}::timestamptz
+      and start_at < ${startsBefore}::timestamptz`;
     const of = await removeReadings(tx, runId, isOfRange);
     gone += of;
     if (of > 0)
       await tx
         .update(deletes)
         .set({ state: 'applied', readings: of, decidedAt: sql`clock_timestamp()` })
-        .where(and(isNoted(runId, 'quarantined'), eq(deletes.recordId, recordId)));
+        .where(and(isHeld, eq(deletes.recordId, recordId)));
   }
-  const noted = ranges.reduce((sum, { readings }) => sum + (readings ?? 0), 0);
   return { removed: gone, spared: Math.max(0, noted - gone) };
+}
+
+/** Locks the readings of the meters of noted ranges or removed readings, in the order of their ids. */
+async function lockMeters(
+  tx: Executor,
+  table: typeof deletes | typeof removedReadings,
+  which: SQL | undefined,
+): Promise<void> {
+  const { meterId } = table;
+  const found = await tx.selectDistinct({ meterId }).from(table).where(which).orderBy(meterId);
+  for (const one of found) if (one.meterId !== null) await lockReadings(tx, one.meterId);
 }
 
 /**
@@ -71,6 +96,7 @@ export async function approveReadings(
 export async function reviveReadings(tx: Executor, runId: string): Promise<number> {
   const ofRun = eq(removedReadings.runId, runId);
   const { runId: _, ...reading } = getTableColumns(removedReadings);
+  await lockMeters(tx, removedReadings, ofRun);
   // Their partitions may have been dropped.
   const starts = tx.select({ startAt: reading.startAt }).from(removedReadings).where(ofRun);
   await makeMonths(tx, sql`${starts.as('starts')}`);

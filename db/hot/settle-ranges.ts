@@ -6,7 +6,7 @@ import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import { postponedAs, settledAs } from '../events/outcomes.ts';
 import { pendingOf } from '../events/queue.ts';
-import { readingsIn } from '../records/interval-ledger.ts';
+import { readingsIn } from '../records/interval-reads.ts';
 import type { TimeRange } from '../records/time-range.ts';
 import { journal } from '../schema/metersync.ts';
 

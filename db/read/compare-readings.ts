@@ -1,73 +1,116 @@
-import { or, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
+import { batches } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { decidedToKeep, note } from '../deletes/tombstone.ts';
-import { differ, keyAsText, liesWithin, type ReadRange } from '../records/interval-key.ts';
-import { readingsListed } from '../records/listed-readings.ts';
+import { heldReadings, incomingReadings, type PartRead } from '../hot/replace-readings.ts';
+import { differ, keyAsText, liesWithin, readingKey } from '../records/interval-key.ts';
+import { partsOf, type ReadingsRead } from '../records/replace-readings.ts';
 import { deletes } from '../schema/metersync.ts';
-import { intervals } from '../schema/utility.ts';
 import type { Difference } from './compare-records.ts';
 
 const fields = ['usage', 'quality', 'updated', 'unreadable'] as const;
+type Values = Readonly<Record<(typeof fields)[number], string | null>>;
 
-/** Compares the listed readings of a range with the warehouse, usage as numbers: 1.5 is 1.50. */
-export async function compareListed(
-  tx: Executor,
-  meterId: string,
-  range: ReadRange,
-): Promise<Difference[]> {
-  const reading = sql`reading`;
-  const readings = (from: SQL, name: string, where = sql`true`) => sql`(
-      select *
-      from ${from} reading
-      where ${where}
-        and ${liesWithin(range, reading)}
-    ) ${sql.raw(name)}`;
-  const listed = readings(sql`(${readingsListed})`, 'listed');
-  const held = readings(sql`${intervals}`, 'held', sql`meter_id = ${meterId}`);
-  const values = (side: SQL) => ({
-    usage: sql<string | null>`trim_scale(${side}.usage)::text`,
-    quality: sql<string | null>`${side}.quality`,
-    updated: sql<string | null>`${side}.updated::text`,
-    unreadable: sql<string | null>`${side}.unreadable::text`,
-  });
-  const unequal = await tx
-    .select({
-      id: sql<string>`${meterId}::text || coalesce(${keyAsText(sql`held`)}, ${keyAsText(sql`listed`)})`,
-      isListed: sql<boolean>`listed.start_at is not null`,
-      isHeld: sql<boolean>`held.start_at is not null`,
-      isKept: sql<boolean>`exists (
+/**
+ * Compares what a read of a meter's readings showed with the warehouse, usage as numbers: 1.5 is 1.50. Readings
+ * across the bounds of its range are left out.
+ */
+export async function compareReadings(
+  db: Executor,
+  read: Pick<ReadingsRead, 'meterId' | 'readAt' | 'range' | 'pages'>,
+): Promise<{ differences: Difference[]; readings: number; unreadable: number }> {
+  const differences: Difference[] = [];
+  let readings = 0;
+  let unreadable = 0;
+  for (const part of partsOf(read, batches.readingsWritten)) {
+    const compared = await comparePart(db, part);
+    differences.push(...compared.differences);
+    readings += compared.readings;
+    unreadable += compared.unreadable;
+  }
+  return { differences: differences.sort((a, b) => (a.id < b.id ? -1 : 1)), readings, unreadable };
+}
+
+async function comparePart(db: Executor, part: PartRead) {
+  const { meterId, range } = part;
+  const values = (side: string): SQL => {
+    const of = sql.raw(side);
+    return sql`jsonb_build_object(
+          'usage', trim_scale(${of}.usage)::text,
+          'quality', ${of}.quality,
+          'updated', ${of}.updated::text,
+          'unreadable', ${of}.unreadable::text
+        )`;
+  };
+  const { rows } = await db.execute<{
+    readings: number;
+    unreadable: number;
+    id: string | null;
+    is_listed: boolean;
+    is_held: boolean;
+    is_kept: boolean;
+    service: Values;
+    warehouse: Values;
+  }>(sql`
+    with incoming as materialized (${incomingReadings(part)}
+    ), listed as materialized (
+      select * from incoming where ${liesWithin(range, sql`incoming`)}
+    ), held as materialized (${heldReadings(part)}
+        and ${liesWithin(range, sql`intervals`)}
+    )
+    select
+      counted.*,
+      ${meterId}::text || ${keyAsText(sql`differing`)} as id,
+      is_listed,
+      is_held,
+      exists (
         select
         from ${deletes} ${note}
         where ${note.meterId} = ${meterId}
-          and ${note.usageUnits} = held.usage_units
-          and ${note.startsFrom} <= held.start_at
-          and ${note.startsBefore} > held.start_at
+          and ${note.usageUnits} = differing.usage_units
+          and ${note.startsFrom} <= differing.start_at
+          and ${note.startsBefore} > differing.start_at
           and ${decidedToKeep}
-      )`,
-      service: values(sql`listed`),
-      warehouse: values(sql`held`),
-    })
-    .from(listed)
-    .fullJoin(
-      held,
-      sql`(listed.start_at, listed.granularity_seconds, listed.usage_units, listed.ordinal)
-        = (held.start_at, held.granularity_seconds, held.usage_units, held.ordinal)`,
-    )
-    .where(or(sql`listed.start_at is null`, sql`held.start_at is null`, differ('listed', 'held')));
-  const differences = unequal.map((one): Difference => {
-    const { id, isListed, isHeld, isKept, service, warehouse } = one;
-    if (!isHeld) return { id, state: 'missing' };
-    if (!isListed) return { id, state: isKept ? 'kept' : 'extra' };
+      ) as is_kept,
+      service,
+      warehouse
+    from (
+        select
+          count(*)::int as readings,
+          coalesce(sum((select count(*) from jsonb_object_keys(unreadable))), 0)::int as unreadable
+        from listed
+      ) counted
+      left join (
+        select
+          ${readingKey},
+          l.ordinal is not null as is_listed,
+          h.ordinal is not null as is_held,
+          ${values('l')} as service,
+          ${values('h')} as warehouse
+        from listed l
+          full join held h using (${readingKey})
+        where l.ordinal is null
+          or h.ordinal is null
+          or ${differ('l', 'h')}
+      ) differing on true`);
+  const differences = rows.flatMap((one): Difference[] => {
+    const { id, is_listed, is_held, is_kept, service, warehouse } = one;
+    if (id === null) return [];
+    if (!is_held) return [{ id, state: 'missing' }];
+    if (!is_listed) return [{ id, state: is_kept ? 'kept' : 'extra' }];
     const differing = fields.filter((field) => service[field] !== warehouse[field]);
-    return {
-      id,
-      state: 'different',
-      fields: differing.map((field) => ({
-        field,
-        service: service[field],
-        warehouse: warehouse[field],
-      })),
-    };
+    return [
+      {
+        id,
+        state: 'different',
+        fields: differing.map((field) => ({
+          field,
+          service: service[field],
+          warehouse: warehouse[field],
+        })),
+      },
+    ];
   });
-  return differences.sort((a, b) => (a.id < b.id ? -1 : 1));
+  const { readings = 0, unreadable = 0 } = rows[0] ?? {};
+  return { differences, readings, unreadable };
 }

@@ -1,12 +1,6 @@
 import { getTableColumns, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { intervals } from '../schema/utility.ts';
 
-/** The first and last start of readings, in UTC with microseconds, so that they sort as texts. */
-export interface Span {
-  readonly first: string;
-  readonly last: string;
-}
-
 /** A requested range of a meter's readings, in ISO times; a side without a time has no bound. */
 export interface ReadRange {
   readonly start?: string | undefined;
@@ -71,13 +65,7 @@ const startOf = ({ start }: ReadRange): SQL =>
 const endOfRange = ({ end }: ReadRange): SQL =>
   sql`coalesce(${end ?? null}::timestamptz, 'infinity')`;
 
-/** Numbers readings of the same time in the order of their values, so that ordinals are stable. */
-export const ordinalOf = (id: SQL): SQL => sql`(row_number() over (
-        partition by ${timeKey}
-        order by usage, quality, updated, unreadable, ${id}
-      ) - 1)::int as ordinal`;
-
-/** Formats a time of Postgres like the texts of `Span`. */
+/** Formats a time of Postgres in UTC with microseconds. */
 export const canonical = (time: SQL): SQL =>
   sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 

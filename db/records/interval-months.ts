@@ -1,25 +1,16 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
-import type { IntervalColumns } from './interval-text.ts';
 
-/** Creates missing partitions for readings; plain times in known months need no statement. */
+/** Creates missing partitions for months, such as `2026-01`; known months need no statement. */
 export async function ensureMonths(
   { db, intervalMonths }: Warehouse,
-  columns: IntervalColumns,
-  plain: boolean,
+  months: ReadonlySet<string>,
 ): Promise<void> {
-  const months = plain
-    ? new Set(columns.startAt.map((start) => start.slice(0, 7)))
-    : new Set<string>();
   const unknown = [...months].filter((month) => !intervalMonths.has(month));
-  const starts = plain ? unknown.map((month) => `${month}-01T00:00:00Z`) : columns.startAt;
-  if (starts.length === 0) return;
-  await makeMonths(
-    db,
-    sql`unnest(${array(starts, 'text')}) start
-      cross join lateral (select metersync.read_time(start) as start_at) times`,
-  );
+  if (unknown.length === 0) return;
+  const starts = unknown.map((month) => `${month}-01T00:00:00Z`);
+  await makeMonths(db, sql`unnest(${array(starts, 'timestamptz')}) as t (start_at)`);
   for (const month of unknown) intervalMonths.add(month);
 }
 

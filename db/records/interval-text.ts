@@ -1,4 +1,5 @@
 import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
+import type { Readings } from './listed-readings.ts';
 import { asSent, holdable } from './unholdable.ts';
 
 /** Readings as columns, in the text that the service sent, with one element per reading. */
@@ -22,10 +23,6 @@ export interface IntervalColumns {
 export const readingsAt = (columns: IntervalColumns, places: readonly number[]): IntervalColumns =>
   ofEach(columns, (values) => places.map((place) => values[place] as (typeof values)[number]));
 
-/** The readings at places `from` (inclusive) to `to` (exclusive). */
-export const sliceOf = (columns: IntervalColumns, from: number, to: number): IntervalColumns =>
-  ofEach(columns, (values) => values.slice(from, to));
-
 function ofEach(
   columns: IntervalColumns,
   pick: <T>(values: readonly T[]) => readonly T[],
@@ -43,79 +40,6 @@ function ofEach(
   };
 }
 
-/** Lengths, first and last start of readings whose times Postgres can cast directly. */
-export interface PlainReadings {
-  readonly seconds: readonly number[];
-  readonly from: string;
-  readonly to: string;
-  /** Whether starts ascend and length and unit are the same, so that no key occurs twice. */
-  readonly distinct: boolean;
-}
-
-/**
- * Checks that all times are plain ISO times of one shape, which compare as text and which Postgres
- * casts directly; undefined if not. The seconds from start to end are computed here: times must end
- * in Z, or be in UTC without a zone (`zoneIsUtc`). Postgres decides whether a time exists.
- */
-export function plainReadings(
-  columns: IntervalColumns,
-  zoneIsUtc: boolean,
-): PlainReadings | undefined {
-  const { startAt, endAt, granularitySeconds, usageUnits, updated } = columns;
-  const first = startAt[0] ?? '';
-  if (!plainTime.test(first) || !(zoneIsUtc || first.endsWith('Z'))) return undefined;
-  const distance = distances(first);
-  const seconds: number[] = [];
-  let [from, to, before] = [first, first, ''];
-  let distinct = true;
-  for (let at = 0; at < startAt.length; at++) {
-    const start = startAt[at] ?? '';
-    const end = endAt[at] ?? null;
-    const change = updated[at] ?? null;
-    if (!sameShape(start, first)) return undefined;
-    if (change !== null && !plainTime.test(change)) return undefined;
-    const granularity = granularitySeconds[at] ?? null;
-    if (granularity === null && (end === null || !sameShape(end, first))) return undefined;
-    const length = granularity ?? distance(start, end ?? '');
-    if (!Number.isInteger(length)) return undefined;
-    seconds.push(length);
-    if (start <= before || length !== seconds[0] || usageUnits[at] !== usageUnits[0])
-      distinct = false;
-    if (start < from) from = start;
-    if (start > to) to = start;
-    before = start;
-  }
-  return { seconds, from, to, distinct };
-}
-
-/**
- * Finds the values of readings that cannot be read, and makes them null in `columns`. Whether a
- * plain time exists is checked only with `strictly`, because nearly all do. `wrong` has the
- * reasons, by place, why no row can hold a reading: it has no usable start or length. `right` has
- * the places of the other readings.
- */
-export function readReadings(given: IntervalColumns, zoneIsUtc: boolean, strictly = false) {
-  const supposed = plainReadings(given, zoneIsUtc);
-  const columns = readableColumns(given);
-  const wrong = new Map<number, string>();
-  const { startAt, endAt, granularitySeconds } = columns;
-  for (const [at, start] of startAt.entries()) {
-    const needed = (granularitySeconds[at] ?? null) === null ? [start, endAt[at] ?? ''] : [start];
-    const bad =
-      strictly || supposed === undefined ? needed.find((time) => !isTimeText(time)) : undefined;
-    if (bad !== undefined) wrong.set(at, `Cannot read ${JSON.stringify(bad)} as a time.`);
-    else if (needed.length > 1 && (endAt[at] === start || (supposed?.seconds[at] ?? 1) <= 0))
-      wrong.set(at, 'The reading ends where it begins, or before.');
-  }
-  const right = [...startAt.keys()].filter((at) => !wrong.has(at));
-  return {
-    columns,
-    plain: columns === given ? supposed : plainReadings(columns, zoneIsUtc),
-    wrong,
-    right,
-  };
-}
-
 /** Maximum length of the text that is kept of an unreadable value, in characters. */
 const keptMax = 200;
 
@@ -123,7 +47,7 @@ const keptMax = 200;
  * Replaces unreadable values by null, and characters that Postgres cannot hold by U+FFFD. Adds
  * `unreadable` with the texts as the service sent them, if there are any.
  */
-function readableColumns(columns: IntervalColumns): IntervalColumns {
+export function readableColumns(columns: IntervalColumns): IntervalColumns {
   const isTime = remembering(isTimeText);
   const isUnit = remembering(isHoldable);
   const isQuality = remembering(isHoldable);
@@ -181,20 +105,57 @@ function remembering(check: (text: string) => boolean): (text: string) => boolea
   };
 }
 
-/** Counts values that could not be read. */
-export const unreadableValues = ({ unreadable }: IntervalColumns): number =>
-  (unreadable ?? []).reduce(
-    (sum, texts) => sum + (texts === null ? 0 : Object.keys(JSON.parse(texts)).length),
-    0,
+/** A time that casts exactly as text: in UTC or without a zone, without an hour 24 or a second 60. */
+const plainTime = /^\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z?$/;
+/** Such a time that certainly exists. */
+const certainTime =
+  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z?$/;
+
+const isPlain = (time: string): boolean =>
+  certainTime.test(time) || (plainTime.test(time) && isTimeText(time));
+
+/** Starts in UTC with microseconds, and lengths in seconds. */
+export interface PlainTimes {
+  readonly startAt: string[];
+  readonly seconds: number[];
+}
+
+/**
+ * Reads times without asking Postgres; undefined if one of them is not a plain ISO time of one shape. They must end
+ * in Z, or be in UTC without a zone (`zoneIsUtc`).
+ */
+export function plainTimes(columns: IntervalColumns, zoneIsUtc: boolean): PlainTimes | undefined {
+  const { endAt, granularitySeconds } = columns;
+  const first = columns.startAt[0] ?? '';
+  const inUtc = first.endsWith('Z');
+  if (!(zoneIsUtc || inUtc)) return undefined;
+  const isAlike = (time: string) =>
+    time.length === first.length && time.endsWith('Z') === inUtc && isPlain(time);
+  const isPlainChange = remembering(
+    (time) => plainTime.test(time) && (zoneIsUtc || time.endsWith('Z')),
   );
-
-/** A time that compares as text and casts exactly: UTC or no zone, no hour 24 or second 60. */
-const plainTime = /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):\d{2}:[0-5]\d(?:\.\d{1,6})?Z?$/;
-
-const sameShape = (text: string, first: string): boolean =>
-  text.length === first.length &&
-  text.endsWith('Z') === first.endsWith('Z') &&
-  plainTime.test(text);
+  const distance = distances(first);
+  const before = inUtc ? first.length - 1 : first.length;
+  const fraction = `${before === 19 ? '.' : ''}${'0'.repeat(before === 19 ? 6 : 26 - before)}Z`;
+  const startAt: string[] = [];
+  const seconds: number[] = [];
+  let end = '';
+  for (const [at, start] of columns.startAt.entries()) {
+    if (start !== end && !isAlike(start)) return undefined;
+    const change = columns.updated[at] ?? null;
+    if (change !== null && !isPlainChange(change)) return undefined;
+    const granularity = granularitySeconds[at] ?? null;
+    if (granularity === null) {
+      end = endAt[at] ?? '';
+      if (!isAlike(end)) return undefined;
+    }
+    const length = granularity ?? distance(start, end);
+    if (!Number.isInteger(length)) return undefined;
+    startAt.push(start.slice(0, before) + fraction);
+    seconds.push(length);
+  }
+  return { startAt, seconds };
+}
 
 /** Returns a function that computes seconds between times, and remembers the last end. */
 function distances(first: string): (start: string, end: string) => number {
@@ -209,19 +170,14 @@ function distances(first: string): (start: string, end: string) => number {
   };
 }
 
-/** Formats plain readings as COPY text. */
-export function copyText(
-  meterId: string,
-  syncedAt: string,
-  columns: IntervalColumns,
-  seconds: readonly number[],
-): string {
-  const { startAt, usage, usageUnits, quality, updated } = columns;
+/** Formats readings as COPY text. */
+export function copyText(meterId: string, readAt: string, readings: Readings): string {
+  const { startAt, seconds, usage, usageUnits, quality, updated } = readings;
   const meter = escapeCopy(meterId);
   let text = '';
   for (let at = 0; at < startAt.length; at++) {
     text += `${meter}\t${startAt[at]}\t${seconds[at]}\t${escapeCopy(usageUnits[at] ?? '')}\t${copyValue(usage[at])}\t`;
-    text += `${copyValue(quality[at])}\t${copyValue(updated[at])}\t${syncedAt}\n`;
+    text += `${copyValue(quality[at])}\t${copyValue(updated[at])}\t${readAt}\n`;
   }
   return text;
 }

@@ -1,176 +1,261 @@
-import { and, between, count, eq, lte, type SQL, sql } from 'drizzle-orm';
-import { check, integer, jsonb, numeric, pgTable, text } from 'drizzle-orm/pg-core';
-import type { Executor, Transaction, Warehouse } from '../connection/connect.ts';
+import { sql } from 'drizzle-orm';
+import { isTimeText } from '../../contract/value-texts.ts';
+import { array } from '../connection/arrays.ts';
+import type { Executor, Warehouse } from '../connection/connect.ts';
 import { sqlMessage } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
-import { createTempTable } from '../connection/temp-table.ts';
-import { time } from '../schema/columns.ts';
-import { intervals } from '../schema/utility.ts';
+import { canonical } from './interval-key.ts';
 import {
-  canonical,
-  differ,
-  endOf,
-  ordinalOf,
-  type ReadRange,
-  startsWithin,
-  timeKey,
-} from './interval-key.ts';
-import { makeMonths } from './interval-months.ts';
-import { parsed, parsedReadings } from './interval-rows.ts';
-import { type IntervalColumns, readingsAt, readReadings } from './interval-text.ts';
-import type { WrittenRows } from './page.ts';
-import { refusalsOf } from './rejected-readings.ts';
-import type { RejectedRecord } from './rejected-records.ts';
+  type IntervalColumns,
+  type PlainTimes,
+  plainTimes,
+  readableColumns,
+} from './interval-text.ts';
 
-/** The temporary table of the readings that a pass over a listing showed. */
-const listedReadings = pgTable(
-  'listed_readings',
-  {
-    startAt: time('start_at').notNull(),
-    granularitySeconds: integer('granularity_seconds').notNull(),
-    usageUnits: text('usage_units'),
-    usage: numeric('usage'),
-    quality: text('quality'),
-    updated: time('updated'),
-    unreadable: jsonb('unreadable'),
-    id: text('id'),
-  },
-  () => [check('listed_readings_have_a_length', sql`granularity_seconds > 0`)],
-);
+/** Readings as Postgres casts them, as columns with one element per reading, in the order of their starts. */
+export interface Readings {
+  /** Starts in UTC with microseconds, so that they sort as texts. */
+  readonly startAt: readonly string[];
+  readonly seconds: readonly number[];
+  /** Exact decimal text. */
+  readonly usage: readonly (string | null)[];
+  readonly usageUnits: readonly string[];
+  readonly quality: readonly (string | null)[];
+  readonly updated: readonly (string | null)[];
+  /** The fields that could not be read with their texts, as JSON. */
+  readonly unreadable: readonly (string | null)[];
+  /** The ids of the records, which distinguish readings of the same time. No column stores them. */
+  readonly id: readonly (string | null)[];
+}
 
-/** Creates the table that has the readings of a pass until the transaction ends. */
-export const makeListedReadings = (tx: Executor): Promise<void> =>
-  createTempTable(tx, listedReadings);
+/** A page of readings in memory. */
+export interface ReadingsPage {
+  /** The readings; as JSON, once the page is packed, they take a small part of the memory. */
+  readonly content: Readings | string;
+  readonly readings: number;
+  readonly first: string;
+  readonly last: string;
+  /** Whether no two of its readings start at the same time. */
+  readonly distinct: boolean;
+  /** Values that could not be read. */
+  readonly unreadable: number;
+  /** The months in which its readings start, for example `2026-01`. */
+  readonly months: readonly string[];
+}
 
-/** Adds a page's readings to the table; returns readings that no row can hold or Postgres refuses. */
-export async function addListedReadings(
-  tx: Transaction,
-  { zoneIsUtc }: Pick<Warehouse, 'zoneIsUtc'>,
-  meterId: string,
+const noReadings: Readings = {
+  startAt: [],
+  seconds: [],
+  usage: [],
+  usageUnits: [],
+  quality: [],
+  updated: [],
+  unreadable: [],
+  id: [],
+};
+
+/**
+ * Makes readings of a page ready to be written. Values that cannot be read become null, and `unreadable` has their
+ * texts. `wrong` has the reasons, by place in the page, why no row can hold a reading.
+ */
+export async function readyReadings(
+  { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   given: IntervalColumns,
-): Promise<RejectedRecord[]> {
-  const { columns, wrong, right } = readReadings(given, zoneIsUtc, true);
-  const refused = new Map(wrong);
-  await splitOnRefusal<number, unknown>(
-    right,
-    (places) =>
-      tx.transaction((inner) =>
-        inner
-          .insert(listedReadings)
-          .select((query) =>
-            query.select(parsed).from(parsedReadings(readingsAt(columns, places))),
-          ),
-      ),
-    (place, error) => {
-      refused.set(place, sqlMessage(error));
-    },
-  );
-  return refusalsOf(meterId, given, refused);
+): Promise<{ readings: Readings; wrong: ReadonlyMap<number, string> }> {
+  const columns = readableColumns(given);
+  const { usage, quality, updated, unreadable, id } = columns;
+  const usageUnits = columns.usageUnits.map((unit) => unit ?? '');
+  const wrong = new Map<number, string>();
+  const plain = plainTimes(columns, zoneIsUtc);
+  const timed = plain ? { ...plain, updated } : await parsedTimes(db, columns, wrong);
+  for (const [place, seconds] of timed.seconds.entries()) {
+    const reason = wrong.has(place) ? undefined : whyUnfit(timed.startAt[place] ?? '', seconds);
+    if (reason !== undefined) wrong.set(place, reason);
+  }
+  const texts = unreadable ?? columns.startAt.map(() => null);
+  const all: Readings = {
+    startAt: timed.startAt,
+    seconds: timed.seconds,
+    usage,
+    usageUnits,
+    quality,
+    updated: timed.updated,
+    unreadable: texts,
+    id,
+  };
+  const places = [...timed.startAt.keys()].filter((place) => !wrong.has(place));
+  const fit =
+    wrong.size === 0
+      ? all
+      : ofEach(all, (values) => places.map((place) => values[place] as (typeof values)[number]));
+  return { readings: sorted(fit), wrong };
 }
 
-/** A query for the readings of the table with their ordinals. */
-export const readingsListed: SQL = sql`
-      select
-        ${timeKey},
-        usage,
-        quality,
-        updated,
-        unreadable,
-        ${ordinalOf(sql`id`)}
-      from ${listedReadings}`;
+const secondsMax = 2 ** 31 - 1;
+const startLength = '2026-01-01T00:00:00.000000Z'.length;
 
-/**
- * Writes the readings of a proved pass that the warehouse lacks or has with other values,
- * regardless of their `updated`. A reading that a later read wrote is not changed.
- */
-export async function writeListed(
-  tx: Executor,
-  { meterId, readAt }: { meterId: string; readAt: string },
-): Promise<WrittenRows> {
-  const { startAt, granularitySeconds, usageUnits, ordinal, syncedAt } = intervals;
-  const starts = () => tx.select({ startAt: listedReadings.startAt }).from(listedReadings);
-  // A statement does not see partitions that it creates itself.
-  await makeMonths(tx, sql`${starts()} starts`);
-  const listed = sql`(${readingsListed}) listed`;
-  const inserted = await tx
-    .insert(intervals)
-    .select((query) =>
-      query
-        .select({
-          meterId: sql`${meterId}`.as('meter_id'),
-          startAt: sql`start_at`.as('start_at'),
-          granularitySeconds: sql`granularity_seconds`.as('granularity_seconds'),
-          usageUnits: sql`usage_units`.as('usage_units'),
-          ordinal: sql`ordinal`.as('ordinal'),
-          usage: sql`usage`.as('usage'),
-          quality: sql`quality`.as('quality'),
-          updated: sql`updated`.as('updated'),
-          syncedAt: sql`${readAt}::timestamptz`.as('synced_at'),
-          unreadable: sql`unreadable`.as('unreadable'),
-        })
-        .from(listed),
-    )
-    .onConflictDoNothing();
-  const changed = await tx
-    .update(intervals)
-    .set({
-      usage: sql`listed.usage`,
-      quality: sql`listed.quality`,
-      updated: sql`listed.updated`,
-      syncedAt: readAt,
-      unreadable: sql`listed.unreadable`,
-    })
-    .from(listed)
-    .where(
-      and(
-        eq(intervals.meterId, meterId),
-        between(
-          startAt,
-          sql`(select min(start_at) from ${starts()} starts)`,
-          sql`(select max(start_at) from ${starts()} starts)`,
-        ),
-        sql`(${startAt}, ${granularitySeconds}, ${usageUnits}, ${ordinal})
-          = (listed.start_at, listed.granularity_seconds, listed.usage_units, listed.ordinal)`,
-        lte(syncedAt, readAt),
-        differ('intervals', 'listed'),
-      ),
-    );
-  return { inserted: inserted.rowCount ?? 0, changed: changed.rowCount ?? 0 };
+function whyUnfit(start: string, seconds: number): string | undefined {
+  if (seconds <= 0) return 'The reading ends where it begins, or before.';
+  if (seconds > secondsMax) return `The reading is longer than ${secondsMax} seconds.`;
+  if (start.length !== startLength || start.startsWith('0000'))
+    return 'The reading does not start in the years 1 to 9999.';
+  return undefined;
 }
 
-/**
- * Widens a range to the last end of the readings that start in it, because the service may leave
- * out a reading that ends after the range.
- */
-export async function widened<R extends ReadRange & { readonly meterId: string }>(
+/** Has Postgres read times; adds to `wrong` what cannot be read, whose times are empty. */
+async function parsedTimes(
   db: Executor,
-  range: R,
-): Promise<R> {
-  if (range.end === undefined) return range;
-  const ends = endOf(intervals);
-  const [last] = await db
-    .select({ end: sql<string | null>`${canonical(sql`max(${ends})`)}` })
-    .from(intervals)
-    .where(
-      and(
-        eq(intervals.meterId, range.meterId),
-        startsWithin(range, intervals),
-        sql`${ends} > ${range.end}::timestamptz`,
-      ),
-    );
-  const end = last?.end ?? null;
-  return end === null ? range : { ...range, end };
+  { startAt, endAt, granularitySeconds, updated }: IntervalColumns,
+  wrong: Map<number, string>,
+): Promise<PlainTimes & { readonly updated: (string | null)[] }> {
+  const times = {
+    startAt: startAt.map(() => ''),
+    seconds: startAt.map(() => 0),
+    updated: startAt.map((): string | null => null),
+  };
+  for (const [place, start] of startAt.entries()) {
+    const end = (granularitySeconds[place] ?? null) === null ? (endAt[place] ?? '') : null;
+    const bad = [start, end].find((time) => time !== null && !isTimeText(time));
+    if (bad !== undefined) wrong.set(place, `Cannot read ${JSON.stringify(bad)} as a time.`);
+  }
+  const places = [...startAt.keys()].filter((place) => !wrong.has(place));
+  const parse = async (some: readonly number[]): Promise<void> => {
+    const of = <T>(values: readonly T[]) => some.map((place) => values[place] ?? null);
+    const { rows } = await db.execute<{
+      start: string;
+      seconds: number;
+      updated: string | null;
+    }>(sql`
+      select
+        ${canonical(sql`start_at`)} || case when start_at < '0001-01-01T00:00:00Z' then ' BC' else '' end as start,
+        coalesce(granularity, extract(epoch from metersync.read_time(ends) - start_at)::bigint)::float8 as seconds,
+        ${canonical(sql`metersync.read_time(changed)`)} as updated
+      from unnest(
+          ${array(of(startAt), 'text')},
+          ${array(of(endAt), 'text')},
+          ${array(of(granularitySeconds), 'bigint')},
+          ${array(of(updated), 'text')}
+        ) with ordinality as t (starts, ends, granularity, changed, place)
+        cross join lateral (select metersync.read_time(starts) as start_at) times
+      order by place`);
+    for (const [at, row] of rows.entries()) {
+      const place = some[at] as number;
+      times.startAt[place] = row.start;
+      times.seconds[place] = row.seconds;
+      times.updated[place] = row.updated;
+    }
+  };
+  await splitOnRefusal(places, parse, (place, error) => {
+    wrong.set(place, sqlMessage(error));
+  });
+  return times;
 }
 
-/** Counts the listed readings of a range, and their values that could not be read. */
-export async function countListed(
-  tx: Executor,
-  range: ReadRange,
-): Promise<{ readonly readings: number; readonly unreadable: number }> {
-  const values = sql`(select count(*) from jsonb_object_keys(${listedReadings.unreadable}))`;
-  const [counted] = await tx
-    .select({ readings: count(), unreadable: sql`coalesce(sum(${values}), 0)`.mapWith(Number) })
-    .from(listedReadings)
-    .where(startsWithin(range, listedReadings));
-  return counted ?? { readings: 0, unreadable: 0 };
+/** Makes a page of readings; undefined if there are none. */
+export function pageOf(content: Readings): ReadingsPage | undefined {
+  const { startAt, unreadable } = content;
+  const [first, last] = [startAt[0], startAt.at(-1)];
+  if (first === undefined || last === undefined) return undefined;
+  const months = new Set<string>();
+  let month = '-';
+  for (const start of startAt) {
+    if (start.startsWith(month)) continue;
+    month = start.slice(0, 7);
+    months.add(month);
+  }
+  return {
+    content,
+    readings: startAt.length,
+    first,
+    last,
+    distinct: isDistinct(content),
+    unreadable: unreadable.reduce(
+      (sum, texts) => sum + (texts === null ? 0 : Object.keys(JSON.parse(texts)).length),
+      0,
+    ),
+    months: [...months],
+  };
 }
+
+/** Whether no two readings start at the same time. */
+export const isDistinct = ({ startAt }: Readings): boolean =>
+  startAt.every((start, at) => start !== startAt[at - 1]);
+
+/** Packs a page. Equal pages have equal texts. */
+export const packed = (page: ReadingsPage): ReadingsPage & { readonly content: string } => ({
+  ...page,
+  content:
+    typeof page.content === 'string'
+      ? page.content
+      : JSON.stringify(ofEach(page.content, shortened)),
+});
+
+/** A column without its repetitions if all its values are the same. */
+const shortened = <T>(values: readonly T[]): readonly T[] =>
+  values.every((value) => value === values[0]) ? values.slice(0, 1) : values;
+
+export function unpacked({ content, readings }: ReadingsPage): Readings {
+  if (typeof content !== 'string') return content;
+  const repeated = <T>(values: readonly T[]): readonly T[] =>
+    values.length === readings ? values : new Array<T>(readings).fill(values[0] as T);
+  return ofEach(JSON.parse(content) as Readings, repeated);
+}
+
+/**
+ * Yields the readings of pages in the order of their starts, in parts of about `size` readings; readings that start
+ * at the same time are in one part. Pages that do not overlap are unpacked one at a time. Without readings, yields
+ * one empty part.
+ */
+export function* inOrder(pages: readonly ReadingsPage[], size: number): Generator<Readings> {
+  const ordered = pages.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
+  const overlap = ordered.some(({ first }, at) => first < (ordered[at - 1]?.last ?? ''));
+  const sources = overlap ? [sorted(joined(ordered.map(unpacked)))] : ordered;
+  let waiting = noReadings;
+  for (const source of sources) {
+    const more = 'content' in source ? unpacked(source) : source;
+    waiting = waiting.startAt.length === 0 ? more : joined([waiting, more]);
+    let from = 0;
+    for (
+      let to = cutAfter(waiting, from, size);
+      to < waiting.startAt.length;
+      to = cutAfter(waiting, from, size)
+    ) {
+      yield ofEach(waiting, (values) => values.slice(from, to));
+      from = to;
+    }
+    if (from > 0) waiting = ofEach(waiting, (values) => values.slice(from));
+  }
+  yield waiting;
+}
+
+/** Where a part of about `size` readings ends: readings with the same start stay together. */
+function cutAfter({ startAt }: Readings, from: number, size: number): number {
+  let to = Math.min(from + size, startAt.length);
+  while (to < startAt.length && startAt[to] === startAt[to - 1]) to += 1;
+  return to;
+}
+
+function sorted(readings: Readings): Readings {
+  const { startAt } = readings;
+  if (startAt.every((start, at) => at === 0 || start >= (startAt[at - 1] as string)))
+    return readings;
+  const places = [...startAt.keys()].sort((a, b) => {
+    const [one = '', other = ''] = [startAt[a], startAt[b]];
+    return one < other ? -1 : one > other ? 1 : a - b;
+  });
+  return ofEach(readings, (values) =>
+    places.map((place) => values[place] as (typeof values)[number]),
+  );
+}
+
+const names = Object.keys(noReadings) as (keyof Readings)[];
+
+const ofEach = (readings: Readings, pick: <T>(values: readonly T[]) => readonly T[]): Readings =>
+  Object.fromEntries(
+    names.map((name) => [name, pick<unknown>(readings[name])]),
+  ) as unknown as Readings;
+
+const joined = (parts: readonly Readings[]): Readings =>
+  Object.fromEntries(
+    names.map((name) => [name, parts.flatMap((part) => part[name] as readonly unknown[])]),
+  ) as unknown as Readings;

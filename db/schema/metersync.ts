@@ -31,6 +31,7 @@ import { bytea, now, synced, time } from './columns.ts';
 /** The pipeline's own state. */
 export const metersync = pgSchema('metersync');
 
+const tstzrange = customType<{ data: string }>({ dataType: () => 'tstzrange' });
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 
 const endedOtherwise = sql.raw(`outcome in ('superseded', 'ignored', 'dead', 'missing')`);
@@ -515,8 +516,21 @@ export const intervalFetches = metersync.table('interval_fetches', {
   meterId: text('meter_id').primaryKey(),
   fetched: tstzmultirange('fetched').notNull(),
   updatedAt: time('updated_at').notNull().default(now),
-  removedAt: time('removed_at'),
 });
+
+/**
+ * The ranges of each meter that were read within a day, so that a read that began earlier and is written later does
+ * not bring back what a later one did not show.
+ */
+export const intervalReads = metersync.table(
+  'interval_reads',
+  {
+    meterId: text('meter_id').notNull(),
+    span: tstzrange('span').notNull(),
+    began: time('began').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.meterId, t.span] })],
+);
 
 /**
  * Alarms. A row is written when an alarm's condition begins. The alarm opens when the condition has

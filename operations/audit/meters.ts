@@ -1,10 +1,10 @@
-import { readPass, showsAllOf, withListed } from '../../activities/reading/listing-pass.ts';
+import { readPass, showsAllOf } from '../../activities/reading/listing-pass.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import { compareListed } from '../../db/read/compare-readings.ts';
+import { compareReadings } from '../../db/read/compare-readings.ts';
 import { unlistedMeters } from '../../db/read/extra-rows.ts';
-import { countListed } from '../../db/records/listed-readings.ts';
+import type { ReadRange } from '../../db/records/interval-key.ts';
 import { refusedAs } from '../../db/records/rejected-records.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
@@ -63,31 +63,25 @@ export class MeterAudit {
 
   /** Reads and compares the listing; once more if it differs, as readings may move between its pages. */
   async #pass(found: AuditReport, meterId: string): Promise<Pass> {
-    const range = this.#since === null ? {} : { start: this.#since };
     const read = () => readPass(this.#warehouse, meterId, () => this.#walk(meterId));
-    const first = await read();
-    const { doubt, readAt } = first;
-    if (doubt !== undefined) return { doubt };
-    const { result, refused } = await withListed(this.#warehouse, meterId, first, async (tx) => ({
-      differences: await compareListed(tx, meterId, range),
-      counts: await countListed(tx, range),
-    }));
-    const { differences, counts } = result;
-    if (
-      differences.length > 0 &&
-      first.pages.length > 1 &&
-      (first.shifted || !showsAllOf(await read(), first))
-    )
+    const pass = await read();
+    if (pass.doubt !== undefined) return { doubt: pass.doubt };
+    const { differences, readings, unreadable } = await compareReadings(this.#warehouse.db, {
+      meterId,
+      readAt: pass.readAt,
+      range: this.#range,
+      pages: pass.pages,
+    });
+    if (differences.length > 0 && pass.sent.pages > 1 && (pass.shifted || !showsAllOf(await read(), pass)))
       return { doubt: 'its pages contradict one another' };
-    const missing = refused.map((one) => ({ id: refusedAs(one), state: 'missing' as const }));
-    const readings = counts.readings + refused.length;
-    addTo(found, 'intervals', [...missing, ...differences], readings, counts.unreadable);
-    const repairer = this.#repairer;
-    if (differences.length > 0 && repairer !== null)
-      await withListed(this.#warehouse, meterId, first, (tx) =>
-        repairer.replaceReadings(tx, { meterId, range, readAt }),
-      );
-    return { doubt };
+    const missing = pass.refused.map((one) => ({ id: refusedAs(one), state: 'missing' as const }));
+    addTo(found, 'intervals', [...missing, ...differences], readings + missing.length, unreadable);
+    if (differences.length > 0) await this.#repairer?.replaceReadings(meterId, this.#range, pass);
+    return { doubt: undefined };
+  }
+
+  get #range(): ReadRange {
+    return this.#since === null ? {} : { start: this.#since };
   }
 
   #walk(meterId: string): Walk {

@@ -1,13 +1,13 @@
+import type { ListingPass } from '../../activities/reading/listing-pass.ts';
 import { rewrite, usageSource } from '../../activities/reading/page-write.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
-import type { Transaction, Warehouse } from '../../db/connection/connect.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
-import { type ProvedPass, removeAbsentReadings } from '../../db/deletes/absent-readings.ts';
 import type { Listing } from '../../db/deletes/listing.ts';
 import { forgetListed } from '../../db/hot/forget-listed.ts';
-import { lockReadings } from '../../db/records/interval-ledger.ts';
-import { writeListed } from '../../db/records/listed-readings.ts';
+import type { ReadRange } from '../../db/records/interval-key.ts';
 import { noteRepair } from '../../db/records/repair.ts';
+import { replaceReadings } from '../../db/records/replace-readings.ts';
 import { isListedByCompany, type RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Walk } from '../../service/walk.ts';
@@ -57,11 +57,10 @@ export class Repairer {
     return doubtOf(walk) === undefined ? seen : undefined;
   }
 
-  async replaceReadings(tx: Transaction, pass: Omit<ProvedPass, 'runId'>): Promise<void> {
-    const proved = { ...pass, runId: this.#options.runId };
-    await lockReadings(tx, pass.meterId, pass.readAt);
-    await removeAbsentReadings(tx, proved, null);
-    await writeListed(tx, proved);
+  /** Replaces the readings of a range by those of a proved pass. */
+  async replaceReadings(meterId: string, range: ReadRange, { readAt, pages }: ListingPass): Promise<void> {
+    const { warehouse, runId } = this.#options;
+    await replaceReadings(warehouse, { meterId, range, runId, readAt, pages, cap: null, proof: 'proved' });
   }
 
   /** Walks once more, as records may move. Tombstones those that no pass saw and no other company lists. */

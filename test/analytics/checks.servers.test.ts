@@ -7,12 +7,12 @@ import { mostCounted } from '../../db/read/counted.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { countUnreadable } from '../../db/read/unreadable-values.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
 import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
+import { began, writeReadings } from '../support/readings.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
@@ -778,7 +778,7 @@ test('checks report readings with a value that no column can hold, with the text
     updated: [null, null, null],
     id: [null, null, null],
   };
-  await writeIntervals(warehouse, meter, '2026-02-01', columns);
+  await writeReadings(warehouse, meter, began(1), columns);
   await check(company);
   const { rows } = await warehouse.db.execute(sql`
     select check_name, sentence from ops.open_issues

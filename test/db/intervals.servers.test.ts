@@ -1,11 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { compareListed } from '../../db/read/compare-readings.ts';
+import { compareReadings } from '../../db/read/compare-readings.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
-import { type WriteIntervals, writeIntervals } from '../../db/records/intervals.ts';
-import { addListedReadings, countListed, makeListedReadings } from '../../db/records/listed-readings.ts';
 import { refusedAs } from '../../db/records/rejected-records.ts';
 import { forFile } from '../support/for-file.ts';
+import { began, pageOfReadings, writeReadings } from '../support/readings.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
@@ -33,18 +32,16 @@ const held = async (meterId: string) =>
   ).rows;
 
 /** Compares readings with the readings of the warehouse, as an audit does. */
-const compared = (meterId: string, columns: IntervalColumns) =>
-  warehouse.db.transaction(async (tx) => {
-    await makeListedReadings(tx);
-    const refused = await addListedReadings(tx, warehouse, meterId, columns);
-    const differences = await compareListed(tx, meterId, {});
-    return { differences, refused: refused.map(refusedAs), ...(await countListed(tx, {})) };
-  });
+async function compared(meterId: string, columns: IntervalColumns) {
+  const { pages, refused } = await pageOfReadings(warehouse, meterId, columns);
+  const found = await compareReadings(warehouse.db, { meterId, readAt: began(1), range: {}, pages });
+  return { ...found, refused: refused.map(refusedAs) };
+}
 
-describe('writeIntervals', () => {
+describe('readings that are written', () => {
   test('writes new readings with exact values into the partitions of their months', async () => {
     const exact = '12345678901234567890.000000000000000001';
-    expect(await writeIntervals(warehouse, 'fresh', '2026-03-01', readings(hours, exact))).toMatchObject({
+    expect(await writeReadings(warehouse, 'fresh', began(1), readings(hours, exact))).toMatchObject({
       inserted: 3,
       changed: 0,
       rejected: 0,
@@ -57,50 +54,45 @@ describe('writeIntervals', () => {
   });
 
   test('inserts new readings, changes rows that have newer readings, and leaves identical readings untouched', async () => {
-    await writeIntervals(warehouse, 'over', '2026-03-01', readings(hours.slice(0, 2), '1'));
-    expect(await writeIntervals(warehouse, 'over', '2026-03-02', readings(hours, '1'))).toMatchObject({
+    await writeReadings(warehouse, 'over', began(1), readings(hours.slice(0, 2), '1'));
+    expect(await writeReadings(warehouse, 'over', began(2), readings(hours, '1'))).toMatchObject({
       inserted: 1,
       changed: 0,
     });
     const corrected = readings(hours.slice(1), '2', '2026-01-02T00:00:00.000001');
-    expect(await writeIntervals(warehouse, 'over', '2026-03-03', corrected)).toMatchObject({
+    expect(await writeReadings(warehouse, 'over', began(3), corrected)).toMatchObject({
       inserted: 0,
       changed: 2,
     });
-    expect(await writeIntervals(warehouse, 'over', '2026-03-03', corrected)).toMatchObject({
+    expect(await writeReadings(warehouse, 'over', began(3), corrected)).toMatchObject({
       inserted: 0,
       changed: 0,
     });
     expect((await held('over')).map((row) => row.usage)).toEqual(['1', '2', '2']);
   });
 
-  test('replaces a newer state with an older state only if the newer is from the future, and with equal `updated` the later read wins', async () => {
+  test('the later read wins, whatever the readings say about when they changed', async () => {
     const at = (usage: string, updated: string) => readings(hours.slice(0, 1), usage, updated);
-    await writeIntervals(warehouse, 'guard', '2026-03-02', at('2', '2026-01-02T00:00:00'));
-    await writeIntervals(warehouse, 'guard', '2026-03-03', at('1', '2026-01-01T00:00:00'));
-    await writeIntervals(warehouse, 'guard', '2026-03-01', at('3', '2026-01-02T00:00:00'));
-    expect((await held('guard')).map((row) => row.usage)).toEqual(['2']);
-    await writeIntervals(warehouse, 'guard', '2026-03-04', at('4', '2026-01-02T00:00:00'));
-    expect((await held('guard')).map((row) => row.usage)).toEqual(['4']);
-    await writeIntervals(warehouse, 'guard', '2026-03-05', at('5', '2099-01-01T00:00:00'));
-    await writeIntervals(warehouse, 'guard', '2026-03-06', at('6', '2026-01-03T00:00:00'));
-    expect((await held('guard')).map((row) => row.usage)).toEqual(['6']);
+    await writeReadings(warehouse, 'guard', began(2), at('2', '2026-01-02T00:00:00'));
+    await writeReadings(warehouse, 'guard', began(3), at('1', '2026-01-01T00:00:00'));
+    await writeReadings(warehouse, 'guard', began(1), at('3', '2026-01-02T00:00:00'));
+    expect((await held('guard')).map((row) => row.usage)).toEqual(['1']);
   });
 
   test('creates a dropped partition again', async () => {
-    await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-01T00:00:00'], '1'));
+    await writeReadings(warehouse, 'dropped', began(1), readings(['2025-05-01T00:00:00'], '1'));
     await warehouse.db.execute(sql`drop table utility.intervals_2025_05`);
-    await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-02T00:00:00'], '2'));
+    await writeReadings(warehouse, 'dropped', began(1), readings(['2025-05-02T00:00:00'], '2'));
     expect((await held('dropped')).map((row) => row.usage)).toEqual(['2']);
   });
 
   test('creates a partition again that was detached and moved away, and leaves the moved partition unchanged', async () => {
-    await writeIntervals(warehouse, 'archived', '2026-03-01', readings(['2025-04-01T00:00:00'], '1'));
+    await writeReadings(warehouse, 'archived', began(1), readings(['2025-04-01T00:00:00'], '1'));
     const run = (text: string) => warehouse.db.execute(sql.raw(text));
     await run('create schema archive');
     await run('alter table utility.intervals detach partition utility.intervals_2025_04');
     await run('alter table utility.intervals_2025_04 set schema archive');
-    await writeIntervals(warehouse, 'archived', '2026-03-01', readings(['2025-04-01T00:00:00'], '2'));
+    await writeReadings(warehouse, 'archived', began(1), readings(['2025-04-01T00:00:00'], '2'));
     expect((await held('archived')).map((row) => row.usage)).toEqual(['2']);
     expect((await run('select usage from archive.intervals_2025_04')).rows).toEqual([{ usage: '1' }]);
   });
@@ -123,7 +115,7 @@ describe('writeIntervals', () => {
         ['0000-06-01T00:00:00', ...starts].map((start) => start + suffix),
         '1',
       );
-      expect(await writeIntervals(warehouse, meter, '2026-03-01', columns)).toMatchObject({
+      expect(await writeReadings(warehouse, meter, began(1), columns)).toMatchObject({
         inserted: starts.length,
         changed: 0,
         rejected: 1,
@@ -145,13 +137,13 @@ describe('writeIntervals', () => {
   test('cuts off digits below microseconds both when it writes and when it compares', async () => {
     const starts = ['2026-05-01T00:00:00.123456789Z', '2026-05-01T01:00:00.1234567'];
     const columns = { ...readings(starts, '1'), granularitySeconds: [900, 900] };
-    expect(await writeIntervals(warehouse, 'nanoseconds', '2026-03-01', columns)).toMatchObject({
+    expect(await writeReadings(warehouse, 'nanoseconds', began(1), columns)).toMatchObject({
       inserted: 2,
     });
     expect(await compared('nanoseconds', columns)).toMatchObject({ differences: [] });
     // The time of change is cut off too. The two readings then have the same time, so the later read wins.
     const changed = (usage: string, updated: string) =>
-      writeIntervals(warehouse, 'fraction', `2026-03-0${usage}`, readings(hours.slice(0, 1), usage, updated));
+      writeReadings(warehouse, 'fraction', began(Number(usage)), readings(hours.slice(0, 1), usage, updated));
     await changed('1', '2026-01-01T00:00:00.1234567Z');
     await changed('2', '2026-01-01T00:00:00.123456+00:00');
     expect((await held('fraction')).map((row) => row.usage)).toEqual(['2']);
@@ -159,11 +151,10 @@ describe('writeIntervals', () => {
 
   test('keeps every reading of a page, even readings with the same time', async () => {
     const twice = { ...readings([...hours, ...hours], '5'), usage: ['1', '2', '3', '-1', '-2', '3'] };
-    expect(await writeIntervals(warehouse, 'twice', '2026-03-01', twice)).toMatchObject({ inserted: 6 });
-    expect(await writeIntervals(warehouse, 'twice', '2026-03-02', twice)).toMatchObject({
+    expect(await writeReadings(warehouse, 'twice', began(1), twice)).toMatchObject({ inserted: 6 });
+    expect(await writeReadings(warehouse, 'twice', began(2), twice)).toMatchObject({
       inserted: 0,
       changed: 0,
-      inDoubt: false,
     });
     expect((await held('twice')).map((row) => row.usage).toSorted()).toEqual([
       '-1',
@@ -176,23 +167,9 @@ describe('writeIntervals', () => {
     expect(await compared('twice', twice)).toMatchObject({ differences: [], readings: 6 });
   });
 
-  test('is in doubt if the warehouse has a reading in the written span that was not written', async () => {
-    const write = (starts: readonly string[], how: WriteIntervals) =>
-      writeIntervals(warehouse, 'doubt', '2026-03-02', readings(starts, '1'), how);
-    await writeIntervals(warehouse, 'doubt', '2026-03-01', readings(hours, '1'));
-    const [first = '', second = '', third = ''] = hours;
-    expect(await write([first, third], {})).toMatchObject({ inDoubt: true });
-    expect(await write([first, second], {})).toMatchObject({ inDoubt: false });
-    // The gap between two writes of one walk belongs to the span.
-    const { span } = await write([first], {});
-    expect(await write([second], { after: span })).toMatchObject({ inDoubt: false });
-    expect(await write([third], { after: span })).toMatchObject({ inDoubt: true });
-    expect(await write([first], { after: span })).toMatchObject({ inDoubt: true });
-  });
-
-  test('keeps a reading that Postgres refuses as a rejected record, and writes the others', async () => {
+  test('keeps a reading without a length as a rejected record, and writes the others', async () => {
     const columns = { ...readings(hours, '1'), granularitySeconds: [null, -1, null] };
-    expect(await writeIntervals(warehouse, 'refused', '2026-03-01', columns)).toMatchObject({
+    expect(await writeReadings(warehouse, 'refused', began(1), columns)).toMatchObject({
       inserted: 2,
       changed: 0,
       rejected: 1,
@@ -201,7 +178,7 @@ describe('writeIntervals', () => {
       sql`select record_id, error from metersync.rejected_records where starts_with(record_id, 'refused@')`,
     );
     expect(kept.rows).toEqual([
-      { record_id: 'refused@2026-01-31T23:00:00', error: expect.stringContaining('granularity') },
+      { record_id: 'refused@2026-01-31T23:00:00', error: 'The reading ends where it begins, or before.' },
     ]);
   });
 
@@ -215,7 +192,7 @@ describe('writeIntervals', () => {
       granularitySeconds: [3600, null, null],
       endAt: ['\0', ...readings(hours, '1').endAt.slice(1)],
     };
-    const write = () => writeIntervals(warehouse, 'replaced', '2026-03-01', given);
+    const write = () => writeReadings(warehouse, 'replaced', began(1), given);
     expect(await write()).toMatchObject({ inserted: 3, rejected: 0, unreadable: 5 });
     expect(await write()).toMatchObject({ inserted: 0, changed: 0, rejected: 0 });
     const { rows } = await warehouse.db.execute(sql`
@@ -252,7 +229,7 @@ describe('writeIntervals', () => {
     const meter = `unreadable ${column} ${text.slice(0, 20)}`;
     const sound = readings(hours, '1', '2026-01-01T00:00:00');
     const odd = { ...sound, [column]: [sound[column][0] ?? null, text, sound[column][2] ?? null] };
-    expect(await writeIntervals(warehouse, meter, '2026-03-01', odd)).toMatchObject({
+    expect(await writeReadings(warehouse, meter, began(1), odd)).toMatchObject({
       inserted: 3,
       changed: 0,
       rejected: 0,
@@ -274,8 +251,8 @@ describe('writeIntervals', () => {
       unreadable: field === null ? 0 : 1,
     });
     const unchanged = { inserted: 0, changed: 0, rejected: 0 };
-    expect(await writeIntervals(warehouse, meter, '2026-03-02', odd)).toMatchObject(unchanged);
-    await writeIntervals(warehouse, meter, '2026-03-03', sound);
+    expect(await writeReadings(warehouse, meter, began(2), odd)).toMatchObject(unchanged);
+    await writeReadings(warehouse, meter, began(3), sound);
     expect(await kept()).toEqual([full, full, full]);
   });
 
@@ -284,7 +261,7 @@ describe('writeIntervals', () => {
     async (start) => {
       const meter = `no start ${start}`;
       const columns = readings([hours[0] ?? '', start, hours[2] ?? ''], 'N/A');
-      expect(await writeIntervals(warehouse, meter, '2026-03-01', columns)).toMatchObject({
+      expect(await writeReadings(warehouse, meter, began(1), columns)).toMatchObject({
         inserted: 2,
         changed: 0,
         rejected: 1,
@@ -309,7 +286,7 @@ describe('writeIntervals', () => {
         endAt: ['00:15:00', '01:00:00', '01:00:00', '03:15:00', '04:15:00', '05:15:00'].map(day),
         usage: ['1', '1', '1', 'NaN', '-Infinity', '1'],
       };
-      expect(await writeIntervals(warehouse, meter, '2026-03-01', columns)).toMatchObject({
+      expect(await writeReadings(warehouse, meter, began(1), columns)).toMatchObject({
         inserted: 4,
         changed: 0,
         rejected: 2,
@@ -336,7 +313,7 @@ describe('writeIntervals', () => {
         sql`delete from metersync.rejected_records where starts_with(record_id, ${meter})`,
       );
       const all = { ...columns, endAt: columns.startAt };
-      expect(await writeIntervals(warehouse, meter, '2026-03-02', all)).toMatchObject({
+      expect(await writeReadings(warehouse, meter, began(2), all)).toMatchObject({
         inserted: 0,
         rejected: 6,
       });
@@ -351,9 +328,9 @@ describe('writeIntervals', () => {
         ...readings(starts, usage),
         granularitySeconds: starts.map(() => 900),
       });
-      await writeIntervals(warehouse, meterId, '2026-03-01', at([start], '1'));
+      await writeReadings(warehouse, meterId, began(1), at([start], '1'));
       const spelled = ['2033-07-01T00:00:00Z', '2033-07-01T00:15:00Z'];
-      expect(await writeIntervals(warehouse, meterId, '2026-03-02', at(spelled, '2'))).toMatchObject({
+      expect(await writeReadings(warehouse, meterId, began(2), at(spelled, '2'))).toMatchObject({
         inserted: 1,
         changed: 1,
       });
@@ -368,8 +345,8 @@ describe('writeIntervals', () => {
     const berlin = await createWarehouse('Europe/Berlin');
     try {
       const columns = readings(['2026-03-29T01:00:00', '2026-03-29T03:00:00'], '1');
-      await writeIntervals(berlin, 'dst', '2026-04-01', columns);
-      await writeIntervals(berlin, 'offset', '2026-04-01', readings(['2026-03-29T01:00:00+05:00'], '1'));
+      await writeReadings(berlin, 'dst', began(1), columns);
+      await writeReadings(berlin, 'offset', began(1), readings(['2026-03-29T01:00:00+05:00'], '1'));
       const rows = await berlin.db.execute(sql`
         select meter_id, (start_at at time zone 'UTC')::text as at from utility.intervals order by meter_id, start_at`);
       expect(rows.rows).toEqual([

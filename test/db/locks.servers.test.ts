@@ -6,12 +6,12 @@ import { recordEvents } from '../../db/events/record-events.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { applyTypedViews } from '../../db/fields/typed-views.ts';
 import { migrateWarehouse } from '../../db/migrate/migrate.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { loginAs, openTransaction } from '../support/login.ts';
 import { writeRecords } from '../support/pages.ts';
+import { began, writeReadings } from '../support/readings.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
@@ -28,7 +28,7 @@ async function sync(): Promise<void> {
   year += 1;
   const [start, end] = [`${year}-07-01T00:00:00`, `${year}-07-01T00:15:00`];
   const columns = readIntervals(JSON.stringify([{ start, end, usage: '1', usageUnits: 'kWh' }]), null);
-  const written = await writeIntervals(warehouse, randomUUID(), `${year}-08-01T00:00:00Z`, columns);
+  const written = await writeReadings(warehouse, randomUUID(), began(1), columns);
   expect(written).toMatchObject({ inserted: 1 });
   await refreshDataIssues(warehouse.db, [randomUUID()]);
   const errors: unknown[] = [];

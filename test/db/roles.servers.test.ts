@@ -8,10 +8,10 @@ import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts
 import { recordEvents } from '../../db/events/record-events.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
+import { began, writeReadings } from '../support/readings.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const users: string[] = [];
@@ -67,7 +67,7 @@ describe('a user with the role of the writer', () => {
       usageUnits: 'kWh',
     };
     const columns = readIntervals(JSON.stringify([reading]), null);
-    expect(await writeIntervals(writer, 'meter', '2031-08-01T00:00:00Z', columns)).toMatchObject({
+    expect(await writeReadings(writer, 'meter', began(1), columns)).toMatchObject({
       inserted: 1,
     });
     expect(await refreshDataIssues(writer.db, [randomUUID()])).toMatchObject({ opened: 0 });

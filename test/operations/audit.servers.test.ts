@@ -13,7 +13,6 @@ import { undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { unlistedRows } from '../../db/read/extra-rows.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { type AuditOptions, audit, repair } from '../../operations/audit/audit.ts';
 import { recorded } from '../../operations/recorded.ts';
@@ -26,6 +25,7 @@ import { activitiesOn } from '../support/activities.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';
+import { began, writeReadings } from '../support/readings.ts';
 import { borrowWarehouse, type TestWarehouse } from '../support/warehouse.ts';
 
 /** The service's records by the path below the version; a record may be JSON text. */
@@ -167,7 +167,7 @@ async function store(held: Held): Promise<void> {
   await writeRecords(warehouse, 'usageData', of(`/usage/company/${company}`), read);
   await writeRecords(warehouse, 'meters', of(`/meter/company/${company}`), read);
   const body = JSON.stringify(of(`/interval/meter/${meter}`));
-  await writeIntervals(warehouse, meter, '2026-06-01T00:00:00Z', readIntervals(body, null));
+  await writeReadings(warehouse, meter, began(1), readIntervals(body, null));
 }
 
 async function auditOf(
@@ -858,7 +858,7 @@ describe('an audit that reads several listings at once', () => {
       for (const { id } of meters(company)) {
         held[`/interval/meter/${encodeURIComponent(id)}`] = [reading(1, '1'), reading(2, '2')];
         const body = JSON.stringify([reading(1, '1.5'), reading(3, '3')]);
-        await writeIntervals(warehouse, id, '2026-06-01T00:00:00Z', readIntervals(body, null));
+        await writeReadings(warehouse, id, began(1), readIntervals(body, null));
       }
     }
     return held;

@@ -23,8 +23,6 @@ import { unknownNeighbours } from '../../db/hot/neighbours.ts';
 import { pendingAmong } from '../../db/hot/pending-among.ts';
 import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
-import { noteFetched } from '../../db/records/interval-ledger.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
 import type { TimeRange } from '../../db/records/time-range.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/start-group.ts';
@@ -35,6 +33,7 @@ import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../sup
 import { type Change, columnsOf, Life, slots } from '../support/life.ts';
 import { expectedOf, storedOf } from '../support/life-rows.ts';
 import { pageOfRecords, writeRecords } from '../support/pages.ts';
+import { writeReadings } from '../support/readings.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** A step of the service. */
@@ -308,8 +307,6 @@ class World {
           fate = this.#fates.next().value;
           if (fate === 'repeats') return await this.#fetch(meterId);
         } while (fate === 'fails');
-        await this.#turn('a piece is noted');
-        await noteFetched(db, { meterId, ...piece });
         at = next === null ? null : { from: next, width: nextWidth(at.width, held, pieceReadings) };
       }
     }
@@ -326,7 +323,8 @@ class World {
     const readings = life.readings(life.current).filter(({ slot }) => asked(life.timeOf(slot)));
     await this.#turn('readings are written');
     const columns = columnsOf(readings.map((reading) => ({ life, ...reading })));
-    await writeIntervals(this.#warehouse, meterId, readAt, columns, { confirms: true });
+    const how = { range: { start, end }, proof: 'proved' } as const;
+    await writeReadings(this.#warehouse, meterId, readAt, columns, how);
     return readings.length;
   }
 }

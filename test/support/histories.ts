@@ -11,8 +11,6 @@ import { dueRanges } from '../../db/hot/due-ranges.ts';
 import { dueRecords } from '../../db/hot/due-records.ts';
 import { settleRanges } from '../../db/hot/settle-ranges.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
-import { noteFetched } from '../../db/records/interval-ledger.ts';
-import { writeIntervals } from '../../db/records/intervals.ts';
 import type { TimeRange } from '../../db/records/time-range.ts';
 import {
   type Change,
@@ -26,6 +24,7 @@ import {
 } from './life.ts';
 import { expectedOf, type LifeRows, readingsOf, storedOf } from './life-rows.ts';
 import { pageOfRecords, writeRecords } from './pages.ts';
+import { writeReadings } from './readings.ts';
 
 /** Kinds of reads that run concurrently. Each read has a few moves, and anything may happen between them. */
 export const readKinds = [
@@ -93,12 +92,13 @@ class Run {
     this.steps = steps;
   }
 
-  /** The newest written reading of each slot. */
-  readonly newest = new Map<number, Reading>();
+  /** The reading of each slot that was read last, and when its read began. */
+  readonly newest = new Map<number, Reading & { readonly readAt: string }>();
 
-  note(reading: Reading): void {
+  note(reading: Reading, readAt: string): void {
     const newest = this.newest.get(reading.slot);
-    if (newest === undefined || newest.updated < reading.updated) this.newest.set(reading.slot, reading);
+    if (newest === undefined || newest.readAt <= readAt)
+      this.newest.set(reading.slot, { ...reading, readAt });
   }
 
   catchesUp = (kind: ReadKind) => this.reads.some((read) => read.kind === kind);
@@ -147,7 +147,7 @@ export async function playHistories(warehouse: Warehouse, histories: readonly Hi
 
 /**
  * Selects the rows that must be right once all events are settled: with late answers, only those whose
- * records have a time of change, and of readings the newest that was read.
+ * records have a time of change, and of readings those that were read last.
  */
 function rightAtOnce({ habits }: Life, rows: Partial<LifeRows> = {}): Partial<LifeRows> {
   if (habits.answers === 'as it is') return rows;
@@ -205,7 +205,6 @@ class Pool {
   async backfill(): Promise<void> {
     for (const kind of ['connections pass', 'documents pass', 'usageData pass', 'readings'] as const)
       await this.#readAll(kind);
-    await noteFetched(this.#warehouse.db, { meterId: this.#meterId });
     await this.#catchUp();
   }
 
@@ -368,24 +367,25 @@ class Pool {
   /** Like activities/sweep/intervals.ts. */
   async #catchUpReadings(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
-    await this.#writeReadings(readAt, reads, true);
     const ranges = reads.flatMap((read) => read.ranges ?? []);
-    for (const range of ranges) await noteFetched(db, { meterId: this.#meterId, ...range });
+    await this.#writeReadings(readAt, reads);
     await settleRanges(db, this.#meterId, readAt, ranges);
   }
 
-  async #writeReadings(readAt: string, reads: readonly Read[], confirms = false): Promise<void> {
-    const readings = reads.flatMap(({ life, answers: [state], ranges }) => {
-      const inRanges = (start: string) =>
-        ranges === undefined ||
-        ranges.some((range) => start >= range.start.slice(0, 19) && start <= range.end);
-      return life
-        .readings(state as LifeState)
-        .filter(({ slot }) => inRanges(life.timeOf(slot)))
-        .map((reading) => ({ life, ...reading }));
-    });
-    for (const { life, ...reading } of readings) this.#runs[life.place.number]?.note(reading);
-    await writeIntervals(this.#warehouse, this.#meterId, readAt, columnsOf(readings), { confirms });
+  /** Writes the readings of the ranges of each read, or else of the whole time of its life. */
+  async #writeReadings(readAt: string, reads: readonly Read[]): Promise<void> {
+    for (const { life, answers, ranges } of reads) {
+      const whole = { start: `${life.timeOf(0)}Z`, end: `${life.timeOf(slots)}Z` };
+      for (const range of ranges ?? [whole]) {
+        const isWithin = (time: string) => time >= range.start.slice(0, 19) && time < range.end;
+        const readings = life
+          .readings(answers[0] as LifeState)
+          .filter(({ slot }) => isWithin(life.timeOf(slot)));
+        for (const reading of readings) this.#runs[life.place.number]?.note(reading, readAt);
+        const columns = columnsOf(readings.map((reading) => ({ life, ...reading })));
+        await writeReadings(this.#warehouse, this.#meterId, readAt, columns, { range, proof: 'proved' });
+      }
+    }
   }
 
   /** Lists the ids that the passes listed, and the ids of lives without such a pass, which must stay. */

@@ -255,6 +255,10 @@ const inserts = {
     (meter_id, fetched)
     select 'meter ' || p || ' ' || n, '{[2024-01-01,2025-03-01]}'
     from plot, generate_series(1, ${perPlot.meters}) n`,
+  'metersync.interval_reads': `
+    (meter_id, span, began)
+    select 'meter ' || p || ' ' || n, tstzrange(at, at + interval '1 day'), clock_timestamp()
+    from plot, generate_series(1, ${perPlot.meters}) n, generate_series(timestamptz '2025-01-01', '2025-01-10', '1 day') at`,
   'ops.data_issues': `
     (check_name, severity, company_id, entity_type, entity_id, evidence)
     select 'bill_overlap', 'warning', ${id('company')}, 'document', ${id('document', 'n')}, '{}'

@@ -1,17 +1,13 @@
 import { type AuditResource, companyResources } from '../../../../contract/endpoints.ts';
 import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
 import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
-import { compareListed } from '../../../../db/read/compare-readings.ts';
+import { compareReadings } from '../../../../db/read/compare-readings.ts';
 import { comparePage } from '../../../../db/read/compare-records.ts';
 import { ownerlessRows, strayRows, unlistedMeters, unlistedRows } from '../../../../db/read/extra-rows.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
-import {
-  addListedReadings,
-  countListed,
-  makeListedReadings,
-} from '../../../../db/records/listed-readings.ts';
 import { recordResources } from '../../../../db/resources.ts';
 import { pageOfRecords } from '../../../support/pages.ts';
+import { pageOfReadings } from '../../../support/readings.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';
 
@@ -66,12 +62,8 @@ export const auditWork: readonly Work[] = [
     run: async (warehouse, plot) => {
       const { db } = warehouse;
       const [meterId, columns] = [meterOf(plot, 1), otherReadings()];
-      await db.transaction(async (tx) => {
-        await makeListedReadings(tx);
-        await addListedReadings(tx, warehouse, meterId, columns);
-        await compareListed(tx, meterId, {});
-        await countListed(tx, {});
-      });
+      const { pages } = await pageOfReadings(warehouse, meterId, columns);
+      await compareReadings(db, { meterId, readAt, range: {}, pages });
       await unlistedMeters(db, idOf('company', plot), []);
     },
   },

@@ -1,22 +1,19 @@
-import { clearNotes, removeAbsentReadings } from '../../../../db/deletes/absent-readings.ts';
 import { approveReadings, reviveReadings } from '../../../../db/deletes/removed-readings.ts';
 import { companyOfMeter, nextPiece } from '../../../../db/events/ranges.ts';
 import { dueRanges } from '../../../../db/hot/due-ranges.ts';
 import { settleRanges } from '../../../../db/hot/settle-ranges.ts';
-import { noteFetched } from '../../../../db/records/interval-ledger.ts';
+import { forgetReads, lockReadings, noteRead } from '../../../../db/records/interval-reads.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
-import { hasReadingsOutside, writeIntervals } from '../../../../db/records/intervals.ts';
-import {
-  addListedReadings,
-  makeListedReadings,
-  writeListed,
-} from '../../../../db/records/listed-readings.ts';
 import { clearRejectedReadings } from '../../../../db/records/rejected-records.ts';
+import { began, writeReadings } from '../../../support/readings.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
 const start = '2025-01-01T00:00:00Z';
 const end = '2025-02-01T00:00:00Z';
+
+/** A read of January that was proved, so that it removes what it lacks. */
+const proved = { range: { start, end }, proof: 'proved', cap: null } as const;
 
 /** Sixty hourly readings of January. */
 function readings(usage: string): IntervalColumns {
@@ -39,13 +36,13 @@ export const readingWork: readonly Work[] = [
   {
     name: '60 readings of a meter without readings',
     rows: 60,
-    run: (warehouse, plot) => writeIntervals(warehouse, `new ${meterOf(plot, 1)}`, readAt, readings('1')),
+    run: (warehouse, plot) =>
+      writeReadings(warehouse, `new ${meterOf(plot, 1)}`, began(1), readings('1'), proved),
   },
   {
     name: '60 readings, some of them existing',
     rows: 60,
-    run: (warehouse, plot) =>
-      writeIntervals(warehouse, meterOf(plot, 1), readAt, readings('7'), { confirms: true }),
+    run: (warehouse, plot) => writeReadings(warehouse, meterOf(plot, 1), began(1), readings('7'), proved),
   },
   {
     name: '60 readings, with a duplicate and a wrong amount',
@@ -54,7 +51,7 @@ export const readingWork: readonly Work[] = [
       const all = readings('8');
       const startAt = all.startAt.map((at, place) => (place === 1 ? (all.startAt[0] ?? '') : at));
       const usage = all.usage.map((one, place) => (place === 59 ? 'much' : one));
-      return writeIntervals(warehouse, meterOf(plot, 1), readAt, { ...all, startAt, usage });
+      return writeReadings(warehouse, meterOf(plot, 1), began(1), { ...all, startAt, usage }, proved);
     },
   },
   {
@@ -64,7 +61,7 @@ export const readingWork: readonly Work[] = [
       const all = readings('9');
       const spaced = (time: string): string => time.replace('T', ' ');
       const times = { startAt: all.startAt.map(spaced), endAt: all.endAt.map((at) => spaced(at ?? '')) };
-      return writeIntervals(warehouse, meterOf(plot, 1), readAt, { ...all, ...times });
+      return writeReadings(warehouse, meterOf(plot, 1), began(1), { ...all, ...times }, proved);
     },
   },
   {
@@ -80,10 +77,8 @@ export const readingWork: readonly Work[] = [
         granularity,
         20_000,
       );
-      const range = { meterId, range: { start, end }, readAt };
-      await hasReadingsOutside(db, range, { first: start, last: end });
-      await clearNotes(db, meterId, { start, end });
-      await noteFetched(db, { meterId, start, end });
+      await lockReadings(db, meterId, readAt);
+      await noteRead(db, { meterId, range: { start, end } }, readAt);
       await clearRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);
       await companyOfMeter(db, `new ${meterId}`);
@@ -91,14 +86,12 @@ export const readingWork: readonly Work[] = [
     },
   },
   {
-    name: 'all readings of a meter were fetched, which is noted',
+    name: 'all readings of a meter were read, which is noted',
     rows: 60,
     run: async ({ db }, plot) => {
       const meterId = meterOf(plot, 2);
-      await noteFetched(db, { meterId });
+      await noteRead(db, { meterId, range: {} }, readAt);
       await clearRejectedReadings(db, { meterId }, readAt);
-      await hasReadingsOutside(db, { meterId, range: {}, readAt }, undefined);
-      await clearNotes(db, meterId, {});
     },
   },
   {
@@ -106,16 +99,18 @@ export const readingWork: readonly Work[] = [
     rows: 100,
     run: async (warehouse, plot) => {
       const runId = idOf('run', plot, 2_000);
-      const meterId = meterOf(plot, 1);
+      const how = { range: {}, proof: 'proved', cap: null, runId } as const;
+      await writeReadings(warehouse, meterOf(plot, 1), began(1), readings('1'), how);
       await warehouse.db.transaction(async (tx) => {
-        await makeListedReadings(tx);
-        await addListedReadings(tx, warehouse, meterId, readings('1'));
-        const proved = { meterId, range: {}, readAt, runId };
-        await removeAbsentReadings(tx, proved, null);
-        await writeListed(tx, proved);
         await reviveReadings(tx, runId);
         await approveReadings(tx, runId);
       });
     },
+  },
+  {
+    name: 'reads of readings that are not remembered any more are deleted',
+    rows: 100,
+    asksForAll: 'It is about all meters.',
+    run: ({ db }) => forgetReads(db, 100),
   },
 ];

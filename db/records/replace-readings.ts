@@ -1,0 +1,171 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { sql } from 'drizzle-orm';
+import { PgDialect } from 'drizzle-orm/pg-core';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { batches } from '../../contract/limits.ts';
+import { columnNames } from '../connection/arrays.ts';
+import { type Transaction, type Warehouse, withConnection } from '../connection/connect.ts';
+import { hasNoPartition, warehouseFailure } from '../connection/failures.ts';
+import { type ProvedRead, removeAbsentReadings } from '../deletes/absent-readings.ts';
+import { type AbsentReadings, type PartRead, replacePart } from '../hot/replace-readings.ts';
+import { deletes, intervalReads } from '../schema/metersync.ts';
+import { intervals } from '../schema/utility.ts';
+import { columnsCopied } from './interval-key.ts';
+import { ensureMonths } from './interval-months.ts';
+import { lockReadings, noteRead } from './interval-reads.ts';
+import { copyText } from './interval-text.ts';
+import { inOrder, type ReadingsPage, unpacked } from './listed-readings.ts';
+
+/** What a read of a range of a meter's readings showed. */
+export interface ReadingsRead extends Omit<ProvedRead, 'listsAny' | 'inserted'> {
+  readonly pages: readonly ReadingsPage[];
+  /**
+   * `proved`: what it lacks is gone. `whole`: it was read to its end, but readings may have moved between its pages
+   * meanwhile, so another read has to confirm that something is gone. `partial`: it may lack anything.
+   */
+  readonly proof: 'proved' | 'whole' | 'partial';
+}
+
+export interface ReadingsReplaced {
+  readonly inserted: number;
+  readonly changed: number;
+  readonly removed: number;
+  readonly heldBack: number;
+}
+
+/** The reason why a transaction is rolled back: another read has to confirm that readings are gone. */
+class Unproved extends Error {}
+/** The read began so long ago that nobody remembers what later reads did not show. */
+class Expired extends Error {}
+
+/**
+ * Replaces the readings of a range by those of a read, in one transaction under the lock of the meter. Readings that
+ * a later read showed, or that lie within its range, are left as they are. Returns undefined, without any change, if
+ * the read lacks readings and does not prove that they are gone, or began too long ago.
+ * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble
+ */
+export async function replaceReadings(
+  warehouse: Warehouse,
+  read: ReadingsRead,
+): Promise<ReadingsReplaced | undefined> {
+  const replace = async () => {
+    await ensureMonths(warehouse, new Set(read.pages.flatMap(({ months }) => months)));
+    return await withConnection(warehouse.db, (tx, client) => replaceIn(tx, client, read));
+  };
+  try {
+    return await replace().catch((error: unknown) => {
+      if (!hasNoPartition(error)) throw error;
+      // The partition of a month that was known to exist has been dropped.
+      warehouse.intervalMonths.clear();
+      return replace();
+    });
+  } catch (error) {
+    if (error instanceof Unproved || error instanceof Expired) return undefined;
+    throw warehouseFailure(error);
+  }
+}
+
+async function replaceIn(
+  tx: Transaction,
+  client: pg.PoolClient,
+  read: ReadingsRead,
+): Promise<ReadingsReplaced> {
+  const { meterId, readAt, range, pages, proof } = read;
+  if ((await lockReadings(tx, meterId, readAt)).expired) throw new Expired();
+  const count = pages.reduce((sum, { readings }) => sum + readings, 0);
+  let inserted = 0;
+  let changed = 0;
+  let noted = false;
+  const absent: AbsentReadings[] = [];
+  if (count >= batches.readingsCopied && areDistinct(pages) && (await isEmpty(tx, read))) {
+    await copy(client, read);
+    inserted = count;
+  } else {
+    for (const part of partsOf(read, batches.readingsWritten)) {
+      const replaced = await replacePart(tx, part);
+      inserted += replaced.inserted;
+      changed += replaced.changed;
+      noted ||= replaced.noted;
+      absent.push(replaced.absent);
+    }
+  }
+  const written = { inserted, changed };
+  if (proof === 'partial') return { ...written, removed: 0, heldBack: 0 };
+  const lacking = {
+    startAt: absent.flatMap(({ startAt }) => startAt),
+    seconds: absent.flatMap(({ seconds }) => seconds),
+    usageUnits: absent.flatMap(({ usageUnits }) => usageUnits),
+    ordinal: absent.flatMap(({ ordinal }) => ordinal),
+  };
+  if (lacking.startAt.length > 0 && proof !== 'proved') throw new Unproved();
+  const judged = { ...read, listsAny: count > 0, inserted };
+  const removed =
+    noted || lacking.startAt.length > 0 ? await removeAbsentReadings(tx, judged, lacking) : none;
+  await noteRead(tx, { meterId, range }, readAt);
+  return { ...written, ...removed };
+}
+
+const none = { removed: 0, heldBack: 0 };
+
+/** Divides what a read showed into parts of about `size` readings, whose regions cover its range. */
+export function* partsOf(
+  { meterId, readAt, range, pages }: Pick<ReadingsRead, 'meterId' | 'readAt' | 'range' | 'pages'>,
+  size: number,
+): Generator<PartRead> {
+  let after: string | null = null;
+  const parts = inOrder(pages, size);
+  for (let part = parts.next(); part.done !== true; ) {
+    const next = parts.next();
+    yield { meterId, readAt, range, readings: part.value, after, isLast: next.done === true };
+    after = part.value.startAt.at(-1) ?? null;
+    part = next;
+  }
+}
+
+/** Whether no two readings start at the same time, and all values could be read, so that COPY can write them. */
+function areDistinct(pages: readonly ReadingsPage[]): boolean {
+  const ordered = pages.toSorted((a, b) => (a.first < b.first ? -1 : 1));
+  return ordered.every(
+    ({ first, distinct, unreadable }, at) =>
+      distinct && unreadable === 0 && (at === 0 || first > (ordered[at - 1]?.last ?? '')),
+  );
+}
+
+/** Whether the warehouse has no reading of a range, and neither a later read nor a removal is noted. */
+async function isEmpty(
+  tx: Transaction,
+  { meterId, readAt, range, pages }: ReadingsRead,
+): Promise<boolean> {
+  const firsts = pages.map(({ first }) => first).toSorted();
+  const lasts = pages.map(({ last }) => last).toSorted();
+  const { rows } = await tx.execute<{ empty: boolean }>(sql`
+    select not exists (
+        select
+        from ${intervals}
+        where meter_id = ${meterId}
+          and start_at >= least(${range.start ?? '-infinity'}::timestamptz, ${firsts[0] ?? null}::timestamptz)
+          and start_at <= greatest(${range.end ?? 'infinity'}::timestamptz, ${lasts.at(-1) ?? null}::timestamptz)
+      ) and not exists (
+        select
+        from ${intervalReads}
+        where meter_id = ${meterId}
+          and began > ${readAt}::timestamptz
+      ) and not exists (select from ${deletes} where meter_id = ${meterId}) as empty`);
+  return rows[0]?.empty === true;
+}
+
+const copyStatement = new PgDialect().sqlToQuery(
+  sql`copy ${intervals} (${columnNames(columnsCopied)}) from stdin`,
+).sql;
+
+async function copy(
+  client: pg.PoolClient,
+  { meterId, readAt, pages }: ReadingsRead,
+): Promise<void> {
+  const texts = function* () {
+    for (const page of pages) yield copyText(meterId, readAt, unpacked(page));
+  };
+  await pipeline(Readable.from(texts()), client.query(copyFrom(copyStatement)));
+}
