@@ -130,11 +130,9 @@ export async function replacePart(tx: Executor, part: PartRead): Promise<PartRep
           i.ordinal is null
           or h.ordinal is null
           or ${differ('i', 'h')}
-          -- A read of a range need not show readings across its bounds. The date says that this one did.
-          or not (${liesWithin(range, sql`i`)})
         )
         -- A late read or a late answer does not undo a newer state.
-        and coalesce(h.synced_at <= ${readAt}::timestamptz, true)
+        and h.synced_at > ${readAt}::timestamptz is not true
         and (
           i.ordinal is null
           or h.ordinal is null

@@ -1,5 +1,4 @@
 import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
-import type { Readings } from './listed-readings.ts';
 import { asSent, holdable } from './unholdable.ts';
 
 /** Readings as columns, in the text that the service sent, with one element per reading. */
@@ -128,7 +127,7 @@ export function plainTimes(columns: IntervalColumns, zoneIsUtc: boolean): PlainT
   const { endAt, granularitySeconds } = columns;
   const first = columns.startAt[0] ?? '';
   const inUtc = first.endsWith('Z');
-  if (!(zoneIsUtc || inUtc)) return undefined;
+  if (!(zoneIsUtc || inUtc) || !isPlain(first)) return undefined;
   const isAlike = (time: string) =>
     time.length === first.length && time.endsWith('Z') === inUtc && isPlain(time);
   const isPlainChange = remembering(
@@ -168,31 +167,4 @@ function distances(first: string): (start: string, end: string) => number {
     lastMs = Date.parse(end + zone);
     return (lastMs - startMs) / 1000;
   };
-}
-
-/** Formats readings as COPY text. */
-export function copyText(meterId: string, readAt: string, readings: Readings): string {
-  const { startAt, seconds, usage, usageUnits, quality, updated } = readings;
-  const meter = escapeCopy(meterId);
-  let text = '';
-  for (let at = 0; at < startAt.length; at++) {
-    text += `${meter}\t${startAt[at]}\t${seconds[at]}\t${escapeCopy(usageUnits[at] ?? '')}\t${copyValue(usage[at])}\t`;
-    text += `${copyValue(quality[at])}\t${copyValue(updated[at])}\t${readAt}\n`;
-  }
-  return text;
-}
-
-const copyValue = (value: string | null | undefined): string =>
-  value == null ? '\\N' : escapeCopy(value);
-
-const special = /[\\\t\n\r]/;
-const escapes: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-};
-
-function escapeCopy(text: string): string {
-  return special.test(text) ? text.replace(/[\\\t\n\r]/g, (c) => escapes[c] ?? c) : text;
 }

@@ -1,22 +1,16 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { sql } from 'drizzle-orm';
-import { PgDialect } from 'drizzle-orm/pg-core';
 import type pg from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
 import { batches } from '../../contract/limits.ts';
-import { columnNames } from '../connection/arrays.ts';
 import { type Transaction, type Warehouse, withConnection } from '../connection/connect.ts';
 import { hasNoPartition, warehouseFailure } from '../connection/failures.ts';
 import { type ProvedRead, removeAbsentReadings } from '../deletes/absent-readings.ts';
 import { type AbsentReadings, type PartRead, replacePart } from '../hot/replace-readings.ts';
 import { deletes, intervalReads } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
-import { columnsCopied } from './interval-key.ts';
+import { copyReadings } from './copy-readings.ts';
 import { ensureMonths } from './interval-months.ts';
 import { lockReadings, noteRead } from './interval-reads.ts';
-import { copyText } from './interval-text.ts';
-import { inOrder, type ReadingsPage, unpacked } from './listed-readings.ts';
+import { inOrder, type ReadingsPage } from './listed-readings.ts';
 
 /** What a read of a range of a meter's readings showed. */
 export interface ReadingsRead extends Omit<ProvedRead, 'listsAny' | 'inserted'> {
@@ -80,7 +74,7 @@ async function replaceIn(
   let noted = false;
   const absent: AbsentReadings[] = [];
   if (count >= batches.readingsCopied && areDistinct(pages) && (await isEmpty(tx, read))) {
-    await copy(client, read);
+    await copyReadings(client, read);
     inserted = count;
   } else {
     for (const part of partsOf(read, batches.readingsWritten)) {
@@ -154,18 +148,4 @@ async function isEmpty(
           and began > ${readAt}::timestamptz
       ) and not exists (select from ${deletes} where meter_id = ${meterId}) as empty`);
   return rows[0]?.empty === true;
-}
-
-const copyStatement = new PgDialect().sqlToQuery(
-  sql`copy ${intervals} (${columnNames(columnsCopied)}) from stdin`,
-).sql;
-
-async function copy(
-  client: pg.PoolClient,
-  { meterId, readAt, pages }: ReadingsRead,
-): Promise<void> {
-  const texts = function* () {
-    for (const page of pages) yield copyText(meterId, readAt, unpacked(page));
-  };
-  await pipeline(Readable.from(texts()), client.query(copyFrom(copyStatement)));
 }
