@@ -45,7 +45,10 @@ export interface Ping {
  * Failure, which never contains the API key, or with the signal's reason as soon as it aborts.
  */
 export interface ServiceClient {
-  /** Whether the catalogue has the endpoint and the filter. Other calls fail with SERVICE_NOT_FOUND. */
+  /**
+   * Whether the catalogue has the endpoint and the filter; `documentUsage` only together with `usageData`. Other
+   * calls fail with SERVICE_NOT_FOUND.
+   */
   has(endpoint: EndpointName, filter?: ListingFilter): boolean;
   /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer has no array of records */
   page(request: PageRequest): Promise<Page>;
@@ -62,7 +65,9 @@ export interface ServiceClient {
 
 /** @throws Error if the base address is not an http(s) URL, or a header cannot carry the key */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  const { endpoints } = options;
+  // Usage has one source: without its listing, the records of documents.
+  const endpoints =
+    options.endpoints.usageData === null ? { ...options.endpoints, documentUsage: null } : options.endpoints;
   const quote = createQuote(options.apiKey);
   const wire = openWire(options);
   const requests = createRequests(wire, quote, options);

@@ -16,20 +16,16 @@ export interface PageWrite {
   readonly readAt: string;
   readonly walkBegan?: string | undefined;
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
-  readonly usage?: RecordPage['usage'];
+  readonly usageOfRecords?: boolean;
   readonly existingOnly?: boolean | undefined;
   readonly confirms?: boolean;
   readonly noted?: RecordPage['noted'];
 }
 
-/**
- * Says which usage to write from document records: all in them if the company has no listing of usage;
- * `alone`, as the only source, if documents have no listing of usage either.
- */
-export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite, 'usage'> => {
-  if (service.has('usageData')) return {};
-  return { usage: service.has('documentUsage') ? 'all' : 'alone' };
-};
+/** The source of usage: the records of documents if companies have no listing of usage. */
+export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite, 'usageOfRecords'> => ({
+  usageOfRecords: !service.has('usageData'),
+});
 
 /** Writes a page and notes its fields in the catalogue. */
 export async function write(deps: ActivityDependencies, given: PageWrite): Promise<PageWrittenAt> {
@@ -64,7 +60,7 @@ export async function rewrite(
     readAt,
     walkBegan,
     page,
-    usage = 'corrected',
+    usageOfRecords = false,
     existingOnly,
     confirms = false,
     noted,
@@ -73,7 +69,7 @@ export async function rewrite(
   },
 ): Promise<PageWrittenAt> {
   const { body, itemsKey, joined = false } = page;
-  const source = { companyId, byId, readAt, walkBegan, usage, apiVersion, existingOnly, confirms };
+  const source = { companyId, byId, readAt, walkBegan, usageOfRecords, apiVersion, existingOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...source };
   if (listing !== 'companies') return await writePage(warehouse.db, listing, { ...record, noted }, page.ids);
   const written = await writePage(warehouse.db, listing, record, page.ids);

@@ -88,12 +88,11 @@ function arrivalOf(
 ): PageWrite & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
   if (first === undefined) throw new Error('no page was read');
-  // A backfill reads usage from its own listing next, and settles no events here.
+  // A backfill settles no events here: it reads usage from its own listing next.
   const confirms = lane === 'live';
-  const usage = confirms ? 'all' : 'corrected';
   const { readAt } = first;
   const noted = noting?.(read);
-  const more = { listing, companyId, readAt, walkBegan, usage, existingOnly, confirms, noted } as const;
+  const more = { listing, companyId, readAt, walkBegan, existingOnly, confirms, noted } as const;
   if (read.length === 1) return { ...more, page: first.page };
   const pages = read.map(({ page }) => page);
   return {

@@ -53,7 +53,7 @@ export async function catchUpDocuments(
   const found = records ?? (await dueRecords(db, 'documents', companyId, most));
   // Each probe reads another document, because one may be refused on its own.
   const due = probe > 0 ? found.due.filter((_, at) => at === probe % found.due.length) : found.due;
-  const isLarge = due.length >= batches.documents && areListed(deps);
+  const isLarge = due.length >= batches.documents && deps.service.has('documents');
   // The listing of a company that only events name shows whether the service has the company.
   const isKnown = (isLarge || found.deleted.length > 0) && (await isConfirmedCompany(db, companyId));
   const reads = ({ readAt, closed, deleted }: DueRecords): SingleReads => ({
@@ -72,10 +72,6 @@ export async function catchUpDocuments(
   }
   return { isLarge };
 }
-
-/** Whether the listings of a company have everything that belongs to its documents. */
-const areListed = ({ service }: ActivityDependencies): boolean =>
-  service.has('documents') && (service.has('usageData') || !service.has('documentUsage'));
 
 /** Reads some documents, and settles or postpones their events. */
 async function readDue(reads: SingleReads, due: readonly string[]): Promise<void> {
@@ -203,11 +199,7 @@ async function readUsage(reads: SingleReads, documents: DocumentStates): Promise
 async function readListedUsage(reads: SingleReads, ids: readonly string[]): Promise<DocumentStates> {
   const { deps } = reads;
   const { db } = deps.warehouse;
-  if (!deps.service.has('usageData')) {
-    // The endpoint of their usage may show none because there is none, or because it fails for now.
-    const doubtful = deps.service.has('documentUsage') ? await liveUsage(db, ids) : new Map();
-    return new Map(ids.map((id) => [id, doubtful.has(id) ? usageUnstable : 'read']));
-  }
+  if (!deps.service.has('usageData')) return all(ids, 'read');
   const complete = (await searchUsage(reads, ids)) || (await walkUsage(reads, ids));
   if (!complete) return all(ids, usageUnstable);
   if (has(reads, 'documentUsage')) {
@@ -217,17 +209,17 @@ async function readListedUsage(reads: SingleReads, ids: readonly string[]): Prom
   return all(ids, 'read');
 }
 
-/** If document records contain their usage, searches for these rows by id. Returns whether it found all. */
+/** If document records name their usage, searches the listing for these rows. Returns whether it found all. */
 async function searchUsage(
   { deps, companyId }: SingleReads,
   documentIds: readonly string[],
 ): Promise<boolean> {
   const { db } = deps.warehouse;
-  const wanted = await usageListedByRecords(db, documentIds);
-  if (wanted === undefined) return false;
-  const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted });
-  // The listing may contain rows that the documents do not contain. Then all of it is read.
-  return unseen.length === 0 && (await usageListedByRecords(db, documentIds)) !== undefined;
+  const listed = await usageListedByRecords(db, documentIds);
+  if (listed === undefined) return false;
+  await searchListing(deps, { listing: 'usageData', companyId, wanted: listed.ids });
+  // The warehouse may have rows that the documents do not name. Then all of the listing is read.
+  return (await usageListedByRecords(db, documentIds))?.held === true;
 }
 
 /**

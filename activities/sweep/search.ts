@@ -76,7 +76,7 @@ async function readPage(deps: ActivityDependencies, search: ListingSearch, asked
       signal,
       hold,
     });
-    await write(deps, { listing, companyId, readAt, page, usage: 'all', confirms: true });
+    await write(deps, { listing, companyId, readAt, page, confirms: true });
     return page;
   } finally {
     release?.();

@@ -179,12 +179,12 @@ const tooMuchUsage = (id: string): Failure =>
 
 type FoundRecords = ReadonlyMap<string, FoundRecord>;
 
-/** Writes documents, with the usage that their records contain. */
+/** Writes documents, with the usage of which their records are the source. */
 async function writeRecords({ deps, companyId, readAt }: SingleReads, found: FoundRecords): Promise<void> {
   if (found.size === 0) return;
   const ids = [...found.keys()];
   const { page, items } = recordsPage(found, ids);
-  const arrival = { listing: 'documents', companyId, byId: true, readAt, usage: 'all' } as const;
+  const arrival = { listing: 'documents', companyId, byId: true, readAt } as const;
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
 

@@ -5,48 +5,41 @@ import { hot } from '../connection/hot.ts';
 import { documents, usageData } from '../schema/utility.ts';
 
 /**
- * Reads the ids of the usage rows of documents. Returns undefined unless the record of each
- * document lists its usage and the warehouse has exactly these rows. Raw because it runs twice for
- * each batch of documents that is caught up, and compares sets of ids in nested documents.
+ * Reads the ids of the usage rows that the records of documents list, and whether the warehouse has exactly these
+ * rows. Returns undefined unless each record lists its usage. It runs twice for each batch of documents whose usage
+ * is searched in a listing, and compares sets of ids in nested documents.
  */
 export async function usageListedByRecords(
   db: Executor,
   documentIds: readonly string[],
-): Promise<string[] | undefined> {
+): Promise<{ readonly ids: readonly string[]; readonly held: boolean } | undefined> {
   const sorted = (id: SQL): SQL =>
     sql`array_agg(distinct ${id} collate "C" order by ${id} collate "C")`;
   const { rows } = await hot(db, 'usageListedByRecords').execute<{
-    id: string | null;
-    complete: boolean | null;
+    ids: readonly string[] | null;
+    lists: boolean | null;
+    held: boolean;
   }>(sql`
-    with asked as (
-      select
-        d.id,
-        jsonb_typeof(d.raw -> 'usageData') = 'array' and held.ids is not distinct from listed.ids
-          as complete
-      from ${documents} d
-        cross join lateral (
-          select ${sorted(sql`u.id::text`)} as ids
-          from ${usageData} u
-          where u.document_id = d.id
-            and u.deleted_at is null
-        ) held
-        cross join lateral (
-          select ${sorted(sql`metersync.canonical_id(row ->> 'id')`)} as ids
-          from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) row
-        ) listed
-      where d.id = any(${array(documentIds, 'uuid')})
-        and d.deleted_at is null
-    )
-    select theirs.id, asked.complete
-    from asked
-      left join lateral (
-        select id
-        from ${usageData}
-        where document_id = asked.id
-          and deleted_at is null
-        offset 0
-      ) theirs on true`);
-  if (rows.some(({ complete }) => !complete)) return undefined;
-  return rows.flatMap(({ id }) => id ?? []);
+    select
+      listed.ids,
+      jsonb_typeof(d.raw -> 'usageData') = 'array' as lists,
+      held.ids is not distinct from listed.ids as held
+    from ${documents} d
+      cross join lateral (
+        select ${sorted(sql`u.id::text`)} as ids
+        from ${usageData} u
+        where u.document_id = d.id
+          and u.deleted_at is null
+      ) held
+      cross join lateral (
+        select ${sorted(sql`metersync.canonical_id(row ->> 'id')`)} as ids
+        from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) row
+      ) listed
+    where d.id = any(${array(documentIds, 'uuid')})
+      and d.deleted_at is null`);
+  if (rows.some(({ lists }) => lists !== true)) return undefined;
+  return {
+    ids: rows.flatMap(({ ids }) => ids ?? []),
+    held: rows.every(({ held }) => held),
+  };
 }

@@ -5,7 +5,7 @@ import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
 import type { RecordPage } from '../records/page.ts';
 import { refusedId } from '../records/rejected-records.ts';
-import { listsUsage, sourceOf } from '../records/sources.ts';
+import { sourceOf } from '../records/sources.ts';
 import { isListing, upsertRecords } from '../records/upsert.ts';
 import { type RecordResource, type Resource, resources } from '../resources.ts';
 import { alsoListed, rejectedRecords } from '../schema/metersync.ts';
@@ -26,11 +26,9 @@ export interface WrittenRow extends Record<string, unknown> {
   readonly now: string;
 }
 
-/** A written document, and the usage that its record listed before. */
+/** A written document. */
 export interface WrittenDocument extends WrittenRow {
-  /** Ids of the usage rows that its record listed before. */
-  readonly before: readonly string[] | null;
-  /** Whether its record lists usage that is to be written, each row with an id. */
+  /** Whether its record is the source of its usage, and lists it, each row with an id. */
   readonly listsUsage: boolean;
   /** The texts that were replaced in its record, by their paths, as JSON; only if there are any. */
   readonly replaced?: string | null;
@@ -87,14 +85,6 @@ function rowsWritten(resource: Resource, page: RecordPage): SQL {
 
 /** The end of the statement for documents, which still sees the rows from before the write. */
 function documentsWritten(page: RecordPage): SQL {
-  // The step before has looked for the usage of these records.
-  const isFound = sql`incoming.usage_read_at is not null`;
-  const isToBeWritten = {
-    none: sql`false`,
-    corrected: sql`earlier.raw is not null and ${listsUsage(sql`incoming.raw`)}`,
-    all: isFound,
-    alone: isFound,
-  }[page.usage ?? 'corrected'];
   return sql`
     select
       written.id,
@@ -103,17 +93,13 @@ function documentsWritten(page: RecordPage): SQL {
       ${isShared(resources.documents, page)} as shared,
       ${isReverted(documents.rawUpdated)},
       clock_timestamp()::text as now,
-      (
-        select array_agg(distinct metersync.uuid_of(row ->> 'id')::text)
-        from jsonb_array_elements(metersync.elements(earlier.raw -> 'usageData')) row
-        where metersync.uuid_of(row ->> 'id') is not null
-      ) as before,
-      coalesce(${isToBeWritten}, false) as "listsUsage"
+      -- The step before has looked for the usage of these records.
+      incoming.usage_read_at is not null as "listsUsage"
       ${page.replaced ? sql`, incoming.replaced::text as replaced` : sql``}
     from written
       join incoming on incoming.id = written.id
       left join lateral (
-        select raw, raw_updated
+        select raw_updated
         from ${documents}
         where id = written.id
           and not written.inserted

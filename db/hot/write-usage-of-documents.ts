@@ -32,29 +32,39 @@ export async function writeUsageOfDocuments(
 
 /**
  * Steps that replace the usage of documents with the rows in the documents' records, which this
- * transaction just wrote. A record that lists usage lists all of it. Rows with equal columns stay:
- * the record of the usage endpoint has more fields, and the row in a document must not replace it
- * at every backfill.
+ * transaction just wrote. A record that lists usage lists all of it. A document that loses a row to
+ * another one loses its digest, too: otherwise an equal record of it, which has the row again, would
+ * count as unchanged.
  */
 function replacingUsage(listing: readonly WrittenDocument[], page: RecordPage): Cte {
-  const source = { ...usageSource(usageOfRecords(listing, page), page), columnsAlone: true };
+  const source = { ...usageSource(usageOfRecords(listing, page), page), ofDocuments: true };
+  const lost = sql`lost as (
+      update ${documents} set digest = null
+      where id = any(array(
+          select existing.document_id
+          from reported
+            cross join lateral (
+              select document_id
+              from ${usageData}
+              where id = (reported.r ->> 'id')::uuid
+                and document_id <> reported.document_id
+              offset 0
+            ) existing
+        ))
+    )`;
   const rows = upsertRecords(resources.usageData, source);
   const existing = listing.filter(({ inserted }) => !inserted);
-  if (existing.length === 0) return rows;
-  const accepted =
-    page.usage === 'alone' ? sql`select unnest(${idsOf(existing)}) as id` : acceptedUsage(existing);
+  if (existing.length === 0) return sql`${rows}, ${lost}`;
   const retired = retiringUsage({
-    documents: sql`array(select id from accepted)`,
+    documents: idsOf(existing),
     seen: sql`array(
           select metersync.canonical_id(r ->> 'id')
           from reported
-          where document_id = any(array(select id from accepted))
         )`,
     readAt: page.readAt,
     unless: sql`and id <> all(array(select id from written))`,
   });
-  return sql`accepted as materialized (${accepted}
-    ), ${rows}, ${retired}`;
+  return sql`${rows}, ${lost}, ${retired}`;
 }
 
 const idsOf = (documents: readonly WrittenDocument[]): SQL =>
@@ -64,18 +74,13 @@ const idsOf = (documents: readonly WrittenDocument[]): SQL =>
   );
 
 /**
- * Usage rows of new and `accepted` documents, as a step `reported`. The rows of the documents have
- * them, so Postgres does not parse them again.
+ * The usage rows of documents, as a step `reported`. The rows of the documents have them, so Postgres does not
+ * parse them again.
  */
 function usageOfRecords(
   written: readonly WrittenDocument[],
   { companyId, replaced }: RecordPage,
 ): SQL {
-  const isNew = array(
-    written.map(({ inserted }) => inserted),
-    'boolean',
-  );
-  const areNew = written.every(({ inserted }) => inserted);
   const texts = array(
     written.map((document) => document.replaced ?? null),
     'text',
@@ -89,10 +94,9 @@ function usageOfRecords(
       ${replaced ? sql`${replacedIn('usageData', sql`texts::jsonb`, sql`row.place - 1`)} as replaced,` : sql``}
       listed.document_id
     from rows from (
-        unnest(${idsOf(written)}),
-        unnest(${isNew})
+        unnest(${idsOf(written)})
         ${replaced ? sql`, unnest(${texts})` : sql``}
-      ) as listed (document_id, is_new${replaced ? sql`, texts` : sql``})
+      ) as listed (document_id${replaced ? sql`, texts` : sql``})
       cross join lateral (
         select raw -> 'usageData' as rows
         from ${documents}
@@ -101,36 +105,5 @@ function usageOfRecords(
       ) record
       cross join lateral jsonb_array_elements(record.rows) with ordinality as row (r, place)
     where metersync.uuid_of(row.r ->> 'id') is not null
-      ${areNew ? sql`` : sql`and (is_new or document_id = any(array(select id from accepted)))`}
   )`;
-}
-
-/**
- * A query for the existing documents whose own record decides which usage they have. The usage
- * endpoint may list other rows, so the record decides only if the warehouse never had usage of the
- * document, or has exactly the rows that the record listed before. Rows that were tombstoned together
- * with the document count, too.
- */
-function acceptedUsage(existing: readonly WrittenDocument[]): SQL {
-  const asked = existing.map(({ id, before }) => ({ id, before }));
-  return sql`
-    select asked.id
-    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as asked (id uuid, before text[])
-    where (
-        select array_agg(u.id::text order by u.id::text collate "C")
-        from ${usageData} u
-        where u.document_id = asked.id
-          and (
-            u.deleted_at is null
-            or u.deleted_reason = 'document' and u.id::text = any(asked.before)
-          )
-      ) is not distinct from (
-        select array_agg(distinct id collate "C" order by id collate "C")
-        from unnest(asked.before) id
-      )
-      or not exists (
-        select from ${usageData} u
-        where u.document_id = asked.id
-        offset 0
-      )`;
 }

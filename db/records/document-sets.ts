@@ -36,7 +36,7 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
     await withTransaction(db, async (tx) => {
       await holdDocuments(tx, documentIds);
       if (documents !== undefined) {
-        const page: RecordPage = { ...documents.page, usage: 'none', confirms: true };
+        const page: RecordPage = { ...documents.page, confirms: true };
         await writePage(tx, 'documents', page, documents.ids);
       }
       if (usage !== undefined) await writePage(tx, 'usageData', usage.page, usage.ids);

@@ -20,12 +20,8 @@ export interface RecordPage {
   readonly walkBegan?: string | undefined;
   /** The walk whose page it is. If it is behind the fence of its listing, no record is written. */
   readonly walk?: Walk | undefined;
-  /**
-   * Which documents' usage is written from their records. `corrected` (the default): changed
-   * existing documents. `all`: new documents, too. `alone`: all in any case, because usage has no
-   * other source. `none`: the same transaction writes the rows of the usage endpoint.
-   */
-  readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
+  /** For documents: whether their records are the source of their usage, because usage has no listing. */
+  readonly usageOfRecords?: boolean;
   /**
    * Whether events caused the read. Then records in an older state than their rows are not counted:
    * the service may not show an announced state yet.

@@ -3,7 +3,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core';
 import { companyNamed, type RecordResource, updatedOf } from '../resources.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
 import { items, type RecordPage, replacedIn } from './page.ts';
-import { isFuller, type UpsertSource } from './upsert.ts';
+import type { UpsertSource } from './upsert.ts';
 
 /** How the records of a page become rows, for `upsertRecords`. */
 export function sourceOf(resource: RecordResource, page: RecordPage): UpsertSource {
@@ -55,8 +55,8 @@ const sitesOfCompanies = ({ replaced }: RecordPage): SQL => sql`site as (
   )`;
 
 /** When all usage of a new document was read: now, if its record lists usage that is written. */
-const readWith = ({ usage, readAt }: RecordPage): SQL =>
-  usage === 'all' || usage === 'alone'
+const readWith = ({ usageOfRecords, readAt }: RecordPage): SQL =>
+  usageOfRecords
     ? sql`case when ${listsUsage(sql`r`)} then ${readAt}::timestamptz end`
     : sql`null::timestamptz`;
 
@@ -90,7 +90,7 @@ export function reportedUsage(page: RecordPage): SQL {
 /**
  * How a step `reported` becomes usage rows. Usage of a document that an event deleted is skipped,
  * so that an older page does not restore it, and so is a row whose document's usage was all read
- * later than this page, unless the row is newer than the stored row, or fuller.
+ * later than this page, unless the row is newer than the stored row.
  */
 export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
   items: reported,
@@ -114,10 +114,7 @@ export const usageSource = (reported: SQL, page: RecordPage): UpsertSource => ({
         or exists (
           select from ${usageData} existing
           where existing.id = (r ->> 'id')::uuid
-            and (
-              existing.updated < ${updatedOf('r')}
-              or ${isFuller(sql`reported.digest`, updatedOf('r'), sql`existing`)}
-            )
+            and existing.updated < ${updatedOf('r')}
         )
       )`,
 });

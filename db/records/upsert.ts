@@ -45,8 +45,8 @@ export interface UpsertSource {
   readonly given?: ReadonlyMap<PgColumn, SQL>;
   /** Values for new rows only; an existing row keeps its own. */
   readonly begins?: ReadonlyMap<PgColumn, SQL>;
-  /** Whether a row with equal columns is not written although other fields of its record differ. */
-  readonly columnsAlone?: boolean;
+  /** Whether the records are usage that belongs to the document whose record has it, whoever lists that. */
+  readonly ofDocuments?: boolean;
 }
 
 /**
@@ -60,8 +60,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const { items, page, from = sql`item`, begins = new Map() } = records;
   const { name, table } = resource;
   const { given = ownerAlone(resource) } = records;
-  // Usage that is read with its document belongs to the document, whoever lists it.
-  const listing = !records.columnsAlone && isListing(resource, page);
+  const listing = !records.ofDocuments && isListing(resource, page);
   const lister = listing && table.listedBy ? ([[table.listedBy, sql`owner`]] as const) : [];
   const values = [...given, ...lister, ...begins];
   const copied = [
@@ -98,7 +97,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
     on conflict (id) do update set
       ${fixed(`settings of ${name}, ${listing}`, () => settingsOf(resource, [...given.keys()], listing))}
     where ${fixed(`newer ${name}, ${listing}`, () => sql`${isNewer(resource, listing)} and ${yields(resource)}`)}
-      and (${fixed(`changes of ${name}, ${listing}, ${records.columnsAlone}`, () => differs(resource, records, listing))}
+      and (${fixed(`changes of ${name}, ${listing}`, () => differs(resource, listing))}
         or ${isAwaited(resource)})
     returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
   )`;
@@ -160,16 +159,6 @@ const readKey = (updated: SQL, began: SQL): SQL =>
   sql`(metersync.shows_since(${updated}, ${began}), ${began})`;
 
 /**
- * Whether a record of the usage endpoint shows the state of a `row` that has it from a document's
- * record. Only the endpoint shows all fields of usage, and only its records have digests. So its
- * record takes the place of the other one even if its read began earlier, while somebody listed the
- * documents.
- */
-export const isFuller = (digest: SQL, updated: SQL, row: SQL): SQL => sql`${digest} is not null
-                and ${row}.digest is null
-                and ${row}.updated is not distinct from ${updated}`;
-
-/**
  * Whether a record replaces the record of its row. Of two reads, the one wins that shows its state
  * since a later time; among equal ones, the one that began later. A late answer so never undoes a
  * newer state, and a service that was restored from a backup is followed. Of what two companies
@@ -179,11 +168,8 @@ function isNewer({ name, table }: Resource, listing: boolean): SQL {
   const { updated, rawUpdated = updated, raw, syncedAt, deletedReason, companyId, id } = table;
   const isFirst = sql`${held(raw)} is null or ${held(syncedAt)} is null`;
   const isLater = rawUpdated
-    ? sql`(
-              ${readKey(excluded(rawUpdated), excluded(syncedAt))}
-                >= ${readKey(held(rawUpdated), held(syncedAt))}
-              ${name === 'usageData' ? sql`or ${isFuller(sql`excluded.digest`, excluded(rawUpdated), sql`held`)}` : sql``}
-            )`
+    ? sql`${readKey(excluded(rawUpdated), excluded(syncedAt))}
+              >= ${readKey(held(rawUpdated), held(syncedAt))}`
     : sql`${excluded(syncedAt)} >= ${held(syncedAt)}`;
   const wins = listing
     ? sql`case
@@ -231,15 +217,12 @@ function yields({ name, table }: Resource): SQL {
 }
 
 /** Whether anything changed, also the spelling: the new digest saves the next write. */
-function differs(
-  resource: Resource,
-  { columnsAlone = false }: UpsertSource,
-  listing: boolean,
-): SQL {
+function differs(resource: Resource, listing: boolean): SQL {
   const { table, columns } = resource;
   const beside = [
     table.unreadable,
-    ...(columnsAlone ? [] : [table.raw, table.apiVersion]),
+    table.raw,
+    table.apiVersion,
     ...(listing && table.listedBy ? [table.listedBy] : []),
   ];
   const before = [...columns.map(({ column }) => held(column)), ...beside.map(held)];

@@ -15,7 +15,6 @@ import { shapeOf } from '../support/scripted-service.ts';
 const created = '2026-05-01T00:00:00.000001';
 const updated = '2026-05-01T00:00:00.000002';
 const withoutSingle = { document: null, documentUsage: null };
-const withoutList = { usageData: null };
 const notThere: Reply = { status: 404, json: { detail: 'Not found.' } };
 
 interface Usage {
@@ -476,24 +475,18 @@ describe('a service that answers 404 for the usage of documents without usage', 
     return service;
   };
 
-  test.each([
-    ['with a usage listing of the company', {}, 1],
-    ['without another usage listing', withoutList, 0],
-  ] as const)(
-    'leads to settled events, and its endpoint does not count as missing (%s)',
-    async (_, endpoints, walks) => {
-      const service = serviceOf404();
-      const under = await caughtUp(service, [service.add(0), service.add(0)], endpoints);
-      expect(await outcomes(under)).toEqual({ applied: 2 });
-      const [withUsage, without] = [service.add(2), service.add(0)];
-      await recordEvents(under.warehouse.db, [service.correct(withUsage), service.correct(without)]);
-      await catchUp(under);
-      expect(await outcomes(under)).toEqual({ applied: 4 });
-      expect(await liveUsage(under)).toEqual(idsOf(service.usage));
-      // Only after the first answers it was unknown whether the endpoint exists.
-      expect(pathsAsked(under, '/usage/company')).toBe(walks);
-    },
-  );
+  test('leads to settled events, and its endpoint does not count as missing', async () => {
+    const service = serviceOf404();
+    const under = await caughtUp(service, [service.add(0), service.add(0)]);
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+    const [withUsage, without] = [service.add(2), service.add(0)];
+    await recordEvents(under.warehouse.db, [service.correct(withUsage), service.correct(without)]);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 4 });
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+    // Only after the first answers it was unknown whether the endpoint exists.
+    expect(pathsAsked(under, '/usage/company')).toBe(1);
+  });
 
   test('leads to tombstoned usage only if the listing of the company lacks the usage too', async () => {
     const service = serviceOf404();
@@ -520,10 +513,6 @@ describe('an incomplete answer about usage', () => {
         ? listed(usage.filter(({ document }) => document.id === id).slice(0, 1), 3, asked)
         : undefined,
   ];
-  const ofDocumentAlone: Lie[] = [
-    // The answer has no usage, although the document exists.
-    (_, id, asked) => (asked.path.endsWith(`/usage/document/${id}`) ? notThere : undefined),
-  ];
   const ofCompany: Lie[] = [
     (_, __, asked) => (asked.path.includes('/usage/company') ? listed([], 6, asked) : undefined),
     // The answer is consistent, but a fault of the service is more likely than a deletion of all usage.
@@ -532,7 +521,6 @@ describe('an incomplete answer about usage', () => {
 
   test.each([
     ['of a document', {}, ofDocument],
-    ['of a document, if nothing else lists usage', withoutList, ofDocumentAlone],
     ['of the company', withoutSingle, ofCompany],
   ] as const)(
     'tombstones nothing, and the events wait for a complete answer: %s',
@@ -566,9 +554,9 @@ describe('an incomplete answer about usage', () => {
   test('makes the events missing if it lasts, and later changes nothing even if it is consistent', async () => {
     const service = new Service();
     const id = service.add(3);
-    const under = await caughtUp(service, [id], withoutList);
-    const ofUsage = (asked: Asked) => asked.path.includes('/usage/document');
-    service.lie = (asked) => (ofUsage(asked) ? notThere : undefined);
+    const under = await caughtUp(service, [id], withoutSingle);
+    const ofUsage = (asked: Asked) => asked.path.includes('/usage/company');
+    service.lie = (asked) => (ofUsage(asked) ? listed([], 6, asked) : undefined);
     await recordEvents(under.warehouse.db, [service.correct(id), service.correct(id)]);
     await catchUp(under);
     expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });

@@ -468,7 +468,7 @@ test('checks name a text with characters that Postgres cannot hold, until it is 
   await writeRecords(warehouse, 'sites', companies, later);
   const long = `\udc00${'x'.repeat(1_000)}`;
   const usageData = [{ id: randomUUID() }, { id: usage, note: { of: long } }];
-  await writeRecords(warehouse, 'documents', [{ id: document, usageData }], read, 'alone');
+  await writeRecords(warehouse, 'documents', [{ id: document, usageData }], read, true);
   const cut = String.raw`\udc00${'x'.repeat(194)}`;
   expect(await found()).toEqual(
     [
@@ -483,7 +483,7 @@ test('checks name a text with characters that Postgres cannot hold, until it is 
     unreadable: { 'note.of': String.raw`\udc00${'x'.repeat(1_000)}` },
   });
   const clean = [{ id: document, usageData: [{ id: usage, note: { of: 'x' } }] }];
-  await writeRecords(warehouse, 'documents', clean, later, 'alone');
+  await writeRecords(warehouse, 'documents', clean, later, true);
   expect((await found()).map(([type]) => type)).toEqual(['company', 'site']);
 });
 

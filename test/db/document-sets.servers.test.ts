@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/events/due.ts';
-import { usageListedByRecords } from '../../db/hot/usage-listed-by-records.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
@@ -74,7 +73,7 @@ describe('a corrected bill corrects its usage', () => {
     const items = [{ totalCharge: '9.99' }];
     const read = await now();
     const meanwhile = await heldBackBy(gone.id, id, () =>
-      writeRecords(warehouse, 'documents', [bill(id, newer, corrected, items)], read),
+      writeRecords(warehouse, 'documents', [bill(id, newer, corrected, items)], read, true),
     );
     expect(meanwhile).toEqual({ updated: older, usage: ['1', '2', '3'] });
     expect(await state(id)).toEqual({ updated: newer, usage: ['1', '20', '4'] });
@@ -100,42 +99,6 @@ describe('a corrected bill corrects its usage', () => {
     expect(await state(id)).toEqual({ updated: newer, usage: ['10', '3'] });
     expect(await rowOf(warehouse, 'usageData', gone.id)).toMatchObject({ deleted_reason: 'absent' });
   });
-
-  test('and rows that the bill repeats unchanged keep the record of the usage endpoint', async () => {
-    const rows = [row('1'), row('2')];
-    const id = await billWithUsage(rows);
-    await writeRecords(warehouse, 'documents', [bill(id, newer, rows, [{ rate: '1' }])], await now());
-    expect(await live(id)).toMatchObject([{ listed: true }, { listed: true }]);
-    expect(await usageListedByRecords(warehouse.db, [id])).toHaveLength(2);
-  });
-});
-
-describe('a read of the usage endpoint that a listing of documents overtook', () => {
-  test.each([
-    ['a newer time', older],
-    ['the same time', newer],
-  ])('writes the record of a corrected row with %s, because it has more fields', async (_, before) => {
-    const [changed, same] = [row('1', before), row('5', newer)];
-    const id = await billWithUsage([changed, same]);
-    const corrected = [row('2', newer, changed.id), same];
-    const early = await now();
-    await writeRecords(warehouse, 'documents', [bill(id, newer, corrected)], await now());
-    expect(await live(id)).toMatchObject([{ listed: false }, { listed: true }]);
-    await writeRecords(warehouse, 'usageData', listed(id, corrected), early);
-    expect(await live(id)).toMatchObject([
-      { usage: '2', listed: true },
-      { usage: '5', listed: true },
-    ]);
-  });
-
-  test('writes no older state, and no row that the later record of the document lacks', async () => {
-    const [changed, gone] = [row('1'), row('3')];
-    const id = await billWithUsage([changed, gone]);
-    const early = await now();
-    await writeRecords(warehouse, 'documents', [bill(id, newer, [row('2', newer, changed.id)])], await now());
-    await writeRecords(warehouse, 'usageData', listed(id, [changed, gone, row('4')]), early);
-    expect(await live(id)).toMatchObject([{ id: changed.id, usage: '2', listed: false }]);
-  });
 });
 
 test('rows of a listing that name no document keep their existing document', async () => {
@@ -147,52 +110,53 @@ test('rows of a listing that name no document keep their existing document', asy
 });
 
 describe("the usage of a document's record", () => {
-  test('is not accepted if it lists other rows than the usage endpoint', async () => {
-    const id = randomUUID();
-    const [peak, offPeak] = [row('1'), row('2')];
-    await writeRecords(warehouse, 'documents', [bill(id, older, [row('3')])], await now());
-    await writeRecords(warehouse, 'usageData', listed(id, [peak, offPeak]), await now());
-    await writeRecords(warehouse, 'documents', [bill(id, newer, [row('4')])], await now());
+  test('is not written if usage has a listing', async () => {
+    const rows = [row('1'), row('2')];
+    const id = await billWithUsage(rows);
+    await writeRecords(warehouse, 'documents', [bill(id, newer, [row('3')])], await now());
     expect((await live(id)).map(({ usage }) => usage)).toEqual(['1', '2']);
-    expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test('is accepted if there is no other source of usage, even after a row moved to another bill', async () => {
+  test('is all of its usage otherwise, even after a row moved to another bill', async () => {
     const [moved, kept] = [row('1'), row('2')];
     const [from, to] = [randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
-      await writeRecords(warehouse, 'documents', bills, await now(), 'alone');
+      await writeRecords(warehouse, 'documents', bills, await now(), true);
     await show(bill(from, older, [moved, kept]));
     await show(bill(to, older, [row('3', newer, moved.id)]));
     await show(bill(from, newer, [row('4', newer, kept.id)]));
     expect([await state(from), await state(to)]).toMatchObject([{ usage: ['4'] }, { usage: ['3'] }]);
   });
 
+  test('is back when an equal record of its document is read, after a late answer moved a row away', async () => {
+    const [moved, kept] = [row('1'), row('2')];
+    const [from, to] = [randomUUID(), randomUUID()];
+    const show = async (...bills: object[]) =>
+      await writeRecords(warehouse, 'documents', bills, await now(), true);
+    await show(bill(from, older, [kept]), bill(to, newer, [moved]));
+    await show(bill(from, newer, [moved, kept]));
+    await show(bill(from, newer, [kept]));
+    expect(await state(to)).toMatchObject({ usage: [] });
+    await show(bill(from, newer, [kept]), bill(to, newer, [moved]));
+    expect([await state(from), await state(to)]).toMatchObject([{ usage: ['2'] }, { usage: ['1'] }]);
+  });
+
   test.each<[string, unknown]>([
     ['has no usage', undefined],
     ['has text instead of rows', 'see attachment'],
     ['has rows without an id', [{ usage: '1' }]],
-  ])('is not accepted if it %s', async (_, usageData) => {
+  ])('stays as it is if the record %s', async (_, usageData) => {
     const rows = [row('1')];
     const id = await billWithUsage(rows);
-    await writeRecords(warehouse, 'documents', [bill(id, newer, usageData)], await now());
+    await writeRecords(warehouse, 'documents', [bill(id, newer, usageData)], await now(), true);
     expect(await live(id)).toHaveLength(1);
-    expect(await usageListedByRecords(warehouse.db, [id])).toBeUndefined();
-  });
-
-  test('is accepted even if the warehouse has no usage of the document, for example because it was refused', async () => {
-    const [id, rows] = [randomUUID(), [row('1'), row('2')]];
-    await writeRecords(warehouse, 'documents', [bill(id, older, rows)], await now());
-    expect(await live(id)).toHaveLength(0);
-    await writeRecords(warehouse, 'documents', [bill(id, newer, rows)], await now());
-    expect(await live(id)).toHaveLength(2);
   });
 
   test('gets the new owner of its document, unless a row moved to another bill', async () => {
     const [kept, gone, taken] = [row('1'), row('2'), row('3')];
     const [from, to, other] = [randomUUID(), randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
-      await writeRecords(warehouse, 'documents', bills, await now(), 'alone');
+      await writeRecords(warehouse, 'documents', bills, await now(), true);
     await show({ ...bill(from, older, [kept, gone, taken]), company: companyId });
     await show(
       { ...bill(from, newer, [kept]), company: other },
@@ -213,7 +177,7 @@ describe("the usage of a document's record", () => {
     const { readAt = '' } = await now();
     const usage = { page: pageOfRecords(listed(id, [second]), { readAt, companyId }), ids: [second.id] };
     await writeDocumentSets(warehouse.db, { documentIds: [id], readAt, usage });
-    await writeRecords(warehouse, 'documents', [bill(id, newer, [first])], before);
+    await writeRecords(warehouse, 'documents', [bill(id, newer, [first])], before, true);
     expect((await live(id)).map(({ usage }) => usage)).toEqual(['2']);
   });
 });

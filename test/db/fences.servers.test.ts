@@ -80,7 +80,7 @@ test('a late page of usage adds no documents, and a late page of a run is noted'
   const usage = { id: randomUUID(), document: { id: documentId } };
   const noted = notingPages({ ...key, pass: 1 }, [page]);
   const read = { readAt, companyId };
-  expect(await writeRecords(warehouse, 'usageData', [usage], read, 'corrected', noted)).toEqual(nothing);
+  expect(await writeRecords(warehouse, 'usageData', [usage], read, false, noted)).toEqual(nothing);
   expect(await rowOf(warehouse, 'documents', documentId)).toBeUndefined();
   const { rowCount } = await db.execute(sql`select from metersync.pages where run_id = ${runId}::uuid`);
   expect(rowCount).toBe(1);

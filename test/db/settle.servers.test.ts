@@ -174,7 +174,7 @@ test('an event whose state the service does not return yet backs off', async () 
 
 test('an event older than its document is superseded at once if the usage has been read since, and otherwise waits', async () => {
   const id = randomUUID();
-  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() }, 'all');
+  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt: await now() }, true);
   const [before, after] = [
     delivery(documentEvent('updated', id, older)),
     delivery(documentEvent('updated', id, older)),

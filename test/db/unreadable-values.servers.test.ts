@@ -159,26 +159,23 @@ describe('parts with tables of their own', () => {
     });
   });
 
-  test.each(['all', 'alone'] as const)(
-    'usage that a document lists is written whatever it contains: %s',
-    async (usage) => {
-      const [id, good, odd] = [randomUUID(), randomUUID(), randomUUID()];
-      const usageData = [
-        { id: good, usage: '1' },
-        { id: odd, usage: 'N/A', startDate: '2026-02-30' },
-        { id: 'nowhere', usage: '3' },
-      ];
-      await writeRecords(warehouse, 'documents', [{ id, updated, usageData }], { companyId }, usage);
-      expect(
-        await rows(sql`select id, usage, unreadable from utility.usage_data
+  test('usage that a document lists is written whatever it contains', async () => {
+    const [id, good, odd] = [randomUUID(), randomUUID(), randomUUID()];
+    const usageData = [
+      { id: good, usage: '1' },
+      { id: odd, usage: 'N/A', startDate: '2026-02-30' },
+      { id: 'nowhere', usage: '3' },
+    ];
+    await writeRecords(warehouse, 'documents', [{ id, updated, usageData }], { companyId }, true);
+    expect(
+      await rows(sql`select id, usage, unreadable from utility.usage_data
           where document_id = ${id}::uuid order by usage`),
-      ).toEqual([
-        { id: good, usage: '1', unreadable: null },
-        { id: odd, usage: null, unreadable: { usage: 'N/A', startDate: '2026-02-30' } },
-      ]);
-      expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ unreadable: { usageData: 'nowhere' } });
-    },
-  );
+    ).toEqual([
+      { id: good, usage: '1', unreadable: null },
+      { id: odd, usage: null, unreadable: { usage: 'N/A', startDate: '2026-02-30' } },
+    ]);
+    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ unreadable: { usageData: 'nowhere' } });
+  });
 });
 
 describe('an event', () => {

@@ -35,20 +35,20 @@ export function pageOfRecords(
   };
 }
 
-/** Writes records as one page of their listing; `usage` and `noted` mean the same as in `RecordPage`. */
+/** Writes records as one page of their listing; `usageOfRecords` and `noted` mean the same as in `RecordPage`. */
 export async function writeRecords(
   warehouse: Warehouse,
   listing: Listing,
   records: readonly SentRecord[],
   read: Read = {},
-  usage: RecordPage['usage'] = 'corrected',
+  usageOfRecords = false,
   noted?: Cte,
 ): Promise<PageWritten> {
   const ids = records.map((record): string | null => {
     const { id } = (typeof record === 'string' ? JSON.parse(record) : record) as { id?: unknown };
     return typeof id === 'string' ? id : null;
   });
-  const page = { ...pageOfRecords(records, read), usage, noted };
+  const page = { ...pageOfRecords(records, read), usageOfRecords, noted };
   const written = await writePage(warehouse.db, listing, page, ids);
   return sum(nothingWritten, written);
 }

@@ -6,7 +6,6 @@ import { forgetListed } from '../../../../db/hot/forget-listed.ts';
 import { rememberListed } from '../../../../db/hot/remember-listed.ts';
 import { retireUsage } from '../../../../db/hot/retire-usage.ts';
 import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
-import type { RecordPage } from '../../../../db/records/page.ts';
 import { holdDocuments } from '../../../../db/records/usage-data.ts';
 import { writePage } from '../../../../db/records/write-page.ts';
 import { tableOf } from '../../../../db/resources.ts';
@@ -35,7 +34,7 @@ const document: Make = (plot, n) => ({
 /** Writes a page of five documents, one of which has a value that Postgres refuses. */
 const writeSpoilt = (warehouse: Warehouse, plot: number, spoilt: object) => {
   const records = numbers(1, 5).map((n) => ({ ...document(plot, n), ...(n === 3 ? spoilt : {}) }));
-  return writeRecords(warehouse, 'documents', records, { readAt, companyId: idOf('company', plot) }, 'all');
+  return writeRecords(warehouse, 'documents', records, { readAt, companyId: idOf('company', plot) }, true);
 };
 
 const make = {
@@ -77,9 +76,9 @@ const existing: Readonly<Record<Listing, number>> = {
   meters: 5,
 };
 
-function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'], confirms = false): Work {
+function page(listing: Listing, fresh: boolean, usageOfRecords = false, confirms = false): Work {
   const rows = fresh ? 50 : Math.min(50, existing[listing]);
-  const mode = usageMode === undefined ? '' : `, usage: ${usageMode}`;
+  const mode = usageOfRecords ? ' with usage' : '';
   return {
     name: `a page of ${rows} ${fresh ? 'new' : 'changed'} ${listing}${mode}${confirms ? ', confirmed' : ''}`,
     // A document brings its usage rows.
@@ -87,18 +86,18 @@ function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'],
     run: (warehouse, plot) => {
       const records = numbers(1, rows).map((n) => make[listing](plot, fresh ? n + 1_000 : n));
       const read = { readAt, companyId: idOf('company', plot), confirms };
-      return writeRecords(warehouse, listing, records, read, usageMode);
+      return writeRecords(warehouse, listing, records, read, usageOfRecords);
     },
   };
 }
 
 /** A page that is read because of events. Every other record on it has changed. */
-function partly(listing: 'connections' | 'documents' | 'meters', usageMode?: RecordPage['usage']): Work {
+function partly(listing: 'connections' | 'documents' | 'meters', usageOfRecords = false): Work {
   const rows = Math.min(50, existing[listing]);
   const write = (warehouse: Warehouse, plot: number, more: object) => {
     const records = numbers(1, rows).map((n) => ({ ...make[listing](plot, n), ...(n % 2 ? {} : more) }));
     const read = { readAt, companyId: idOf('company', plot), confirms: true };
-    return writeRecords(warehouse, listing, records, read, usageMode);
+    return writeRecords(warehouse, listing, records, read, usageOfRecords);
   };
   return {
     name: `a page of ${rows} ${listing}, half of them changed, confirmed`,
@@ -123,9 +122,9 @@ export const pages: readonly Work[] = [
   ...listings
     .filter((listing) => listing !== 'documents')
     .flatMap((one) => [page(one, true), page(one, false)]),
-  ...(['all', 'corrected', 'alone', 'none'] as const).flatMap((mode) => [
-    page('documents', true, mode),
-    page('documents', false, mode),
+  ...[false, true].flatMap((usageOfRecords) => [
+    page('documents', true, usageOfRecords),
+    page('documents', false, usageOfRecords),
   ]),
   ...listings
     .filter((listing) => listing !== 'companies')
@@ -136,20 +135,20 @@ export const pages: readonly Work[] = [
         run: (warehouse, plot) => {
           const records = numbers(1, listing === 'sites' ? 1 : 20).map((n) => make[listing](plot, n + 1_000));
           const read = { readAt, companyId: idOf('company', plot) };
-          return writeRecords(warehouse, listing, records, read, 'corrected', noted(plot, listing));
+          return writeRecords(warehouse, listing, records, read, false, noted(plot, listing));
         },
       }),
     ),
-  page('documents', false, 'none', true),
-  partly('documents', 'all'),
+  page('documents', false, false, true),
+  partly('documents', true),
   partly('connections'),
   partly('meters'),
-  page('connections', false, undefined, true),
+  page('connections', false, false, true),
   {
     name: 'a page of 50 unchanged documents',
     rows: 150,
-    prepare: page('documents', false, 'all').run,
-    run: page('documents', false, 'all').run,
+    prepare: page('documents', false, true).run,
+    run: page('documents', false, true).run,
   },
   ...(['documents', 'usageData'] as const).map((listing) => ({
     name: `a page of 50 ${listing} in an older state than a recent read`,
