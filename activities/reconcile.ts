@@ -6,14 +6,7 @@ import type { ReconciledResource, RunState } from '../contract/names.ts';
 import { attemptPolicy, recordPolicy } from '../contract/retry-policy.ts';
 import { agreeing, counted, untilDecided } from '../contract/words.ts';
 import { countMissed } from '../db/backfill/missed.ts';
-import {
-  changedUntimed,
-  clearListed,
-  type ListedDocument,
-  reconciledSince,
-  retireListed,
-  type UntimedListing,
-} from '../db/backfill/reconcile.ts';
+import { clearListed, type ListedDocument, reconciledSince, retireListed } from '../db/backfill/reconcile.ts';
 import { finishRun, type RunCounts, type RunKey, startRun } from '../db/backfill/runs.ts';
 import { countTombstoned } from '../db/deletes/absent.ts';
 import { warehouseNow } from '../db/events/due.ts';
@@ -26,7 +19,6 @@ import { failIfClosed } from './gates.ts';
 import { mapFailures } from './map-failures.ts';
 import { refusal } from './own-failure.ts';
 import { write } from './reading/page-write.ts';
-import { walkListing } from './reading/walk-listing.ts';
 import { noteRunStart } from './runs.ts';
 
 export interface CompanyReconcile {
@@ -48,15 +40,12 @@ export function reconcileActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads a company's recent updates, and whole listings that changed but have no time. Returns the
-     * resources that other companies can skip: the filter is ignored or the key refused.
+     * Reads a company's recent updates. Returns the resources that other companies can skip: the filter is
+     * ignored or the key refused.
      */
     reconcileCompany: mapFailures(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<CompanyReconciled> => {
         const unsupportedFilters: ReconciledResource[] = [];
-        for (const listing of await changedUntimed(deps.warehouse.db, runId, companyId)) {
-          await reread(deps, { runId, companyId, listing });
-        }
         for (const resource of resources) {
           const part = { runId, companyId, resource };
           const failure = await orFail(deps, part, () => reconcileListing(deps, part));
@@ -96,24 +85,6 @@ async function orFail(
 }
 
 class TooManyPages extends Error {}
-
-/** Reads again a listing without times, because an older page may have overwritten its rows. */
-async function reread(
-  deps: ActivityDependencies,
-  { runId, companyId, listing }: { runId: string; companyId: string; listing: UntimedListing },
-): Promise<void> {
-  if (!deps.service.has(listing)) return;
-  const { db } = deps.warehouse;
-  const ofCompany = listing === 'companies' ? null : companyId;
-  const key = { runId, companyId: ofCompany, resource: listing };
-  const params: Record<string, string> = ofCompany === null ? {} : { companyId };
-  await orFail(deps, key, async () => {
-    const walk = { listing, companyId: ofCompany, params, lane: 'backfill', existingOnly: true } as const;
-    const { report, written } = await walkListing(deps, walk);
-    const error = whyUnstable(report);
-    await finishRun(db, key, stateOf(error), { error, counts: countsOf(report, written) });
-  });
-}
 
 /** Why a pass proves nothing about its listing; undefined if it does. */
 function whyUnstable({ manifest }: Pick<Read, 'manifest'>): string | undefined {

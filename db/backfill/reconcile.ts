@@ -1,18 +1,4 @@
-import {
-  and,
-  count,
-  desc,
-  eq,
-  exists,
-  gte,
-  inArray,
-  isNull,
-  ne,
-  not,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, count, eq, exists, inArray, isNull, not, or, type SQL, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import {
   excluded,
@@ -31,13 +17,10 @@ import {
 import { type DeletesCap, overCap } from '../deletes/absent.ts';
 import { untouchedSince } from '../deletes/explained.ts';
 import { note, row, tombstone } from '../deletes/tombstone.ts';
-import { isStateOf } from '../records/earlier-states.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
-import { resources } from '../resources.ts';
-import { deletes, earlierStates, runs } from '../schema/metersync.ts';
-import { companies, documents, meters, sites } from '../schema/utility.ts';
-import { isWhole } from './runs.ts';
+import { deletes } from '../schema/metersync.ts';
+import { documents } from '../schema/utility.ts';
 
 /** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
@@ -46,76 +29,6 @@ export async function reconciledSince(db: Executor, days: number): Promise<strin
     .select({ since: sql<string>`(${today} - ${days}::int)::text` })
     .from(oneRow);
   return day?.since ?? '';
-}
-
-/** Listings whose records have no `updated`, so a page written late may replace newer rows. */
-export type UntimedListing = 'companies' | 'meters';
-
-/**
- * Returns a company's listings with rows that changed since the last complete reconcile began: an
- * older page may have replaced newer rows. The list of companies is read once per run.
- */
-export async function changedUntimed(
-  db: Executor,
-  runId: string,
-  companyId: string,
-): Promise<UntimedListing[]> {
-  const [last] = await db
-    .select({ began: runs.startedAt })
-    .from(runs)
-    .where(
-      and(
-        isWhole(runs),
-        eq(runs.kind, 'reconcile'),
-        eq(runs.state, 'complete'),
-        ne(runs.runId, runId),
-      ),
-    )
-    .orderBy(desc(runs.finishedAt))
-    .limit(1);
-  const since = sql`${last?.began ?? '-infinity'}::timestamptz - interval '5 minutes'`;
-  const listRead = await db
-    .select({ runId: runs.runId })
-    .from(runs)
-    .where(
-      and(
-        eq(runs.runId, runId),
-        isNull(runs.companyId),
-        eq(runs.resource, 'companies'),
-        ne(runs.state, 'running'),
-      ),
-    );
-  const changed: UntimedListing[] = [];
-  if (listRead.length === 0) {
-    const isCompany = eq(companies.id, companyId);
-    const company = await hasChanged(db, 'companies', isCompany, since);
-    const site = await hasChanged(db, 'sites', eq(sites.companyId, companyId), since);
-    if (company || site) changed.push('companies');
-  }
-  if (await hasChanged(db, 'meters', eq(meters.companyId, companyId), since))
-    changed.push('meters');
-  return changed;
-}
-
-/** Whether rows had another state at some time since the given moment. */
-async function hasChanged(
-  db: Executor,
-  resource: 'companies' | 'sites' | 'meters',
-  which: SQL,
-  since: SQL,
-): Promise<boolean> {
-  const { table } = resources[resource];
-  const state = db
-    .select({})
-    .from(earlierStates)
-    .where(and(isStateOf(resource, table.id), gte(earlierStates.validTo, since)))
-    .offset(literal(0));
-  const changed = await db
-    .select({ id: sql`${table.id}` })
-    .from(sql`${table}`)
-    .where(and(which, exists(state)))
-    .limit(1);
-  return changed.length > 0;
 }
 
 /** A document as a listing contained it; `updated` is the service's own text. */

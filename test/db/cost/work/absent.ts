@@ -1,11 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { countMissed } from '../../../../db/backfill/missed.ts';
-import {
-  changedUntimed,
-  clearListed,
-  reconciledSince,
-  retireListed,
-} from '../../../../db/backfill/reconcile.ts';
+import { clearListed, reconciledSince, retireListed } from '../../../../db/backfill/reconcile.ts';
 import { clearQuarantine, countTombstoned, retireAbsent } from '../../../../db/deletes/absent.ts';
 import { sitesInDoubt } from '../../../../db/deletes/absent-sites.ts';
 import {
@@ -140,7 +135,6 @@ export const absent: readonly Work[] = [
     rows: 150,
     run: async ({ db }, plot) => {
       await reconciledSince(db, 2);
-      await changedUntimed(db, runOf(plot), idOf('company', plot));
       const listed = documents(plot)
         .slice(0, 40)
         .map((id) => ({ id, updated: readAt }));
