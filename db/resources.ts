@@ -56,7 +56,7 @@ type RecordTable = PgTable & {
   readonly hintCame?: PgColumn;
   /** The text of each field that could not be read; NULL if there is none. */
   readonly unreadable: PgColumn;
-  /** The digest of the record, in tables with many records: see records/unchanged.ts. */
+  /** The digest of the record, in tables with many records: see records/write-page.ts. */
   readonly digest?: PgColumn;
 };
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import { IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { DeliveredEvent } from '../contract/delivery.ts';
@@ -22,8 +22,7 @@ import {
 } from './connections.ts';
 import type { Answer } from './group-commit.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
-import { type JudgeHeaders, judgedRequests, onRefused } from './judged-requests.ts';
-import { rememberReady } from './readiness.ts';
+import { remember } from './remember.ts';
 import type { Claim, Verify } from './verify.ts';
 
 export interface ReceiverDependencies {
@@ -259,4 +258,63 @@ function serverOptions(limits: HttpLimits, judge: JudgeHeaders) {
     return503OnClosing: false,
     logger: false,
   } as const;
+}
+
+/** Says why a request is refused at its headers; undefined if it is not. */
+type JudgeHeaders = (request: IncomingMessage) => AnswerReason | undefined;
+
+/**
+ * Makes the class of a server's requests. Each is judged once, as soon as its headers are complete.
+ *
+ * Destroying a socket does not stop Node's parser: it goes on through the 64 kB that were read, which costs
+ * some 10 ms. It only stops at an upgrade, where the bytes after the headers are not HTTP. So a refused
+ * request presents itself as an upgrade, and `onRefused` answers it on the raw socket. An upgrade that a
+ * client asks for is never granted.
+ */
+function judgedRequests(judge: JudgeHeaders) {
+  return class JudgedRequest extends IncomingMessage {
+    refusal: AnswerReason | null | undefined;
+
+    /** Node reads this when the headers are complete, and again when it has parsed what it read. */
+    get upgrade(): boolean {
+      if (this.refusal === undefined) this.refusal = judge(this) ?? null;
+      return this.refusal !== null || this.method === 'CONNECT';
+    }
+
+    /** Node notes here what the client asks for. */
+    set upgrade(_asked: unknown) {}
+  };
+}
+
+/** Calls `refuse` with each request that was refused at its headers, and its socket. */
+function onRefused(server: Server, refuse: (socket: Socket, reason: AnswerReason) => void): void {
+  server.on('upgrade', (request, socket) => {
+    // Node has taken its own listeners off this socket.
+    socket.on('error', () => {});
+    const { refusal } = request as IncomingMessage & { refusal: AnswerReason };
+    refuse(socket as Socket, refusal);
+  });
+}
+
+/** Remembers for a while whether events can be taken, with one call at most under way. Never rejects. */
+export function rememberReady({
+  ready,
+  forMs,
+  clock,
+  log,
+}: {
+  ready: () => boolean | Promise<boolean>;
+  forMs: number;
+  clock: MonotonicClock;
+  log: Log;
+}): () => Promise<boolean> {
+  const find = async (): Promise<boolean> => {
+    try {
+      return await ready();
+    } catch (error) {
+      log.warn({ err: error }, 'readiness is not known');
+      return false;
+    }
+  };
+  return remember(find, forMs, () => clock.now());
 }

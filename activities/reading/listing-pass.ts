@@ -1,5 +1,8 @@
+import { canonicalId } from '../../contract/ids.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { warehouseNow } from '../../db/events/due.ts';
+import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';
+import { itemTexts } from '../../db/records/item-texts.ts';
 import {
   packed,
   pageOf,
@@ -8,11 +11,10 @@ import {
   unpacked,
 } from '../../db/records/listed-readings.ts';
 import { refusalsOf } from '../../db/records/rejected-readings.ts';
-import type { RejectedRecord } from '../../db/records/rejected-records.ts';
-import { readIntervals } from '../../service/intervals.ts';
+import { type RejectedRecord, readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
+import { type ListedIntervals, readIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 import type { Walk } from '../../service/walk.ts';
-import { divideReadings, refusalOf } from './stray-readings.ts';
 
 /**
  * A pass over a listing of a meter's readings, in memory. No transaction is open while it is read, because the
@@ -94,13 +96,13 @@ function areMixed(pages: readonly ReadingsPage[]): boolean {
     const before = ordered[at - 1];
     if (before === undefined || page.first > before.last) return false;
     if (page.first < before.last) return true;
-    const shared = [...readingsAt(before, page.first), ...readingsAt(page, page.first)];
+    const shared = [...startingAt(before, page.first), ...startingAt(page, page.first)];
     return new Set(shared).size < shared.length;
   });
 }
 
 /** What distinguishes the readings of a page with this start: their ids, or else their lengths and units. */
-function readingsAt(page: ReadingsPage, start: string): string[] {
+function startingAt(page: ReadingsPage, start: string): string[] {
   const { startAt, id, seconds, usageUnits } = unpacked(page);
   return startAt.flatMap((one, at) => (one === start ? [id[at] ?? `${seconds[at]} ${usageUnits[at]}`] : []));
 }
@@ -131,3 +133,68 @@ function* readingsOf({ pages }: ListingPass): Generator<string> {
     for (const at of (columns[0] ?? []).keys()) yield JSON.stringify(columns.map((column) => column[at]));
   }
 }
+
+/** Longest text of an indexed column, in characters: Postgres refuses entries of 2,704 bytes. */
+const indexedMax = 500;
+
+/** A reading that no row of the meter can hold. */
+interface Stray {
+  /** The id of its refusal. */
+  readonly id: string;
+  /** As the service sent it. */
+  readonly text: string;
+  readonly reason: string;
+}
+
+/** Divides a page into the meter's own readings and strays, which belong elsewhere or cannot be stored. */
+function divideReadings(
+  meterId: string,
+  page: Page,
+  columns: ListedIntervals,
+): { readonly own: IntervalColumns; readonly strays: readonly Stray[] } {
+  const reasons = columns.startAt.map((_, at) => whyStray(meterId, columns, at));
+  const { unplaced } = columns;
+  if (unplaced.length === 0 && reasons.every((reason) => reason === undefined))
+    return { own: columns, strays: [] };
+  const texts = itemTexts(page);
+  const textAt = (position: number): string => texts[position] ?? '';
+  const nowhere = new Set(unplaced);
+  const placed = [...texts.keys()].filter((position) => !nowhere.has(position));
+  return {
+    own: readingsAt(
+      columns,
+      [...reasons.keys()].filter((at) => reasons[at] === undefined),
+    ),
+    strays: [
+      ...reasons.flatMap((reason, at) => {
+        if (reason === undefined) return [];
+        const id = refusedId(readingOf(meterId, columns.startAt[at] ?? ''));
+        return { id, text: textAt(placed[at] ?? -1), reason };
+      }),
+      ...unplaced.map((position) => {
+        const text = textAt(position);
+        const id = refusedId(readingOf(meterId, refusedAs({ id: page.ids[position] ?? null, text })));
+        return { id, text, reason: 'the reading has no place in time' };
+      }),
+    ],
+  };
+}
+
+function whyStray(
+  meterId: string,
+  { meterId: named, usageUnits }: ListedIntervals,
+  at: number,
+): string | undefined {
+  const other = named[at] ?? meterId;
+  if (other !== meterId && canonicalId(other) !== meterId) return `the reading names another meter, ${other}`;
+  if ((usageUnits[at]?.length ?? 0) > indexedMax) return `the unit has more than ${indexedMax} characters`;
+  return undefined;
+}
+
+/** The refusal of a stray, for `metersync.rejected_records`. */
+const refusalOf = ({ reason, ...stray }: Stray): RejectedRecord => ({
+  ...stray,
+  resource: 'intervals',
+  companyId: null,
+  error: reason,
+});

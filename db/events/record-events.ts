@@ -1,7 +1,7 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
-import { isObject, jsonStopsAt, withoutByteOrderMark } from '../../contract/json.ts';
+import { isObject, JsonTokens, jsonStopsAt, withoutByteOrderMark } from '../../contract/json.ts';
 import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
 import { constraintOf, sqlMessage, warehouseFailure } from '../connection/failures.ts';
@@ -14,7 +14,6 @@ import { writeHints } from '../hot/write-hints.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { holdableJson, replacedTexts } from '../records/unholdable.ts';
 import { connections, documents } from '../schema/utility.ts';
-import { printedBytesMax, printsTooLong } from './printed-size.ts';
 
 /** The result of recording a group. */
 export interface Recorded {
@@ -214,4 +213,35 @@ function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): Jo
 /** Escapes NUL, which an error may quote and Postgres's text cannot hold. */
 function withoutNul(text: string): string {
   return text.replaceAll('\0', '\\0').toWellFormed().slice(0, 2_000);
+}
+
+/**
+ * Maximum bytes of a payload as Postgres prints it. A number such as 1e131071 is eight bytes of a
+ * signed body and 131,072 digits when it is printed, so a few kilobytes of such numbers become
+ * gigabytes. A replay sends payloads as base64, and a payload of this size then still fits into one
+ * Temporal payload (2 MiB). A body within the receiver's 1 MiB exceeds it only if it was built to
+ * do so.
+ */
+const printedBytesMax = 1_500_000;
+
+const exponent = /\d[eE]([-+]?\d+)/;
+
+/** Whether JSON exceeds `printedBytesMax` as printed; short text without exponent does not. */
+function printsTooLong(json: string): boolean {
+  const mayBe = 2 * Buffer.byteLength(json) > printedBytesMax || exponent.test(json);
+  return mayBe && printedBytes(json) > printedBytesMax;
+}
+
+/** Returns the maximum number of bytes that Postgres prints for valid JSON. */
+export function printedBytes(json: string): number {
+  const tokens = new JsonTokens(json);
+  let bytes = Buffer.byteLength(json);
+  while (tokens.next()) {
+    // It prints a space after each colon and comma.
+    if (tokens.kind === 'name' || tokens.kind === 'comma') bytes += 1;
+    if (tokens.kind !== 'number') continue;
+    const [, digits] = exponent.exec(json.slice(tokens.from, tokens.to)) ?? [];
+    bytes += Math.abs(Number(digits ?? 0));
+  }
+  return bytes;
 }

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Transaction } from '../connection/connect.ts';
 import { dependentsIn, sqlMessage, sqlState } from '../connection/failures.ts';
 import { isTypedView } from '../fields/typed-views.ts';
-import { gone } from './gone.ts';
 import { migrationsSchema } from './migrations-table.ts';
-import { type Created, createdBy, viewTexts } from './view-files.ts';
+import { packagedFolder } from './packaged-folder.ts';
 
 /** The version of the applied views: one row. */
 const versions = sql`${sql.identifier(migrationsSchema)}.views`;
@@ -186,4 +187,117 @@ async function signatures(tx: Transaction, name: string): Promise<string[]> {
     from pg_proc
     where pronamespace::regnamespace || '.' || proname = ${name}`);
   return rows.map(({ signature }) => signature);
+}
+
+/** What only earlier versions had, in the words of a `drop` statement, dependents first. */
+const gone: readonly string[] = [
+  'view analytics.monthly_usage_by_site',
+  'view analytics.monthly_usage_by_company',
+  'view analytics.monthly_cost_by_site',
+  'view analytics.monthly_cost_by_company',
+  'view analytics.monthly_best_usage',
+  'view analytics.interval_days_by_resolution',
+  'view analytics.bill_changes',
+  'view analytics.bill_restatements',
+  'view metersync.monthly_by_site_now',
+  'view metersync.monthly_usage_by_site_now',
+  'view metersync.monthly_usage_by_company_now',
+  'view metersync.monthly_cost_by_site_now',
+  'view metersync.monthly_cost_by_company_now',
+  'view metersync.changed_companies',
+  'view metersync.kept_companies',
+  'function metersync.monthly_usage_of',
+  'function metersync.monthly_usage_by_site_of',
+  'function metersync.monthly_usage_by_company_of',
+  'function metersync.monthly_cost_of',
+  'function metersync.monthly_cost_by_site_of',
+  'function metersync.monthly_cost_by_company_of',
+  'function metersync.monthly_by_site_of',
+  'function analytics.read_demand',
+  'function metersync.keep_months(integer, interval)',
+  'function metersync.has_own_records',
+  'function metersync.connections_to_check',
+  'table metersync.monthly_usage_by_site',
+  'table metersync.monthly_usage_by_company',
+  'table metersync.monthly_cost_by_site',
+  'table metersync.monthly_cost_by_company',
+  'table metersync.monthly_by_site',
+  'table metersync.company_months',
+  'table metersync.stale_records',
+];
+
+/** A file of analytics/: its text, and the views and functions that it creates. */
+interface ViewFile {
+  readonly path: string;
+  readonly text: string;
+  readonly makes: readonly string[];
+}
+
+/** A view or function by its name. */
+interface Created {
+  readonly kind: 'view' | 'function';
+  readonly name: string;
+}
+
+/** Lists the views and functions that a text creates, in order. */
+const createdBy = (text: string): Created[] =>
+  [...text.matchAll(/create or replace (view|function) ([\w.]+)/g)].map(([, kind, name = '']) => ({
+    kind: kind === 'view' ? kind : 'function',
+    name,
+  }));
+
+/** Comments may name anything, and do not affect the order. */
+const comments = /--.*$|^comment on [\s\S]*?';$/gm;
+const qualifiedName = /\b\w+\.\w+\b/g;
+
+/**
+ * Returns the texts of analytics/, each after the files whose views and functions it names: the schema first,
+ * comments last. `{{bills at="null" …}}` is replaced by templates/bills.sql with these arguments.
+ * @throws Error naming the files of a cycle
+ */
+export function viewTexts(folder: string = packagedFolder('analytics')): string[] {
+  const read = (path: string) => withTemplates(folder, readFileSync(join(folder, path), 'utf8'));
+  const all = (pattern: string) => globSync(pattern, { cwd: folder }).sort();
+  const files = all('{functions,views,checks}/*.sql').map((path): ViewFile => {
+    const text = read(path);
+    return { path, text, makes: createdBy(text).map(({ name }) => name) };
+  });
+  return [
+    ...all('schema.sql').map(read),
+    ...inOrder(files).map(({ text }) => text),
+    ...all('comments/*.sql').map(read),
+  ];
+}
+
+/** Sorts files by name, but each after the files that create what it names. */
+function inOrder(files: readonly ViewFile[]): ViewFile[] {
+  const makerOf = new Map(files.flatMap((file) => file.makes.map((name) => [name, file] as const)));
+  const done = new Set<ViewFile>();
+  const place = (file: ViewFile, after: readonly ViewFile[]) => {
+    if (done.has(file)) return;
+    const path = [...after, file];
+    if (after.includes(file))
+      throw new Error(`files name one another: ${path.map((one) => one.path).join(' → ')}`);
+    for (const [name] of file.text.replace(comments, '').matchAll(qualifiedName)) {
+      const maker = makerOf.get(name);
+      if (maker !== undefined && maker !== file) place(maker, path);
+    }
+    done.add(file);
+  };
+  for (const file of files) place(file, []);
+  return [...done];
+}
+
+/** Replaces each template reference by the template. */
+function withTemplates(folder: string, text: string): string {
+  return text.replace(/\{\{(\w+)(.*?)\}\}/g, (_, name: string, given: string) => {
+    const values = new Map(
+      [...given.matchAll(/(\w+)="(.*?)"/g)].map(([, key, value]) => [key, value]),
+    );
+    const template = readFileSync(join(folder, 'templates', `${basename(name)}.sql`), 'utf8');
+    return template
+      .replace(/^--.*\n/gm, '')
+      .replace(/\{\{(\w+)\}\}/g, (_all, key: string) => values.get(key) ?? '')
+      .trim();
+  });
 }

@@ -13,8 +13,9 @@ import { sqlState } from '../connection/failures.ts';
 import { lock } from '../connection/locks.ts';
 import { type AppliedTypedViews, applyTypedViewsIn } from '../fields/typed-views.ts';
 import { describeSessions, sessionsAtWork } from '../read/session.ts';
+import { metersync } from '../schema/metersync.ts';
+import { utility } from '../schema/utility.ts';
 import { applyViews, grantAgain } from './apply-views.ts';
-import { compressRecords } from './compress-raw.ts';
 import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
 import { floors, migrations, migrationsSchema, migrationsTable } from './migrations-table.ts';
 import { ensureRoles, type Ungranted } from './roles.ts';
@@ -197,4 +198,31 @@ async function hasMigrations(db: Executor): Promise<boolean> {
     sql`select to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as exists`,
   );
   return rows[0]?.exists ?? false;
+}
+
+type Method = 'lz4' | 'pglz';
+
+/**
+ * Sets the compression method of records if Postgres was built with it; returns the changed
+ * columns. lz4 takes a fraction of the time of pglz. Stored values do not change.
+ */
+export async function compressRecords(tx: Executor, method: Method = 'lz4'): Promise<string[]> {
+  const { rows } = await tx.execute<{ relation: string }>(sql`
+    select c.oid::regclass::text as relation
+    from pg_class c
+      join pg_namespace n on n.oid = c.relnamespace
+      join pg_attribute a on a.attrelid = c.oid
+    where n.nspname in (${utility.schemaName}, ${metersync.schemaName})
+      and c.relkind = 'r'
+      and a.attname = 'raw'
+      and not a.attisdropped
+      and a.attcompression <> ${method[0]}
+      and exists (
+        select from pg_settings
+        where name = 'default_toast_compression' and ${method} = any(enumvals)
+      )
+    order by relation`);
+  for (const { relation } of rows)
+    await tx.execute(sql.raw(`alter table ${relation} alter column raw set compression ${method}`));
+  return rows.map(({ relation }) => `${relation}.raw`);
 }

@@ -1,7 +1,26 @@
-import { count, isNotNull, sql } from 'drizzle-orm';
+import {
+  and,
+  count,
+  countDistinct,
+  desc,
+  eq,
+  gt,
+  gte,
+  isNotNull,
+  max,
+  min,
+  ne,
+  notExists,
+  or,
+  sql,
+} from 'drizzle-orm';
+import { probeEventType } from '../../contract/event.ts';
 import { limits } from '../../contract/limits.ts';
+import type { EventOutcome } from '../../contract/names.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
-import type { PendingEvents, WarehouseHealth } from '../../health/measured.ts';
+import type { PendingEvents, Silence, WarehouseHealth } from '../../health/measured.ts';
+import { isWhole } from '../backfill/runs.ts';
+import { literal } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
@@ -13,16 +32,15 @@ import { keeps } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
 import { readDifferingAudit } from '../operations.ts';
-import { journal, rejectedRecords } from '../schema/metersync.ts';
+import { journal, rejectedRecords, runs } from '../schema/metersync.ts';
+import { connections, documents } from '../schema/utility.ts';
 import { readRefused } from '../watch/refused.ts';
 import { readDelays } from './arrivals.ts';
-import { countUpTo, cut } from './counted.ts';
-import { countGivenUp } from './given-up.ts';
+import { countUpTo, cut, mostCounted, secondsSince } from './counted.ts';
 import { countIssuesByCheck } from './issues.ts';
 import { isLoaded, readKindOfRuns } from './kinds-of-runs.ts';
 import { readParked } from './parked.ts';
 import { readPending } from './pending.ts';
-import { readSilence } from './silence.ts';
 import { readLateWork, readWaiting } from './waiting.ts';
 import { readWatch } from './watch.ts';
 
@@ -138,4 +156,119 @@ async function readShortfall(db: Executor, most: number) {
     })
     .from(short);
   return found ?? { events: 0, readings: 0 };
+}
+
+type GivenUpOutcome = Extract<EventOutcome, 'dead' | 'missing'>;
+
+/** The last events with an outcome. The outcome is not a parameter, so that a partial index can be used. */
+const lastOf = (db: Executor, outcome: GivenUpOutcome, most: number) =>
+  db
+    .select()
+    .from(journal)
+    .where(sql`${journal.aside} = ${sql.raw(`'${outcome}'`)}`)
+    .orderBy(desc(journal.asideAt))
+    .limit(most)
+    .as('e');
+
+/** Counts events that were given up, among the last `most` of each outcome. */
+export async function countGivenUp(db: Executor, most: number) {
+  const dead = lastOf(db, 'dead', most);
+  const missing = lastOf(db, 'missing', most);
+  // If the record was read or deleted after the event was recorded, the warehouse has its change.
+  const notWrittenSince = (kind: string, table: typeof documents | typeof connections) =>
+    notExists(
+      db
+        .select({ one: sql`1` })
+        .from(table)
+        .where(
+          and(
+            eq(dead.kind, kind),
+            eq(table.id, sql`metersync.uuid_of(${dead.recordId})`),
+            or(
+              gt(table.deletedAt, dead.recordedAt),
+              and(
+                gt(table.syncedAt, dead.recordedAt),
+                sql`coalesce(${table.rawUpdated} >= ${dead.occurredAt}, true)`,
+              ),
+            ),
+          ),
+        )
+        .offset(literal(0)),
+    );
+  const isLost = and(
+    notWrittenSince('document', documents),
+    notWrittenSince('connection', connections),
+  );
+  return {
+    /** Dead events whose record was neither written nor deleted since. */
+    dead: await db.$count(dead, isLost),
+    /** Events that became missing within the last day. */
+    missingLately: await db.$count(missing, sql`${missing.asideAt} > now() - interval '1 day'`),
+  };
+}
+
+/** Measures whether events arrive. Probes are not events of the service. */
+export async function readSilence(db: Executor, most: number = mostCounted): Promise<Silence> {
+  const last = db
+    .select({ at: max(journal.receivedAt).as('last_at') })
+    .from(journal)
+    .where(ne(journal.type, probeEventType))
+    .as('last');
+  const first = db
+    .select({ at: min(runs.startedAt) })
+    .from(runs)
+    .where(isWhole(runs));
+  const [quiet] = await db
+    .select({
+      at: last.at,
+      seconds: sql<number | null>`${secondsSince(sql`coalesce(${last.at}, ${first})`)}`,
+    })
+    .from(last);
+  const lastEventAt = quiet?.at ?? null;
+  const seconds = quiet?.seconds ?? null;
+  return {
+    lastEventAt,
+    quietSeconds: seconds === null ? null : Math.max(0, seconds),
+    ...(await readMissed(db, lastEventAt, most)),
+  };
+}
+
+/**
+ * Counts changes that runs found since the last event, or in the last day if that is longer. A part
+ * of a run at whose end an event waited that had been accepted a minute before the part began is
+ * left out: the events of its changes may have waited, too.
+ */
+async function readMissed(db: Executor, lastEventAt: string | null, most: number) {
+  const { rowsMissed, companyId, startedAt, finishedAt } = runs;
+  const since = sql`least(now() - interval '1 day', ${lastEventAt ?? '-infinity'}::timestamptz)`;
+  const lag = sql`make_interval(secs => ${recordPolicy.lagSeconds})`;
+  const lastBefore = db
+    .select({ recordedAt: journal.recordedAt })
+    .from(journal)
+    .where(sql`${journal.receivedAt} < ${startedAt} - ${lag}`)
+    .orderBy(desc(journal.receivedAt))
+    .limit(1);
+  const missed = db
+    .select({ rowsMissed, companyId, finishedAt })
+    .from(runs)
+    // The 0 is not a parameter, so that a partial index can be used.
+    .where(
+      and(
+        isNotNull(companyId),
+        sql`${rowsMissed} > 0`,
+        gte(finishedAt, since),
+        sql`${lastBefore} > ${finishedAt} is not true`,
+      ),
+    )
+    .orderBy(desc(finishedAt))
+    .limit(most)
+    .as('missed');
+  const [found] = await db
+    .select({
+      missedRows: sql<number>`coalesce(sum(${missed.rowsMissed}), 0)::int`,
+      missedCompanies: countDistinct(missed.companyId),
+      missedAt: max(missed.finishedAt),
+    })
+    .from(missed);
+  return found ?? { missedRows: 0, missedCompanies: 0, missedAt: null };
 }

@@ -5,11 +5,11 @@ import { operationOf, type TracedKind } from '../../contract/names.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { operationsAbout } from '../operations.ts';
-import { deletes, rejectedRecords, runs } from '../schema/metersync.ts';
-import { connections, documents, meters } from '../schema/utility.ts';
-import { readChanges } from './changes.ts';
+import { isStateOf } from '../records/earlier-states.ts';
+import { resources } from '../resources.ts';
+import { deletes, earlierStates, rejectedRecords, runs } from '../schema/metersync.ts';
+import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
 import { eventsOfRecord } from './events.ts';
-import { readSubject } from './subject.ts';
 
 /** The history of one record: where it came from, and what happened to it. */
 export type Trace = Awaited<ReturnType<typeof traceRecord>>;
@@ -145,3 +145,109 @@ async function runsOf(db: Executor, companyId: string | null, resources: readonl
     .orderBy(desc(startedAt))
     .limit(runsMax);
 }
+
+const resourceOf = { document: 'documents', connection: 'connections', meter: 'meters' } as const;
+
+/** Maximum number of changes that are returned: the latest changes. */
+const changesMax = 50;
+
+/** The compared parts of a state: the fields of the record as JSON, and whether it is deleted. */
+const stateOf = sql<Readonly<Record<string, string>> | null>`(
+  select jsonb_object_agg(key, value::text)
+  from jsonb_each(
+    coalesce(raw, '{}') || jsonb_strip_nulls(jsonb_build_object('(deleted)', deleted_reason))
+  )
+)`;
+
+/**
+ * Reads the changes of a record, oldest first: the differences between successive states. The first
+ * read is not a change. The cause is an event or a run, or null if it is unknown, for example after
+ * a read of a catch-up. Values are JSON as text, null for an absent field.
+ */
+async function readChanges(db: Executor, kind: TracedKind, id: string) {
+  const { table } = resources[resourceOf[kind]];
+  const [held] = await db.select({ state: stateOf }).from(table).where(eq(table.id, id));
+  const states = await db
+    .select({
+      at: earlierStates.validTo,
+      byKind: earlierStates.endedByKind,
+      by: earlierStates.endedBy,
+      wasRead: sql<boolean>`raw is not null`,
+      state: stateOf,
+    })
+    .from(earlierStates)
+    .where(isStateOf(resourceOf[kind], id))
+    .orderBy(desc(earlierStates.validTo))
+    .limit(changesMax);
+  const changes = states.flatMap(({ at, byKind, by, wasRead, state }, place) => {
+    const next = place === 0 ? held : states[place - 1];
+    if (next === undefined || !wasRead) return [];
+    return [{ at, byKind, by, fields: differing(state ?? {}, next.state ?? {}) }];
+  });
+  return changes.reverse();
+}
+
+const differing = (
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+) =>
+  Object.keys({ ...before, ...after })
+    .toSorted()
+    .filter((field) => before[field] !== after[field])
+    .map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null }));
+
+/** What a record is, for people: values by label, in the order of interest; null if it has no value. */
+type Subject = Readonly<Record<string, string | null>>;
+
+const cost = sql`coalesce(b.current_charges, b.total_charges)`;
+const text = (value: string) => sql<string | null>`${sql.raw(value)}`;
+
+const subjects: Readonly<Record<TracedKind, (db: Executor, id: string) => Promise<Subject[]>>> = {
+  document: (db, id) =>
+    db
+      .select({
+        provider: text('b.provider'),
+        invoice: text('b.invoice_id'),
+        account: text('b.account_number'),
+        company: companies.name,
+        site: sites.name,
+        period: text(`nullif(concat_ws(' to ', b.start_date, b.end_date), '')`),
+        cost: sql<
+          string | null
+        >`nullif(concat_ws(' ', ${cost}, case when ${cost} is not null then b.currency end), '')`,
+      })
+      .from(documents)
+      .crossJoinLateral(sql`analytics.read_bill(${documents.raw}) b`)
+      .leftJoin(companies, eq(companies.id, documents.companyId))
+      .leftJoin(sites, eq(sites.id, documents.siteId))
+      .where(eq(documents.id, sql`metersync.uuid_of(${id})`)),
+  connection: (db, id) =>
+    db
+      .select({
+        provider: connections.datasource,
+        company: companies.name,
+        status: connections.status,
+      })
+      .from(connections)
+      .leftJoin(companies, eq(companies.id, connections.companyId))
+      .where(eq(connections.id, sql`metersync.uuid_of(${id})`)),
+  meter: (db, id) =>
+    db
+      .select({
+        numbers: sql<string | null>`(
+          select string_agg(concat_ws(' ', lower(number ->> 'name'), number ->> 'value'), ', ')
+          from jsonb_array_elements(metersync.elements(${meters.raw} -> 'identifiers')) number
+        )`,
+        commodity: meters.datasourceType,
+        company: companies.name,
+        site: sites.name,
+      })
+      .from(meters)
+      .leftJoin(companies, eq(companies.id, meters.companyId))
+      .leftJoin(sites, eq(sites.id, meters.siteId))
+      .where(eq(meters.id, id)),
+};
+
+/** Reads what a record is; null if the warehouse does not have the record. */
+const readSubject = async (db: Executor, kind: TracedKind, id: string): Promise<Subject | null> =>
+  (await subjects[kind](db, id))[0] ?? null;

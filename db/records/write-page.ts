@@ -1,6 +1,16 @@
-import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
+import { createHash } from 'node:crypto';
+import { and, count, eq, isNull, sql } from 'drizzle-orm';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { literal } from '../connection/arrays.ts';
+import {
+  type Database,
+  type Executor,
+  type Transaction,
+  withTransaction,
+} from '../connection/connect.ts';
 import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { row } from '../deletes/tombstone.ts';
 import { yieldToPreferred } from '../hot/forget-listed.ts';
 import { lockDocuments } from '../hot/lock-documents.ts';
 import { rememberListed } from '../hot/remember-listed.ts';
@@ -9,15 +19,14 @@ import { unchangedPlaces } from '../hot/unchanged-places.ts';
 import { writeConnectionSites } from '../hot/write-connection-sites.ts';
 import { type WrittenDocument, type WrittenRow, writeRecords } from '../hot/write-records.ts';
 import { writeUsageOfDocuments } from '../hot/write-usage-of-documents.ts';
-import { type RecordResource, resources } from '../resources.ts';
+import { type RecordResource, resources, tableOf, updatedOf } from '../resources.ts';
 import { isBehind } from './fence.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
-import { countOlder } from './older.ts';
-import type { Cte, RecordPage, WrittenRows } from './page.ts';
+import { isListedBy } from './listers.ts';
+import { type Cte, itemList, type RecordPage, type WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected-records.ts';
-import { digestsOf } from './unchanged.ts';
 import { type Holdable, holdableRecord, isSuspicious } from './unholdable.ts';
-import { isListing } from './upsert.ts';
+import { idOfRecord, isListing } from './upsert.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
@@ -210,3 +219,62 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
 /** Leaves out counts of zero: cursors and results stay small. */
 const ifAny = (counts: Pick<PageWritten, 'older' | 'reverted' | 'unreadable'>): typeof counts =>
   Object.fromEntries(Object.entries(counts).filter(([, count]) => (count ?? 0) > 0));
+
+/** The version of the decoding in resources.ts: increase it to have every record written again. */
+const decoding = 3;
+
+/**
+ * Returns digests in hex of a page's records: of their text and everything else that decides their
+ * rows, except the company, because several may list them. Undefined if no company lists them, or
+ * for tables without digests: only large tables keep them.
+ */
+function digestsOf(
+  resource: RecordResource,
+  { companyId, apiVersion }: RecordPage,
+  texts: readonly string[],
+): string[] | undefined {
+  if (companyId === null || resources[resource].table.digest === undefined) return undefined;
+  const context = JSON.stringify([decoding, apiVersion]);
+  return texts.map((text) => createHash('sha256').update(context).update(text).digest('hex'));
+}
+
+/**
+ * Counts records of a page whose rows have a newer state that was read some time before: the
+ * service has gone back to older states, perhaps restored from a backup. States from events, which
+ * the service may not show yet, and states just read, as a listing may lag behind, do not count.
+ */
+async function countOlder(
+  db: Executor,
+  resource: RecordResource,
+  page: RecordPage,
+): Promise<number> {
+  const { table } = resources[resource];
+  if (table.updated === undefined) return 0;
+  const listed = db
+    .selectDistinctOn([sql`id`], {
+      id: idOfRecord(resources[resource]).as('id'),
+      updated: updatedOf('r').as('updated'),
+    })
+    .from(sql`jsonb_array_elements(${itemList(page)}) as item (r)`)
+    .orderBy(sql`id`, sql`updated desc nulls last`)
+    .as('listed');
+  const longAgo = sql`${page.readAt}::timestamptz
+    - make_interval(secs => ${attemptPolicy.eventOnItsWaySeconds})`;
+  const newer = db
+    .select({ id: sql`${row.id}`.as('id') })
+    .from(sql`${tableOf(resource)} ${row}`)
+    .where(
+      and(
+        sql`${row.id} = listed.id`,
+        sql`${row.updated} > listed.updated`,
+        table.rawUpdated && eq(row.rawUpdated, row.updated),
+        isNull(row.deletedAt),
+        sql`${row.syncedAt} < ${longAgo}`,
+        isListing(resources[resource], page) ? isListedBy(sql`${page.companyId}::uuid`) : undefined,
+      ),
+    )
+    .offset(literal(0))
+    .as('newer');
+  const [found] = await db.select({ older: count() }).from(listed).crossJoinLateral(newer);
+  return found?.older ?? 0;
+}

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { dueOwners } from '../../db/events/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { countGivenUp } from '../../db/read/given-up.ts';
+import { countGivenUp } from '../../db/read/health.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { expect, test } from 'vitest';
-import { repeatedFailures } from '../../app/temporal/repeated-failures.ts';
+import { repeatedFailures } from '../../app/temporal/native.ts';
 import { limits } from '../../contract/limits.ts';
 
 const failed = (activityType: string, type?: string) => ({

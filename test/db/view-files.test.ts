@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { viewTexts } from '../../db/migrate/view-files.ts';
+import { viewTexts } from '../../db/migrate/apply-views.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 async function folderOf(files: Readonly<Record<string, string>>): Promise<string> {

@@ -3,7 +3,7 @@ import { startBackfill } from '../../app/backfill.ts';
 import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
-import { choosePorts, isFree, type Ports } from '../../embedded/ports.ts';
+import { choosePorts, isFree, type Ports } from '../../embedded/start.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { findTemporal } from '../../embedded/temporal-binary.ts';
 import { runCommand } from '../support/command.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rememberReady } from '../../receiver/readiness.ts';
+import { rememberReady } from '../../receiver/server.ts';
 import { RecordingLog } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';
 

@@ -4,9 +4,13 @@ import fc from 'fast-check';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { describe, expect, test } from 'vitest';
-import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
+import {
+  createSigningKey,
+  fixedSecrets,
+  type SecretSource,
+  type SigningKey,
+} from '../../receiver/secrets.ts';
 import { headerFamilies } from '../../receiver/signature-headers.ts';
-import { createSigningKey, type SigningKey } from '../../receiver/signing-key.ts';
 import { createVerifier, type RefusalReason, type Verified } from '../../receiver/verify.ts';
 import { cases } from '../support/cases.ts';
 import { anyCharacter } from '../support/text.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { defaultEndpoints, type Endpoint } from '../../contract/endpoints.ts';
-import { requestPath } from '../../service/path.ts';
+import { requestPath } from '../../service/client.ts';
 
 const endpoint = (name: keyof typeof defaultEndpoints): Endpoint => {
   const entry = defaultEndpoints[name];

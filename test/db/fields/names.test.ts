@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { freeName, snakeCase } from '../../../db/fields/names.ts';
+import { freeName, snakeCase } from '../../../db/fields/plan-views.ts';
 
 describe('names of columns', () => {
   test.each([
