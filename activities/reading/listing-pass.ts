@@ -33,6 +33,8 @@ export interface ListingPass {
   readonly refused: readonly RejectedRecord[];
   /** Why the pass may lack readings; undefined if it is complete. */
   readonly doubt: string | undefined;
+  /** Whether readings were added while it was read, by the service's total. */
+  readonly grew: boolean;
   /** Whether it showed a record twice: its pages shifted, and it may lack another record. */
   readonly shifted: boolean;
   /** Whether readings of a page lie among those of another page, so that one may be there twice. */
@@ -55,11 +57,16 @@ export async function readPass(
   const refused: RejectedRecord[] = [];
   const ids = new Set<string>();
   let total: number | null = null;
-  const totals = new Set<number | null>();
   let withId = 0;
+  let [grew, shrank] = [false, false];
+  let before: number | null = null;
   for await (const page of walk) {
-    totals.add(page.total);
-    if (page.total !== null) total = Math.max(total ?? 0, page.total);
+    if (page.total !== null) {
+      grew ||= before !== null && page.total > before;
+      shrank ||= before !== null && page.total < before;
+      before = page.total;
+      total = Math.max(total ?? 0, page.total);
+    }
     const columns = readIntervals(page.body, page.itemsKey, page.items);
     const { own, strays } = divideReadings(meterId, page, columns);
     const { readings, wrong } = await readyReadings(warehouse, own);
@@ -82,11 +89,11 @@ export async function readPass(
   const { ended, pages: count, rows } = walk.report();
   let doubt: string | undefined;
   if (ended !== 'last') doubt = 'the last page was not reached';
-  else if (totals.size > 1) doubt = 'the total changed between pages';
+  else if (shrank) doubt = 'the total shrank between pages';
   else if (total !== null && rows < total) doubt = `${rows} readings of a total of ${total}`;
   const sent = { pages: count, readings: rows };
   const shifted = pages.length > 1 && ids.size < withId;
-  return { readAt, pages, sent, total, refused, doubt, shifted, mixed: areMixed(pages) };
+  return { readAt, pages, sent, total, refused, doubt, grew, shifted, mixed: areMixed(pages) };
 }
 
 /** Whether pages overlap in time; different readings may share the start at the border. */
@@ -107,15 +114,14 @@ function startingAt(page: ReadingsPage, start: string): string[] {
   return startAt.flatMap((one, at) => (one === start ? [id[at] ?? `${seconds[at]} ${usageUnits[at]}`] : []));
 }
 
+/** Whether the pages of two passes are the same. */
+export const showsTheSame = (later: ListingPass, earlier: ListingPass): boolean =>
+  later.pages.length === earlier.pages.length &&
+  later.pages.every((page, at) => packed(page).content === packed(earlier.pages[at] as ReadingsPage).content);
+
 /** Whether a later pass showed every reading that an earlier pass showed. */
 export function showsAllOf(later: ListingPass, earlier: ListingPass): boolean {
-  if (
-    later.pages.length === earlier.pages.length &&
-    later.pages.every(
-      (page, at) => packed(page).content === packed(earlier.pages[at] as ReadingsPage).content,
-    )
-  )
-    return true;
+  if (showsTheSame(later, earlier)) return true;
   const shown = new Map<string, number>();
   for (const reading of readingsOf(later)) shown.set(reading, (shown.get(reading) ?? 0) + 1);
   for (const reading of readingsOf(earlier)) {
@@ -134,8 +140,10 @@ function* readingsOf({ pages }: ListingPass): Generator<string> {
   }
 }
 
-/** Longest text of an indexed column, in characters: Postgres refuses entries of 2,704 bytes. */
+/** Longest text of an indexed column, in characters. */
 const indexedMax = 500;
+/** Longest texts of the key of a reading together: Postgres refuses entries of 2,704 bytes. */
+const keyBytesMax = 2_600;
 
 /** A reading that no row of the meter can hold. */
 interface Stray {
@@ -187,7 +195,10 @@ function whyStray(
 ): string | undefined {
   const other = named[at] ?? meterId;
   if (other !== meterId && canonicalId(other) !== meterId) return `the reading names another meter, ${other}`;
-  if ((usageUnits[at]?.length ?? 0) > indexedMax) return `the unit has more than ${indexedMax} characters`;
+  const unit = usageUnits[at] ?? '';
+  if (unit.length > 100 && Buffer.byteLength(meterId + unit) > keyBytesMax)
+    return `the unit and the id of the meter have more than ${keyBytesMax} bytes`;
+  if (unit.length > indexedMax) return `the unit has more than ${indexedMax} characters`;
   return undefined;
 }
 

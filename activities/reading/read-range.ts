@@ -10,7 +10,7 @@ import { nothingWritten, type PageWritten } from '../../db/records/write-page.ts
 import { type Walk, walkPages } from '../../service/walk.ts';
 import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { type ListingPass, type PassPlace, readPass, showsAllOf } from './listing-pass.ts';
+import { type ListingPass, type PassPlace, readPass, showsAllOf, showsTheSame } from './listing-pass.ts';
 import { noteFields } from './page-write.ts';
 import { noteWritten } from './rows-written.ts';
 
@@ -44,8 +44,8 @@ export interface RangeRead {
 /**
  * Reads a range of a meter's readings to its proved end, and replaces what the warehouse has of it. One pass over
  * the listing is enough if it is consistent and has one page, or if the warehouse has no reading that it lacks.
- * Otherwise a later pass has to show all of it: see `confirmsPass`. What an unproved pass shows is written in the
- * end, too, but removes nothing.
+ * Otherwise a later pass has to show all of it: see `confirmsPass`. What a pass shows that lacks readings is written
+ * in the end, too, but removes nothing.
  */
 export async function readRange(
   deps: ActivityDependencies,
@@ -105,17 +105,27 @@ export async function readRange(
       },
     );
     pages += pass.sent.pages;
-    const isConsistent = pass.doubt === undefined && !pass.shifted;
-    const confirmed = before !== undefined && showsAllOf(pass, before) ? before : undefined;
-    if (confirmed !== undefined || (isConsistent && !pass.mixed)) {
+    const isWhole = pass.doubt === undefined && !pass.shifted;
+    const confirmed =
+      before !== undefined && isExact(before) && showsAllOf(pass, before) ? before : undefined;
+    if (confirmed !== undefined || (isWhole && !pass.mixed)) {
       const isProved = confirmed !== undefined || pass.sent.pages === 1;
       const replaced = await replace(confirmed ?? pass, isProved ? 'proved' : 'whole');
       if (replaced !== undefined) return await done(confirmed ?? pass, replaced, true);
     }
-    if (number === attemptPolicy.passesMax) return await done(pass, await replace(pass, 'partial'), false);
-    before = isConsistent ? pass : undefined;
+    // A service whose total is wrong is wrong in each pass.
+    const isDoubtful = pass.doubt !== undefined && before?.doubt === pass.doubt && showsTheSame(pass, before);
+    if (isDoubtful || number === attemptPolicy.passesMax) {
+      // Readings that came twice would be stored twice.
+      const replaced = pass.shifted || pass.mixed ? undefined : await replace(pass, 'partial');
+      return await done(pass, replaced, false);
+    }
+    before = pass;
   }
 }
+
+/** Whether a pass is exact if a later pass shows all of it. */
+const isExact = ({ doubt, shifted, grew }: ListingPass): boolean => doubt === undefined && !shifted && !grew;
 
 const walkOf = (
   { service }: Pick<ActivityDependencies, 'service'>,

@@ -36,7 +36,8 @@ export async function catchUpConnections(
   for (let at = 0; at < due.length; at += batches.connections) {
     const some = due.slice(at, at + batches.connections);
     const absent = some.filter((id) => !found.has(id) && listing?.proven === true && !listing.ids.has(id));
-    await settleRecords(db, 'connections', some, readAt, { companyId, notFound: absent });
+    const settledBy = { companyId, notFound: absent, cap: deps.deletesCap };
+    await settleRecords(db, 'connections', some, readAt, settledBy);
   }
   const lost = notFound.find((id) => listing?.ids.has(id) === true);
   // The listing may have shown a connection just after it was requested.

@@ -83,7 +83,8 @@ async function readDue(reads: SingleReads, due: readonly string[]): Promise<void
   const unseen = inState(states, 'unseen');
   const read = inState(states, 'read');
   const notFound = proven ? unseen : [];
-  await settleRecords(db, 'documents', [...read, ...unseen], readAt, { companyId, shown: read, notFound });
+  const settledBy = { companyId, shown: read, notFound, cap: deps.deletesCap };
+  await settleRecords(db, 'documents', [...read, ...unseen], readAt, settledBy);
   for (const [reason, failed] of Map.groupBy(states.keys(), (id) => states.get(id)))
     if (typeof reason === 'object') await postponeDocuments(db, failed, readAt, reason);
 }

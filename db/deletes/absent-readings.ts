@@ -42,9 +42,15 @@ const absentIn = ({ startAt, seconds, usageUnits, ordinal }: AbsentReadings) => 
           ${array(ordinal, 'int')}
         ) as t (start_at, granularity_seconds, usage_units, ordinal)`;
 
-const isAbsent = sql.raw(`(start_at, granularity_seconds, usage_units, ordinal) in (
-          select start_at, granularity_seconds, usage_units, ordinal
-          from absent
+/** Whether a reading of a table is not absent. Postgres plans it as a join, also for very many readings. */
+const isPresent = (table: string) =>
+  sql.raw(`not exists (
+          select
+          from absent gone
+          where gone.start_at = ${table}.start_at
+            and gone.granularity_seconds = ${table}.granularity_seconds
+            and gone.usage_units = ${table}.usage_units
+            and gone.ordinal = ${table}.ordinal
         )`);
 
 /**
@@ -60,11 +66,11 @@ export async function removeAbsentReadings(
   absent: AbsentReadings,
 ): Promise<{ removed: number; heldBack: number }> {
   const { meterId, runId, cap, listsAny, inserted } = read;
-  await clearNotes(tx, read, absent);
   // A repair does not trust an empty listing.
-  if (absent.startAt.length === 0 || (cap === null && !listsAny))
-    return { removed: 0, heldBack: 0 };
-  const judged = await judge(tx, meterId, absent);
+  if (cap === null && !listsAny) return { removed: 0, heldBack: 0 };
+  await clearNotes(tx, read, absent);
+  if (absent.startAt.length === 0) return { removed: 0, heldBack: 0 };
+  const judged = await judge(tx, read, absent);
   const which = (wanted: (one: (typeof judged)[number]) => boolean): AbsentReadings => {
     const places = judged.flatMap((one, place) => (wanted(one) ? [place] : []));
     const of = <T>(values: readonly T[]) => places.map((place) => values[place] as T);
@@ -85,8 +91,11 @@ export async function removeAbsentReadings(
     (!listsAny || overCap(cap, others.startAt.length, all - inserted, leastReadings));
   if (others.startAt.length > 0) await noteAbsent(tx, read, absent, others, tooMany);
   const isOfMeter = sql`meter_id = ${meterId}
-        and start_at between (select min(start_at) from absent) and (select max(start_at) from absent)
-        and ${isAbsent}`;
+        and start_at between ${absent.startAt[0]}::timestamptz and ${absent.startAt.at(-1)}::timestamptz
+        and (start_at, granularity_seconds, usage_units, ordinal) in (
+          select start_at, granularity_seconds, usage_units, ordinal
+          from absent
+        )`;
   const removed = explained.startAt.length + (tooMany ? 0 : others.startAt.length);
   if (removed > 0) await noteRemoval(tx, meterId);
   if (explained.startAt.length > 0)
@@ -108,57 +117,100 @@ export async function removeAbsentReadings(
 }
 
 /**
- * Deletes the notes of readings of a range that were held back, because a proved read has judged them again; for a
- * note that reaches beyond the range, the next backfill notes the rest. A decision to keep readings ends if the
- * service shows any of them again, or if the warehouse has none of them any more.
+ * Deletes the notes of readings of a range that were held back, because a proved read has judged them again; what a
+ * note says about readings before or after the range is noted anew. A decision to keep readings ends if the service
+ * shows any of them again, or if the warehouse has none of them any more.
  */
 async function clearNotes(
   tx: Executor,
   { meterId, range: { start = '-infinity', end = 'infinity' }, readAt }: ProvedRead,
   absent: AbsentReadings,
 ): Promise<void> {
+  const [from, to] = [sql`${start}::timestamptz`, sql`${end}::timestamptz`];
   await tx.execute(sql`
     with absent as materialized (${absentIn(absent)}
-    )
-    delete from ${deletes} n
-    where meter_id = ${meterId}
-      and starts_before > ${start}::timestamptz
-      and starts_from < ${end}::timestamptz
-      and case state
-        when 'quarantined' then not exists (
-            select
-            from ${intervalReads} r
-            where r.meter_id = n.meter_id
-              and r.began > ${readAt}::timestamptz
-              and r.span @> tstzrange(n.starts_from, n.starts_before)
-          )
-        when 'applied' then false
-        else exists (
-            select
-            from ${intervals}
-            where meter_id = n.meter_id
-              and usage_units = n.usage_units
-              and start_at >= n.starts_from
-              and start_at < n.starts_before
-              and not ${isAbsent}
-          ) or starts_from >= ${start}::timestamptz
-            and starts_before <= ${end}::timestamptz
-            and not exists (
+    ), cleared as (
+      delete from ${deletes} n
+      where meter_id = ${meterId}
+        and starts_before > ${from}
+        and starts_from < ${to}
+        and case state
+          when 'quarantined' then not exists (
               select
-              from absent
-              where usage_units = n.usage_units
-                and start_at >= n.starts_from
-                and start_at < n.starts_before
+              from ${intervalReads} r
+              where r.meter_id = n.meter_id
+                and r.began > ${readAt}::timestamptz
+                and r.span @> tstzrange(n.starts_from, n.starts_before)
             )
-      end`);
+          when 'applied' then false
+          else exists (
+              select
+              from ${intervals} shown
+              where meter_id = n.meter_id
+                and usage_units = n.usage_units
+                and start_at >= greatest(n.starts_from, ${from})
+                and start_at < least(n.starts_before, ${to})
+                and ${endOf(sql`shown`)} <= ${to}
+                and ${isPresent('shown')}
+            ) or starts_from >= ${from}
+              and starts_before <= ${to}
+              and not exists (
+                select
+                from absent
+                where usage_units = n.usage_units
+                  and start_at >= n.starts_from
+                  and start_at < n.starts_before
+              )
+        end
+      returning *
+    ), outside as (
+      select c.*, rest.*
+      from cleared c
+        cross join lateral (
+          select
+            min(start_at) as rest_from,
+            max(${endOf(sql`kept`)}) as rest_before,
+            count(*) as rest_readings
+          from ${intervals} kept
+          where meter_id = c.meter_id
+            and usage_units = c.usage_units
+            and start_at >= c.starts_from
+            and start_at < c.starts_before
+            and not (start_at >= ${from} and start_at < ${to})
+          group by start_at < ${from}
+        ) rest
+      where state = 'quarantined'
+    )
+    insert into ${deletes} (
+      run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units, starts_from, starts_before,
+      readings
+    )
+    select
+      run_id,
+      company_id,
+      resource,
+      concat_ws(' ', meter_id, usage_units, rest_from, 'to', rest_before),
+      state,
+      absent_since,
+      meter_id,
+      usage_units,
+      rest_from,
+      rest_before,
+      rest_readings
+    from outside
+    on conflict do nothing`);
 }
 
-/** Returns for each absent reading whether another reading covers part of its time, and whether it was kept. */
+/**
+ * Returns for each absent reading whether another reading covers part of its time, and whether it was kept. What the
+ * read shows counts, and what the warehouse has within its range: nothing if the read shows nothing.
+ */
 async function judge(
   tx: Executor,
-  meterId: string,
+  { meterId, range: { start = '-infinity', end = 'infinity' }, readAt, listsAny }: ProvedRead,
   absent: AbsentReadings,
 ): Promise<{ explained: boolean; kept: boolean }[]> {
+  const last = sql`${absent.startAt.at(-1)}::timestamptz + make_interval(secs => ${Math.max(...absent.seconds)})`;
   const { rows } = await tx.execute<{ explained: boolean; kept: boolean }>(sql`
     with absent as materialized (
       select *, row_number() over () as place
@@ -167,10 +219,16 @@ async function judge(
     ), covered as (
       select usage_units, range_agg(tstzrange(start_at, ${endOf(sql`present`)})) as spans
       from ${intervals} present
-      where meter_id = ${meterId}
-        and start_at > (select min(start_at) from absent) - ${coverMax}
-        and start_at < (select max(${endOf(sql`absent`)}) from absent)
-        and not ${isAbsent}
+      where ${listsAny}
+        and meter_id = ${meterId}
+        and start_at > ${absent.startAt[0]}::timestamptz - ${coverMax}
+        and start_at < ${last}
+        and (
+          synced_at = ${readAt}::timestamptz
+          or start_at >= ${start}::timestamptz
+            and ${endOf(sql`present`)} <= ${end}::timestamptz
+        )
+        and ${isPresent('present')}
       group by usage_units
     ), kept as (
       select usage_units, range_agg(tstzrange(starts_from, starts_before)) as spans
@@ -208,10 +266,10 @@ async function noteAbsent(
       from unexplained
       union all
       select usage_units, start_at, null, 1
-      from ${intervals}
+      from ${intervals} present
       where meter_id = ${meterId}
-        and start_at between (select min(start_at) from unexplained) and (select max(start_at) from unexplained)
-        and not ${isAbsent}
+        and start_at between ${unexplained.startAt[0]}::timestamptz and ${unexplained.startAt.at(-1)}::timestamptz
+        and ${isPresent('present')}
     ), islands as (
       select *, sum(present) over (partition by usage_units order by start_at, present desc) as island
       from marks

@@ -2,6 +2,7 @@ import { and, eq, exists, isNotNull, isNull, lt, notExists, or, sql } from 'driz
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { type DeletesCap, overCap } from '../deletes/absent.ts';
 import { row, rowsOf } from '../deletes/tombstone.ts';
 import { notShown, type SettledBy, settleRead } from '../hot/settle-read.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
@@ -14,19 +15,19 @@ import { eventKind, pendingOf, queueOf } from './queue.ts';
 /**
  * Settles the events that waited for the given records before the read began; see `settleRead`. The
  * service does not have the `notFound` records: after `notFoundAttemptsMax` attempts they are
- * tombstoned, and their events are `missing`. Returns how many records had events that were settled,
- * and how many have events that wait for another read.
+ * tombstoned, unless there are more than the cap allows, and their events are `missing`. Returns how
+ * many records had events that were settled, and how many have events that wait for another read.
  */
 export async function settleRecords(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
   readAt: string,
-  { companyId, shown, notFound = [] }: SettledBy & { readonly notFound?: readonly string[] } = {},
+  { companyId, shown, notFound = [], cap }: SettledBy & NotFound = {},
 ): Promise<{ applied: number; waiting: number }> {
   if (notFound.length > 0) {
     if (companyId !== undefined) await moveToNewest(db, kind, notFound, companyId);
-    await tombstoneNotFound(db, kind, notFound, readAt, companyId);
+    await tombstoneNotFound(db, kind, notFound, readAt, { companyId, cap });
   }
   const records = await settleRead(db, kind, recordIds, readAt, { companyId, shown });
   const givenUp = records.flatMap(({ record_id, missing }) => (missing > 0 ? [record_id] : []));
@@ -36,6 +37,12 @@ export async function settleRecords(
     applied: records.filter(({ settled }) => settled > 0).length,
     waiting: records.filter(({ waiting }) => waiting > 0).length,
   };
+}
+
+interface NotFound {
+  readonly notFound?: readonly string[];
+  /** How many records of the company may be tombstoned so within a day; without it, any number. */
+  readonly cap?: DeletesCap | undefined;
 }
 
 /**
@@ -153,14 +160,15 @@ async function acceptOlder(
 
 /**
  * Tombstones records that the service has not had for long enough. Records that a later read found
- * are not changed.
+ * are not changed. If more records that were read would be tombstoned than the cap allows, none is:
+ * the next backfill finds them, and holds their deletions back for a person.
  */
 async function tombstoneNotFound(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
   readAt: string,
-  companyId?: string,
+  { companyId, cap }: Pick<SettledBy, 'companyId'> & NotFound,
 ): Promise<void> {
   const table = kind === 'documents' ? documents : connections;
   const isTried = sql`(error_code is not distinct from ${notShown}
@@ -184,16 +192,26 @@ async function tombstoneNotFound(
       .from(rowsOf(kind))
       .where(and(eq(row.id, table.id), or(isNull(row.companyId), isListedOnlyBy(kind, company))))
       .offset(literal(0));
+  const isGone = and(
+    isAmong(table.id, recordIds, 'uuid'),
+    isNull(table.deletedAt),
+    or(isNull(table.syncedAt), lt(table.syncedAt, readAt)),
+    longUnseen,
+    companyId === undefined ? undefined : exists(lacking(companyId)),
+  );
+  if (cap !== undefined && companyId !== undefined) {
+    const gone = await db.$count(table, and(isGone, isNotNull(table.raw)));
+    const ofCompany = eq(table.companyId, companyId);
+    const today = sql`${table.deletedReason} = 'not_found'
+      and ${table.deletedAt} > clock_timestamp() - interval '1 day'`;
+    if (gone > 0) {
+      const before = await db.$count(table, and(ofCompany, today));
+      const live = await db.$count(table, and(ofCompany, isNull(table.deletedAt)));
+      if (overCap(cap, before + gone, before + live)) return;
+    }
+  }
   await db
     .update(table)
     .set({ absentSince: sql`clock_timestamp()`, absentBy: 'not_found' })
-    .where(
-      and(
-        isAmong(table.id, recordIds, 'uuid'),
-        isNull(table.deletedAt),
-        or(isNull(table.syncedAt), lt(table.syncedAt, readAt)),
-        longUnseen,
-        companyId === undefined ? undefined : exists(lacking(companyId)),
-      ),
-    );
+    .where(isGone);
 }

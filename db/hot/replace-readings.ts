@@ -131,15 +131,7 @@ export async function replacePart(tx: Executor, part: PartRead): Promise<PartRep
           or h.ordinal is null
           or ${differ('i', 'h')}
         )
-        -- A late read or a late answer does not undo a newer state.
         and h.synced_at > ${readAt}::timestamptz is not true
-        and (
-          i.ordinal is null
-          or h.ordinal is null
-          or i.updated >= h.updated is not false
-          or metersync.shows_since(i.updated, ${readAt}::timestamptz)
-            >= metersync.shows_since(h.updated, h.synced_at)
-        )
     ), judged as materialized (
       select *
       from differing d

@@ -1,5 +1,5 @@
 -- The pending events of the journal are the queue of what has to be read again; the table stale_records,
--- which had the same events a second time, is dropped with the views (db/migrate/gone.ts). Code of 0.2 writes that table and has to be stopped
+-- which had the same events a second time, is dropped with the views (db/migrate/apply-views.ts). Code of 0.2 writes that table and has to be stopped
 -- first. Therefore this migration names no floor, and may lock the journal while it creates indexes.
 -- squawk-ignore-file require-concurrent-index-creation, constraint-missing-not-valid, ban-drop-table
 -- rewrites: metersync.journal, 100000 rows a second

@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { intervalFetches, intervalReads, journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
@@ -43,23 +43,11 @@ export async function noteRead(
 ): Promise<void> {
   const [start, end] = [range.start ?? null, range.end ?? null];
   const fetched = sql`tstzrange(${start}::timestamptz, ${end}::timestamptz, '[]')`;
-  const short = tx
-    .select({ id: journal.id })
-    .from(journal)
-    .where(
-      and(
-        eq(journal.recordId, meterId),
-        isNotNull(journal.lacking),
-        sql`tstzrange(${journal.rangeStart}, ${journal.rangeEnd}, '[]') <@ ${fetched}`,
-      ),
-    )
-    .for('no key update', { skipLocked: true });
-  await tx.execute(sql`
-    with recounted as (
-      update ${journal} set
-        intervals_found = (${readingsIn(sql`${journal}`)})
-      where id = any(array${short})
-    ), forgotten as (
+  const isShort = sql`record_id = ${meterId}
+      and lacking is not null
+      and tstzrange(range_start, range_end, '[]') <@ ${fetched}`;
+  const { rows } = await tx.execute<{ short: boolean }>(sql`
+    with forgotten as (
       delete from ${intervalReads}
       where meter_id = ${meterId}
         and began < clock_timestamp() - ${remembered}
@@ -73,7 +61,13 @@ export async function noteRead(
     update ${intervalFetches} set
       fetched = fetched + tstzmultirange(${fetched}),
       updated_at = clock_timestamp()
-    where meter_id = ${meterId}`);
+    where meter_id = ${meterId}
+    returning exists (select from ${journal} where ${isShort}) as short`);
+  if (rows[0]?.short !== true) return;
+  await tx.execute(sql`
+    update ${journal} set
+      intervals_found = (${readingsIn(sql`${journal}`)})
+    where id = any(array(select id from ${journal} where ${isShort} for no key update skip locked))`);
 }
 
 /** Deletes reads that are not remembered any more, of meters that nobody read since. Returns how many. */

@@ -129,7 +129,7 @@ async function parsedTimes(
       select
         ${canonical(sql`start_at`)} || case when start_at < '0001-01-01T00:00:00Z' then ' BC' else '' end as start,
         coalesce(granularity, extract(epoch from metersync.read_time(ends) - start_at)::bigint)::float8 as seconds,
-        ${canonical(sql`metersync.read_time(changed)`)} as updated
+        metersync.read_time(changed)::text as updated
       from unnest(
           ${array(of(startAt), 'text')},
           ${array(of(endAt), 'text')},
@@ -210,22 +210,23 @@ export function* inOrder(pages: readonly ReadingsPage[], size: number): Generato
   const ordered = pages.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
   const overlap = ordered.some(({ first }, at) => first < (ordered[at - 1]?.last ?? ''));
   const sources = overlap ? [sorted(joined(ordered.map(unpacked)))] : ordered;
-  let waiting = noReadings;
+  let waiting: Readings[] = [];
+  let count = 0;
   for (const source of sources) {
     const more = 'content' in source ? unpacked(source) : source;
-    waiting = waiting.startAt.length === 0 ? more : joined([waiting, more]);
+    waiting.push(more);
+    count += more.startAt.length;
+    if (count <= size) continue;
+    const all = joined(waiting);
     let from = 0;
-    for (
-      let to = cutAfter(waiting, from, size);
-      to < waiting.startAt.length;
-      to = cutAfter(waiting, from, size)
-    ) {
-      yield ofEach(waiting, (values) => values.slice(from, to));
+    for (let to = cutAfter(all, from, size); to < count; to = cutAfter(all, from, size)) {
+      yield ofEach(all, (values) => values.slice(from, to));
       from = to;
     }
-    if (from > 0) waiting = ofEach(waiting, (values) => values.slice(from));
+    waiting = [ofEach(all, (values) => values.slice(from))];
+    count -= from;
   }
-  yield waiting;
+  yield waiting.length === 1 ? (waiting[0] as Readings) : joined(waiting);
 }
 
 /** Where a part of about `size` readings ends: readings with the same start stay together. */

@@ -31,7 +31,7 @@ export interface RecordPage {
   readonly existingOnly?: boolean | undefined;
   /** For usage data: the document of each row, by the row's id, if the row does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
-  /** Digests of the items in hex, in their order: see unchanged.ts. */
+  /** Digests of the items in hex, in their order: see write-page.ts. */
   readonly digests?: readonly string[] | undefined;
   /**
    * For each item the texts that were replaced in it, by their paths, as JSON; null for none. Absent

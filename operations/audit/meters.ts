@@ -65,7 +65,8 @@ export class MeterAudit {
   async #pass(found: AuditReport, meterId: string): Promise<Pass> {
     const read = () => readPass(this.#warehouse, meterId, () => this.#walk(meterId));
     const pass = await read();
-    if (pass.doubt !== undefined) return { doubt: pass.doubt };
+    const doubt = pass.doubt ?? (pass.grew ? 'the total changed between pages' : undefined);
+    if (doubt !== undefined) return { doubt };
     const { differences, readings, unreadable } = await compareReadings(this.#warehouse.db, {
       meterId,
       readAt: pass.readAt,

@@ -204,14 +204,32 @@ describe('more vanished readings than the cap', () => {
     expect(await readDeletes(meter.db, { all: false })).toMatchObject([{ isRun: false }]);
   });
 
-  test('no longer wait once some of them are listed again, and the next backfill judges the others', async () => {
+  test('wait only as far as they are not listed again, and the next backfill judges the others', async () => {
     const meter = await vanished();
     meter.list([reading(0, 15, '9'), ...quarters.slice(1, 4)]);
     await meter.sendEvent(minute(0), minute(60));
-    expect(await meter.heldBack()).toEqual([]);
+    expect(await meter.heldBack()).toEqual([8]);
     expect(await meter.stored()).toHaveLength(12);
     expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+    expect(await meter.heldBack()).toEqual([]);
     expect(await meter.stored()).toEqual(['9', '1', '1', '1']);
+  });
+
+  test('are held back in a range about which nothing is listed, although a daily reading covers it', async () => {
+    const meter = await meterListing([reading(0, 1_440, '96'), ...quarters]);
+    await meter.backfill();
+    meter.list([]);
+    await meter.sendEvent(minute(150), minute(180));
+    expect(await meter.stored()).toHaveLength(13);
+    expect(await meter.heldBack()).toEqual([2]);
+  });
+
+  test('stay kept by a decision if a range within them is read that lists none of them', async () => {
+    const meter = await vanished();
+    await rejectDeletes(meter.db, meter.runId);
+    await meter.sendEvent(minute(60), minute(120));
+    expect(await meter.stored()).toHaveLength(12);
+    expect((await readHealth(meter.db)).keptDeletes).toBe(12);
   });
 
   test('are held back for one unit, even if readings in another unit are listed for the same time', async () => {
@@ -228,6 +246,38 @@ describe('more vanished readings than the cap', () => {
     const { rows } = await meter.db.execute(sql`select distinct usage_units from utility.intervals`);
     expect(rows).toEqual([{ usage_units: 'kWh' }]);
   });
+});
+
+test('of two readings of one time, the one stays that is listed', async () => {
+  const now = (minutesAgo: number) => new Date(Date.now() - minutesAgo * 60_000).toISOString().slice(0, 19);
+  const [recent, old] = [reading(0, 60, '1', now(60)), reading(0, 60, '5', '2026-04-01T00:00:00')];
+  const meter = await meterListing([recent, old]);
+  await meter.backfill();
+  expect(await meter.stored()).toEqual(['1', '5']);
+  meter.list([old]);
+  await meter.sendEvent();
+  expect(await meter.stored()).toEqual(['5']);
+});
+
+test('a listing that grows while it is read is read once, and one whose readings move is not stored twice', async () => {
+  const meter = await meterListing(quarters, 5);
+  let asked = 0;
+  meter.onAsked(async () => {
+    asked += 1;
+    if (asked === 2) meter.list([...quarters, reading(180, 195)]);
+  });
+  expect(await meter.backfill()).toMatchObject({ state: 'complete' });
+  expect(asked).toBe(3);
+  expect(await meter.stored()).toHaveLength(13);
+  await meter.db.execute(sql`truncate utility.intervals, metersync.interval_reads`);
+  let listed = quarters;
+  meter.onAsked(async () => {
+    const from = -15 * listed.length;
+    listed = [reading(from, from + 15), ...listed];
+    meter.list(listed);
+  });
+  expect(await meter.backfill()).toMatchObject({ state: 'suspect' });
+  expect(await meter.stored()).toEqual([]);
 });
 
 test('readings that no row can hold do not prevent the replacement of other readings', async () => {

@@ -79,16 +79,6 @@ describe('readings that are written', () => {
     expect((await held('guard')).map((row) => row.usage)).toEqual(['1']);
   });
 
-  test('an answer that lags behind does not undo a recent change', async () => {
-    const at = (usage: string, minutesAgo: number) =>
-      readings(hours.slice(0, 1), usage, new Date(Date.now() - minutesAgo * 60_000).toISOString());
-    const write = (usage: string, minutesAgo: number) =>
-      writeReadings(warehouse, 'lag', new Date().toISOString(), at(usage, minutesAgo));
-    await write('2', 10);
-    expect(await write('1', 30)).toMatchObject({ changed: 0 });
-    expect(await write('3', 5)).toMatchObject({ changed: 1 });
-  });
-
   test('creates a dropped partition again', async () => {
     await writeReadings(warehouse, 'dropped', began(1), readings(['2025-05-01T00:00:00'], '1'));
     await warehouse.db.execute(sql`drop table utility.intervals_2025_05`);

@@ -290,6 +290,34 @@ test('a document that no complete listing contains backs off, then is tombstoned
   });
 });
 
+test('more documents of a company than the cap are left to the next backfill, within a day', async () => {
+  const companyId = randomUUID();
+  const ids = Array.from({ length: 20 }, () => randomUUID());
+  const records = ids.map((id) => ({ id, updated: older }));
+  await writeRecords(warehouse, 'documents', records, { companyId, readAt: await now() });
+  const lose = async (some: readonly string[]) => {
+    const events = some.map((id) =>
+      delivery(documentEvent('updated', id, newer, { company: { id: companyId } })),
+    );
+    await recordEvents(warehouse.db, events);
+    await warehouse.db.execute(sql`
+      update metersync.journal set
+        attempts = ${recordPolicy.notFoundAttemptsMax}::int,
+        error_code = 'RECORD_NOT_SHOWN',
+        due_at = clock_timestamp()
+      where outcome = 'pending' and company_id = ${companyId}::uuid`);
+    const how = { companyId, notFound: some, cap: { rows: 5, percent: 50 } };
+    await settleRecords(warehouse.db, 'documents', some, await now(), how);
+    const { rowCount } = await warehouse.db.execute(sql`
+      select from utility.documents where company_id = ${companyId}::uuid and deleted_at is not null`);
+    return rowCount;
+  };
+  expect(await lose(ids.slice(0, 6))).toBe(0);
+  expect(await lose(ids.slice(6, 10))).toBe(4);
+  expect(await lose(ids.slice(10, 12))).toBe(4);
+  expect(await lose(ids.slice(12, 13))).toBe(5);
+});
+
 test('a burst of events about a record uses up one attempt, not one attempt for each read', async () => {
   const { id, event } = await pendingDocument();
   for (let change = 1; change <= 2 * recordPolicy.notFoundAttemptsMax; change++) {

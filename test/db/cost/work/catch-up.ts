@@ -88,7 +88,8 @@ export const catchUp: readonly Work[] = [
         await usageListedByRecords(db, ids);
         await moveToCompany(db, companyId, ids);
         await unknownNeighbours(db, 'documents', companyId, ids);
-        await settleRecords(db, 'documents', ids, readAt, { companyId, notFound: ids.slice(0, 5) });
+        const cap = { rows: 1_000, percent: 100 };
+        await settleRecords(db, 'documents', ids, readAt, { companyId, notFound: ids.slice(0, 5), cap });
       },
     }),
   ),
