@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { limits } from '../contract/limits.ts';
 import { notifyPolicy } from '../contract/retry-policy.ts';
 import { systemClock } from '../receiver/clock.ts';
-import { createGroupCommit, type GroupCommitLimits } from '../receiver/group-commit.ts';
+import { createGroupCommit } from '../receiver/group-commit.ts';
 import { httpLimits } from '../receiver/http-limits.ts';
 import { reportRefused } from '../receiver/report-refused.ts';
 import { type ConfiguredSecrets, fileSecrets, fixedSecrets } from '../receiver/secrets.ts';
@@ -39,13 +38,11 @@ export async function startReceiver(options: {
   temporalWait: Pick<ServerWait, 'isThere'>;
   /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
-  /** Bounds of groups that a measurement replaces. */
-  groups?: Partial<GroupCommitLimits>;
   refusedEveryMs?: number;
   observer?: ReceiverObserver | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
-  const { settings, secrets, temporal, temporalWait, startHere, groups, observer, log } = options;
+  const { settings, secrets, temporal, temporalWait, startHere, observer, log } = options;
   const { refusedEveryMs = notifyPolicy.refusedEveryMs } = options;
   const { client, close } = lazyClient(temporal);
   const startAnywhere = startOf(client);
@@ -54,7 +51,6 @@ export async function startReceiver(options: {
     clock: systemClock,
     log,
     start: starts.start,
-    limits: { ...limits, ...groups },
     ...(observer === undefined ? {} : { onGroup: observer.onGroup }),
   });
   const ready = async () => temporalWait.isThere() && !starts.fail() && (await isReachable(client));

@@ -5,12 +5,6 @@ export type Goal = { readonly atLeast: number } | { readonly atMost: number } | 
 
 /** Goals at full size, by measure and figure. Other figures have no goal. */
 export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
-  acknowledged: {
-    ofBare512: { atLeast: 0.55 },
-    timesUngrouped: { atLeast: 20 },
-    p99Ms512: { below: 200 },
-  },
-  applied: { ofBare: { atLeast: 0.5 }, timesOnePerEvent: { atLeast: 60 } },
   cost: {
     allMsInFlight1: { atMost: 16 },
     allMsInFlight16: { atMost: 1.6 },
@@ -38,23 +32,22 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     companiesPerSecond: { atLeast: 60 },
   },
   intervals: { freshOfCopy: { atLeast: 0.55 }, overlapOfCopy: { atLeast: 0.45 } },
-  'catch-up': { fresh1: { atMost: 1 }, fresh1000: { atMost: 2 }, changed1000: { atMost: 12 } },
-  catalogue: { ofWithout: { atLeast: 0.9 } },
-  metrics: { ofWithout: { atLeast: 0.98 } },
   analytics: {
     slowestViewMs: { atMost: 300 },
     monthlyUsageMs: { atMost: 500 },
     monthlySumsMs: { atMost: 500 },
+    slowestJoinSeconds: { atMost: 30 },
+    slowestJoinOfOneMs: { atMost: 300 },
+    largeUsageOfMonthsMs: { atMost: 2_000 },
+    largeMonthlySumsMs: { atMost: 2_000 },
     loadOfBare: { atLeast: 0.85 },
   },
-  'analytics-large': { usageOfMonthsMs: { atMost: 2_000 }, monthlySumsMs: { atMost: 2_000 } },
-  joins: { slowestSeconds: { atMost: 30 }, slowestOfOneMs: { atMost: 300 } },
-  checks: { allMs: { atMost: 10_000 }, companyMs: { atMost: 50 } },
-  audit: { peakOfTenth: { atMost: 1.2 }, secondHalfOfFirst: { atMost: 1.1 } },
-  console: { healthMs: { atMost: 50 }, slowestPageMs: { atMost: 300 } },
-  'console-large': { healthMs: { atMost: 50 }, slowestPageMs: { atMost: 300 } },
-  history: { eventsPer1000: { atMost: 300 } },
-  sandbox: { deliveriesPerSecond: { atLeast: 3_000 }, pagesPerSecond: { atLeast: 3_000 } },
+  console: {
+    healthMs: { atMost: 50 },
+    slowestPageMs: { atMost: 300 },
+    largeHealthMs: { atMost: 50 },
+    largeSlowestPageMs: { atMost: 300 },
+  },
   peers: {
     backfillTimesDlt: { atLeast: 3 },
     acknowledged512TimesStripeSync: { atLeast: 4 },
@@ -64,19 +57,12 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   growth: {
     documentsLastOfFirst: { atLeast: 0.8 },
     eventsWaitingOfNone: { atLeast: 0.8 },
+    statementsAsCheap: { atLeast: 1 },
   },
-  'growth-statements': { statementsAsCheap: { atLeast: 1 } },
 };
 
 /** Measures whose goals depend on the amount of data, so that a smaller size proves nothing. */
-const aboutSize: ReadonlySet<string> = new Set([
-  'analytics',
-  'analytics-large',
-  'audit',
-  'console',
-  'console-large',
-  'joins',
-]);
+const aboutSize: ReadonlySet<string> = new Set(['analytics', 'console']);
 
 /** Whether the figures of a measure at this size are compared with its goals. */
 export const isJudged = (measure: string, size: SizeName): boolean =>

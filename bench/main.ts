@@ -17,7 +17,7 @@ interface Options {
 }
 
 const names = measures.map(
-  ({ name, about, onlyByName }) => `  ${name.padEnd(19)}${about}${onlyByName ? ' (only by name)' : ''}`,
+  ({ name, about, onlyByName }) => `  ${name.padEnd(11)}${about}${onlyByName ? ' (only by name)' : ''}`,
 );
 
 function command(): Command {

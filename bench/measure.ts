@@ -13,8 +13,6 @@ export interface Bench {
   readonly size: Size;
   /** Reports the progress to a person. */
   say(line: string): void;
-  /** Folder for a CPU profile of each process. If undefined, no profiles are written. */
-  readonly profileDir?: string | undefined;
   /** Starts a process of the bench, which is stopped after the measure. */
   child<C extends Calls>(script: string): Child<C>;
   /** Registers a clean-up for the end of the measure, also after a failure. The last one runs first. */
@@ -31,13 +29,20 @@ export interface Measure {
   run(bench: Bench): Promise<Figures>;
 }
 
-/** Runs a measure and stops all that it started, also after a failure. */
+/**
+ * Runs a measure and stops all that it started, also after a failure.
+ * @param options.profileDir folder for a CPU profile of each process; if undefined, no profiles are written
+ */
 export async function runMeasure(
   measure: Measure,
   {
     start = startChild,
+    profileDir,
     ...given
-  }: Pick<Bench, 'stack' | 'size' | 'say' | 'profileDir'> & { readonly start?: typeof startChild },
+  }: Pick<Bench, 'stack' | 'size' | 'say'> & {
+    readonly start?: typeof startChild;
+    readonly profileDir?: string | undefined;
+  },
 ): Promise<Figures> {
   const cleanUps: (() => Promise<void>)[] = [];
   const output = join(given.stack.dir, 'logs', 'bench.log');
@@ -45,7 +50,7 @@ export async function runMeasure(
     ...given,
     atEnd: (cleanUp) => cleanUps.push(cleanUp),
     child: <C extends Calls>(script: string) => {
-      const child = start<C>(script, { output, profileDir: given.profileDir });
+      const child = start<C>(script, { output, profileDir });
       cleanUps.push(() => child.stop());
       return child;
     },

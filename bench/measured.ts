@@ -11,6 +11,7 @@ export interface Measured {
   readonly machine: string;
   /** Size of the measure: the goals hold for `full`. */
   readonly size: Exclude<SizeName, 'tiny'>;
+  /** The day, or the days if its parts were taken on different days. */
   readonly takenOn: string;
   readonly figures: Figures;
 }

@@ -17,7 +17,6 @@ export interface Latencies {
   add(ms: number): void;
   /** The latency in milliseconds at a percentile. */
   percentile(percent: number): number;
-  readonly count: number;
   /** Encodes the latencies for another process, which reads them with `mergedLatencies`. */
   encode(): string;
 }
@@ -39,9 +38,6 @@ function wrap(histogram: Histogram): Latencies {
     percentile: (percent) => {
       if (histogram.totalCount === 0) throw new Error('no latency was measured');
       return histogram.getValueAtPercentile(percent) / 1000;
-    },
-    get count() {
-      return histogram.totalCount;
     },
     encode: () => encodeIntoCompressedBase64(histogram),
   };

@@ -46,11 +46,7 @@ export async function timeOf(client: pg.Client, statement: string): Promise<RunT
 
 /** Processor time of the session, in hundredths of a second; undefined if Postgres is not on this Linux. */
 function cpuMs(client: pg.Client): number | undefined {
-  return cpuMsOf((client as pg.Client & { readonly processID: number | null }).processID);
-}
-
-/** Returns the processor time that a process has used. */
-export function cpuMsOf(processID: number | null): number | undefined {
+  const { processID } = client as pg.Client & { readonly processID: number | null };
   const file = `/proc/${processID}/stat`;
   if (processID === null || !existsSync(file)) return undefined;
   // The program's name, in brackets, may contain blanks.

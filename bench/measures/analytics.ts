@@ -4,23 +4,17 @@ import { connectWarehouse } from '../../db/connection/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { type AnalyticsShape, fillAnalytics } from '../load/analytics-world.ts';
 import { corrected, recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
+import { joinsOfViews, statementOf } from '../load/joins.ts';
 import { type Answer, answer, answersOf } from '../load/views.ts';
 import { loadWithoutIndexes } from '../load/without-indexes.ts';
-import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { type Bench, type Figures, type Measure, median, msOf } from '../measure.ts';
 import { withClient } from '../stack.ts';
 
 export const analytics: Measure = {
   name: 'analytics',
   about:
-    'each view for one company, usage by month for all, as the warehouse grows tenfold; loading with history and catalogue against without',
+    'each view for one company, usage by month for all, as the warehouse grows tenfold; joins of views; months of ten times as many bills; loading with history and catalogue against without',
   run: measureAnalytics,
-};
-
-export const analyticsLarge: Measure = {
-  name: 'analytics-large',
-  about: 'months of all companies, and their sums by site, of ten times as many bills',
-  onlyByName: true,
-  run: measureMonths,
 };
 
 /** From this number of readings in a month on, the planner should use the BRIN index on `start_at`. */
@@ -28,13 +22,28 @@ const readingsForBrin = 100_000;
 /** With fewer companies, one company has so many of the readings that reading all of them is right. */
 const companiesForBrin = 10;
 
+/** Each statement must run in one process, so that its processor time is complete. */
+const inOneProcess = 'set jit = off; set max_parallel_workers_per_gather = 0';
+
 const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'";
 
+/** A join that takes longer is stopped, because it computes a view again for each row of another view. */
+const mostMsOfJoin = 120_000;
+
 async function measureAnalytics(bench: Bench): Promise<Figures> {
+  return {
+    ...(await measureViews(bench)),
+    ...(await measureJoins(bench)),
+    ...(await measureMonths(bench)),
+    ...(await measureLoad(bench)),
+  };
+}
+
+/** Measures each view for one company, and months for all, with a tenth of the companies and with all of them. */
+async function measureViews(bench: Bench): Promise<Figures> {
   const url = await bench.stack.warehouse();
   const [small, large, plans] = await withClient(url, async (client) => {
-    // Each statement must run in one process, so that its processor time is complete.
-    await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
+    await client.query(inOneProcess);
     const few = Math.max(1, Math.floor(bench.size.analyticsCompanies / 10));
     const before = await grownTo(bench, url, client, 1, few);
     const after = await grownTo(bench, url, client, few + 1, bench.size.analyticsCompanies);
@@ -52,7 +61,6 @@ async function measureAnalytics(bench: Bench): Promise<Figures> {
     monthlyUsageGrowth: large.everyone.ms / small.everyone.ms,
     monthlySumsMs: large.summedUp.ms,
     ...plans,
-    ...(await measureLoad(bench)),
   };
 }
 
@@ -123,7 +131,7 @@ async function monthsOfAll(client: pg.Client): Promise<Pick<Answers, 'everyone' 
 const filledTogether = 200;
 
 /** Fills a warehouse with companies that have bills, and returns how fast their months were computed. */
-export async function fillMonths(
+async function fillMonths(
   { size, stack, say }: Bench,
   url: string,
   client: pg.Client,
@@ -153,10 +161,43 @@ export async function fillMonths(
   return keptPerSecond;
 }
 
+/** Measures each pair and triple of views that have a key in common, for all companies and for one. */
+async function measureJoins(bench: Bench): Promise<Figures> {
+  const { size, stack, say } = bench;
+  const url = await stack.warehouse();
+  return await withClient(url, async (client) => {
+    await client.query(inOneProcess);
+    await fillMonths(bench, url, client, size.analyticsCompanies);
+    const {
+      rows: [{ id }],
+    } = await client.query(`select id from utility.companies where name = 'Company 1'`);
+    const joins = await joinsOfViews(client);
+    say(`${joins.length} joins`);
+    await client.query(`set statement_timeout = ${mostMsOfJoin}`);
+    const seconds: number[] = [];
+    const ofOne: number[] = [];
+    for (const join of joins) {
+      const one = await msOf(() => client.query(statementOf(join, id)));
+      const every = await msOf(() => client.query(statementOf(join)));
+      say(`${join.views.join(', ')}: ${Math.round(one)} ms of one company, ${Math.round(every)} ms of all`);
+      ofOne.push(one);
+      seconds.push(every / 1000);
+    }
+    return {
+      joins: joins.length,
+      slowestJoinSeconds: Math.max(...seconds),
+      medianJoinSeconds: median(seconds),
+      slowestJoinOfOneMs: Math.max(...ofOne),
+      medianJoinOfOneMs: median(ofOne),
+    };
+  });
+}
+
+/** Measures months of all companies, and their sums by site, of ten times as many bills. */
 async function measureMonths(bench: Bench): Promise<Figures> {
   const url = await bench.stack.warehouse();
   return await withClient(url, async (client) => {
-    await client.query('set jit = off; set max_parallel_workers_per_gather = 0');
+    await client.query(inOneProcess);
     const keptPerSecond = await fillMonths(bench, url, client, bench.size.analyticsLargeCompanies);
     const { everyone, summedUp } = await monthsOfAll(client);
     // The stored months, unchanged. No computation could answer sooner.
@@ -166,10 +207,10 @@ async function measureMonths(bench: Bench): Promise<Figures> {
       'select month, units, sum(usage) from analytics.monthly_usage group by month, units',
     );
     return {
-      monthlyUsageMs: everyone.ms,
-      keptUsageMs: kept.ms,
-      usageOfMonthsMs: usage.ms,
-      monthlySumsMs: summedUp.ms,
+      largeMonthlyUsageMs: everyone.ms,
+      largeKeptUsageMs: kept.ms,
+      largeUsageOfMonthsMs: usage.ms,
+      largeMonthlySumsMs: summedUp.ms,
       companiesKeptPerSecond: keptPerSecond,
     };
   });
@@ -256,11 +297,11 @@ async function measureLoad(bench: Bench): Promise<Figures> {
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
   bench.atEnd(() => warehouse.close());
   bench.say(
-    `${pages.length} pages of documents, ${bench.size.catalogueRounds} rounds, with history and catalogue and without`,
+    `${pages.length} pages of documents, ${bench.size.analyticsLoadRounds} rounds, with history and catalogue and without`,
   );
   const none = () => ({ with: [] as number[], without: [] as number[] });
   const seconds = { load: none(), correction: none() };
-  for (let round = 0; round <= bench.size.catalogueRounds; round++) {
+  for (let round = 0; round <= bench.size.analyticsLoadRounds; round++) {
     for (const kept of round % 2 === 0 ? [false, true] : [true, false]) {
       const fields = kept
         ? createFieldCatalogue({

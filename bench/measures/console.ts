@@ -13,16 +13,9 @@ import { withClient } from '../stack.ts';
 export const consolePages: Measure = {
   name: 'console',
   about:
-    'ms for health and for each page of the console, in a warehouse of 1 M events, readings and 100,000 parts of runs',
+    'ms for health and for each page of the console, in a warehouse of 1 M events, readings and 100,000 parts of runs, and in one ten times as large',
   onlyByName: true,
-  run: (bench) => measure(bench, 1),
-};
-
-export const consolePagesLarge: Measure = {
-  name: 'console-large',
-  about: 'the same in a warehouse ten times as large',
-  onlyByName: true,
-  run: (bench) => measure(bench, 10),
+  run: measureConsole,
 };
 
 /** How many companies ("plots") one statement inserts. */
@@ -31,8 +24,32 @@ const plotsTogether = 500;
 const plotsInTrouble = 3;
 const rounds = 3;
 
-async function measure(bench: Bench, times: number): Promise<Figures> {
-  const plots = bench.size.consolePlots * times;
+async function measureConsole(bench: Bench): Promise<Figures> {
+  const plots = bench.size.consolePlots;
+  const small = await measureWarehouse(bench, plots);
+  const large = await measureWarehouse(bench, plots * 10);
+  return {
+    healthMs: small.calm.healthMs,
+    slowestPageMs: small.calm.slowestPageMs,
+    troubledHealthMs: small.troubled.healthMs,
+    troubledSlowestPageMs: small.troubled.slowestPageMs,
+    largeHealthMs: large.calm.healthMs,
+    largeSlowestPageMs: large.calm.slowestPageMs,
+    largeTroubledHealthMs: large.troubled.healthMs,
+    largeTroubledSlowestPageMs: large.troubled.slowestPageMs,
+  };
+}
+
+interface Times {
+  readonly healthMs: number;
+  readonly slowestPageMs: number;
+}
+
+/** Measures a new warehouse of so many companies, first in trouble and then calm. */
+async function measureWarehouse(
+  bench: Bench,
+  plots: number,
+): Promise<Readonly<Record<'troubled' | 'calm', Times>>> {
   const url = await bench.stack.warehouse();
   const warehouse = connectWarehouse({
     url: bench.stack.asSuperuser(url),
@@ -47,12 +64,7 @@ async function measure(bench: Bench, times: number): Promise<Figures> {
   await settle(warehouse);
   await vacuum(bench, url);
   const calm = await time(bench, url, 'few events wait');
-  return {
-    healthMs: calm.healthMs,
-    slowestPageMs: calm.slowestPageMs,
-    troubledHealthMs: troubled.healthMs,
-    troubledSlowestPageMs: troubled.slowestPageMs,
-  };
+  return { troubled, calm };
 }
 
 async function fill(bench: Bench, { db }: Warehouse, plots: number): Promise<void> {
@@ -71,9 +83,6 @@ const vacuum = (bench: Bench, url: string): Promise<unknown> =>
 async function settle({ db }: Warehouse): Promise<void> {
   const inTrouble = Array.from({ length: plotsInTrouble }, (_, at) => at + 1);
   const companies = inTrouble.map((plot) => `'${idOf('company', plot)}'`).join();
-  const _meters = inTrouble.flatMap((plot) =>
-    Array.from({ length: perPlot.meters }, (_, n) => `'${meterOf(plot, n + 1)}'`),
-  );
   for (const statement of [
     `delete from metersync.rejected_records where company_id not in (${companies})`,
     `update metersync.journal set outcome = 'applied', queue = null, due_at = null, error = null, error_code = null
@@ -111,11 +120,7 @@ const pages: readonly string[] = [
 ];
 
 /** Measures health and each page: the median of several requests, after a request that is not counted. */
-async function time(
-  bench: Bench,
-  url: string,
-  state: string,
-): Promise<{ healthMs: number; slowestPageMs: number }> {
+async function time(bench: Bench, url: string, state: string): Promise<Times> {
   const settings = readSettings({ DATABASE_URL: url, METERSYNC_ACTOR: 'bench' });
   const log = pino({ level: 'silent' });
   const reader = openForPages(settings, url, log);

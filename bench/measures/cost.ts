@@ -33,7 +33,7 @@ const loadsOf = ({ size }: Bench) => [
   { inFlight: 512, events: size.events512 },
 ];
 
-/** Measures events that are applied without reading records again, as in the measure `applied`. */
+/** Measures events that are applied to rows without reading records again. */
 async function costOfEvents(bench: Bench): Promise<Figures> {
   const { size } = bench;
   const generator = startGenerator(bench);

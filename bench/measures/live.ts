@@ -1,9 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { countRecordsRead, untilSettled } from '../load/journal.ts';
-import type { Bench, Figures, Measure } from '../measure.ts';
-import { watchMemory } from '../pipeline/memory.ts';
+import type { Outgoing } from '../load/signed.ts';
+import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
 import { runBackfill } from '../service/backfill.ts';
-import { holdChanges, releaseHeld } from '../service/held.ts';
 import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
@@ -12,6 +12,10 @@ const documents = 60;
 const intervalDays = 2;
 /** Average number of events of a change, because some changes make two. */
 const eventsOfChange = 1.05;
+/** Service time for which events are held back, so that a backlog exists before anything is timed. */
+const heldSeconds = 3_600;
+/** How often the memory of the deployment is read. */
+const memoryEveryMs = 250;
 
 export const live: Measure = {
   name: 'live',
@@ -50,6 +54,47 @@ async function measureLive(bench: Bench): Promise<Figures> {
       ...used,
     };
   });
+}
+
+/** Makes random changes whose events are held back. Returns the events. */
+async function holdChanges(service: BenchSandbox, changes: number): Promise<Outgoing[]> {
+  const delayMs = [heldSeconds * 1_000, heldSeconds * 1_000];
+  await service.ask('POST', '/sandbox/disturb', { delayMs });
+  const events = await service.change(changes);
+  await service.ask('POST', '/sandbox/disturb', {});
+  return events;
+}
+
+/** Releases all held events. */
+async function releaseHeld(service: BenchSandbox): Promise<void> {
+  await service.ask('POST', '/sandbox/clock', { advanceSeconds: heldSeconds + 60 });
+}
+
+/**
+ * Samples the resident memory of receiver and worker, in megabytes at the start, the middle and the end.
+ * `rssGrowthMb` is the growth during the second half.
+ */
+function watchMemory({ process }: Pipeline): { stop(): Promise<Figures> } {
+  const bytes: number[] = [];
+  let over = false;
+  const watching = (async () => {
+    while (!over) {
+      bytes.push(await process.call('memory', undefined));
+      await delay(memoryEveryMs);
+    }
+  })();
+  const megabytes = (from: number, to: number) => {
+    const first = Math.floor(bytes.length * from);
+    return median(bytes.slice(first, Math.max(first + 1, Math.ceil(bytes.length * to)))) / 1e6;
+  };
+  return {
+    stop: async () => {
+      over = true;
+      await watching;
+      const [start, middle, end] = [megabytes(0, 0.1), megabytes(0.45, 0.55), megabytes(0.9, 1)];
+      return { rssStartMb: start, rssMiddleMb: middle, rssEndMb: end, rssGrowthMb: end - middle };
+    },
+  };
 }
 
 /**

@@ -1,13 +1,11 @@
-/** The process of a deployment: receiver, worker, or both in one, as `npm start` runs them. */
+/** The process of a deployment: receiver and worker in one, as `npm start` runs them, but without metrics. */
 
 import { createLog } from '../../app/process/log.ts';
-import { createMonitor } from '../../app/process/monitor.ts';
 import type { Running } from '../../app/process/running.ts';
 import { startReceiver } from '../../app/receiver-part.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { installRuntime } from '../../app/temporal/native.ts';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
-import { openWarehouse } from '../../app/warehouse/warehouse.ts';
 import { startWorker, type WorkerOverrides } from '../../app/worker-part.ts';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { healthOf } from '../../operations/health.ts';
@@ -15,11 +13,6 @@ import { fixedSecrets } from '../../receiver/secrets.ts';
 import type { Start } from '../../receiver/start-group.ts';
 import { serve } from '../process/serve.ts';
 import { withClient } from '../stack.ts';
-
-/** How the receiver hands events to Temporal: in groups, or, more simply, each in a workflow of its own. */
-export type Grouping = 'groups' | 'one-per-event';
-
-const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
 
 /** Without a service, nothing is read: the gate for requests is closed, the sweep is not started, and no schedule runs. */
 const eventsAlone: WorkerOverrides = {
@@ -30,24 +23,19 @@ const closed = `
   insert into metersync.gates (scope, code, message, attempts, next_probe_at)
   values ('service', 'SERVICE_KEY_REFUSED', 'the bench has no service', 1, 'infinity')
   on conflict do nothing`;
-const never = new Promise<void>(() => {});
 const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
 
 export interface PipelineInput {
   readonly temporal: TemporalPlace;
   readonly logFile: string;
-  /** Whether the process has metrics and serves them on a private port. */
-  readonly metrics?: boolean;
-  readonly receiver?: { readonly secret: string; readonly grouping: Grouping };
-  readonly worker?: {
-    readonly databaseUrl: string;
-    readonly bundlePath: string;
-    /** The service that catch-ups and backfills read. Without it they are off. */
-    readonly service?: {
-      readonly url: string;
-      readonly apiKey: string;
-      readonly endpoints?: Partial<EndpointCatalogue>;
-    };
+  readonly secret: string;
+  readonly databaseUrl: string;
+  readonly bundlePath: string;
+  /** The service that catch-ups and backfills read. Without it they are off. */
+  readonly service?: {
+    readonly url: string;
+    readonly apiKey: string;
+    readonly endpoints?: Partial<EndpointCatalogue>;
   };
 }
 
@@ -65,74 +53,51 @@ function createPipeline() {
     start: async ({
       temporal,
       logFile,
-      receiver,
-      worker,
-      metrics = false,
-    }: PipelineInput): Promise<{ port: number; metricsUrl?: string | undefined }> => {
+      secret,
+      databaseUrl,
+      bundlePath,
+      service,
+    }: PipelineInput): Promise<{ port: number }> => {
       stopping = false;
       const log = createLog({ level: 'warn', file: logFile });
-      startHere = undefined;
       const settings = readSettings({});
-      const databaseUrl = worker?.databaseUrl ?? '';
-      const readHealth = healthOf({ settings, databaseUrl, temporal });
-      const watched = metrics ? openWarehouse(settings, databaseUrl, log, 1) : undefined;
-      if (watched !== undefined) running.push({ finished: never, stop: () => watched.close() });
-      const monitor = watched
-        ? await createMonitor({
-            settings: { host: '127.0.0.1', port: 0 },
-            parts: ['receiver', 'worker'],
-            readHealth: () => readHealth(watched.db),
-            log,
-          })
-        : undefined;
-      if (worker !== undefined) {
-        // Temporal's runtime ends with its workers, and the next workers bring their own options.
-        installRuntime(log, monitor?.core);
-        const { bundlePath, service } = worker;
-        if (service === undefined) await withClient(databaseUrl, (client) => client.query(closed));
-        const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
-        const workers = await startWorker(
-          {
-            settings: {
-              ...settings,
-              service: { ...settings.service, endpoints },
-              schedules: { full: undefined, reconcile: undefined },
-            },
-            service: service ?? nowhere,
-            databaseUrl,
-            temporal,
-            readHealth,
-            core: monitor?.core,
-            observer: monitor?.worker,
-            log,
+      // Temporal's runtime ends with its workers, and the next workers bring their own options.
+      installRuntime(log);
+      if (service === undefined) await withClient(databaseUrl, (client) => client.query(closed));
+      const endpoints = { ...settings.service.endpoints, ...service?.endpoints };
+      const workers = await startWorker(
+        {
+          settings: {
+            ...settings,
+            service: { ...settings.service, endpoints },
+            schedules: { full: undefined, reconcile: undefined },
           },
-          { workflowBundle: { codePath: bundlePath }, ...(service === undefined ? eventsAlone : {}) },
-        );
-        running.push(workers);
-        workers.finished.catch((error: unknown) => {
-          log.error({ err: error }, 'a worker ended');
-          // During a stop, Temporal's core may report that something still holds it. At any other time the
-          // deployment could not go on.
-          if (!stopping) process.exit(1);
-        });
-        ({ startHere } = workers);
-      }
-      const served = await monitor?.serve();
-      if (served !== undefined) running.push(served);
-      if (receiver === undefined) return { port: 0 };
+          service: service ?? nowhere,
+          databaseUrl,
+          temporal,
+          readHealth: healthOf({ settings, databaseUrl, temporal }),
+          log,
+        },
+        { workflowBundle: { codePath: bundlePath }, ...(service === undefined ? eventsAlone : {}) },
+      );
+      running.push(workers);
+      workers.finished.catch((error: unknown) => {
+        log.error({ err: error }, 'a worker ended');
+        // During a stop, Temporal's core may report that something still holds it. At any other time the
+        // deployment could not go on.
+        if (!stopping) process.exit(1);
+      });
+      startHere = workers.startHere;
       const started = await startReceiver({
         settings: { ...settings, receiver: { host: '127.0.0.1', port: 0 } },
-        secrets: fixedSecrets([receiver.secret]),
+        secrets: fixedSecrets([secret]),
         temporal,
         temporalWait: { isThere: () => true },
         startHere: () => startHere,
-        groups: receiver.grouping === 'groups' ? {} : alone,
-        observer: monitor?.receiver,
         log,
       });
       running.push(started);
-      const metricsUrl = served === undefined ? undefined : `${served.url}/metrics`;
-      return { port: Number(new URL(started.url).port), metricsUrl };
+      return { port: Number(new URL(started.url).port) };
     },
     /** Stops the parts. After that, others may be started. */
     stop,
@@ -146,11 +111,6 @@ function createPipeline() {
     },
     /** Returns the resident memory of this process in bytes. */
     memory: async (): Promise<number> => process.memoryUsage().rss,
-    /** Returns the processor time of this process so far, in milliseconds. */
-    processorMs: async (): Promise<number> => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1_000;
-    },
   };
   return { calls, stop };
 }

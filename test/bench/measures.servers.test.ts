@@ -16,8 +16,8 @@ afterAll(async () => {
   await stack.stop();
 });
 
-/** Measurements with at most one process of metersync, because processes take far longer to start. */
-const quick = ['catalogue', 'catch-up'];
+/** Measurements that take a second or a few. `lone` starts a deployment and the sandbox. */
+const quick = ['intervals', 'lone'];
 // `npm run test:long` also tests the others, except `peers`, which fetches other programs.
 const own = measures.filter(({ name }) => name !== 'peers' && (long || quick.includes(name)));
 

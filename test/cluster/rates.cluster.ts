@@ -1,13 +1,22 @@
 import { test } from 'vitest';
-import { type Figures, type Measure, runMeasure } from '../../bench/measure.ts';
-import { acknowledged } from '../../bench/measures/acknowledged.ts';
+import { untilReceived } from '../../bench/load/journal.ts';
+import type { LoadReport } from '../../bench/load/run.ts';
+import { latenciesOf, perSecond, startGenerator } from '../../bench/load/send.ts';
+import { type Bench, type Figures, type Measure, runMeasure } from '../../bench/measure.ts';
 import { backfill } from '../../bench/measures/backfill.ts';
 import { lone } from '../../bench/measures/lone.ts';
+import { startPipeline } from '../../bench/pipeline/start.ts';
 import { sizes } from '../../bench/size.ts';
-import { type BenchStack, startBenchStack } from '../../bench/stack.ts';
+import { type BenchStack, startBenchStack, withClient } from '../../bench/stack.ts';
 import { say } from '../faults/fault.ts';
 import { startCluster } from './cluster.ts';
 import type { Rates } from './rates.ts';
+
+const acknowledged: Measure = {
+  name: 'acknowledged',
+  about: 'events acknowledged per second, the worker recording them meanwhile',
+  run: measureAcknowledged,
+};
 
 const measures: readonly Measure[] = [acknowledged, backfill, lone];
 
@@ -37,4 +46,25 @@ async function measured(stack: BenchStack): Promise<Record<string, Figures>> {
   } finally {
     await stack.stop();
   }
+}
+
+async function measureAcknowledged(bench: Bench): Promise<Figures> {
+  const { warmUpEvents, events512, events64 } = bench.size;
+  const generator = startGenerator(bench);
+  const pipeline = await startPipeline(bench);
+  /** Sends events, and waits until all are recorded, so that nothing is left to do for the next load. */
+  const load = async (events: number, inFlight: number): Promise<LoadReport> => {
+    const report = await generator.send(pipeline, events, inFlight);
+    await withClient(pipeline.databaseUrl, (client) => untilReceived(client, report.beganAt, events));
+    return report;
+  };
+  await load(warmUpEvents, 512);
+  const with512 = await load(events512, 512);
+  await load(warmUpEvents, 64);
+  const with64 = await load(events64, 64);
+  return {
+    perSecond512: perSecond([with512]),
+    perSecond64: perSecond([with64]),
+    p99Ms512: latenciesOf([with512]).percentile(99),
+  };
 }
