@@ -210,7 +210,8 @@ async function judge(
   { meterId, range: { start = '-infinity', end = 'infinity' }, readAt, listsAny }: ProvedRead,
   absent: AbsentReadings,
 ): Promise<{ explained: boolean; kept: boolean }[]> {
-  const last = sql`${absent.startAt.at(-1)}::timestamptz + make_interval(secs => ${Math.max(...absent.seconds)})`;
+  const longest = absent.seconds.reduce((most, seconds) => Math.max(most, seconds), 0);
+  const last = sql`${absent.startAt.at(-1)}::timestamptz + make_interval(secs => ${longest})`;
   const { rows } = await tx.execute<{ explained: boolean; kept: boolean }>(sql`
     with absent as materialized (
       select *, row_number() over () as place
