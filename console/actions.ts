@@ -24,7 +24,6 @@ import { type GivenValues, givenWord, isGiven, wrongOf } from './given.ts';
 import { givenEvents } from './pages/events.ts';
 import { text } from './parts.ts';
 import type { Ask, Question } from './question.ts';
-import { askSites } from './site-actions.ts';
 
 /** Actions by the names that the log of operations uses. In addresses, hyphens replace the spaces. */
 export const actions = {
@@ -40,7 +39,6 @@ export const actions = {
   'alerts unacknowledge': (asking) => askFinding(asking, true),
   'issue acknowledge': (asking) => askAcknowledge(asking, false),
   'issue unacknowledge': (asking) => askAcknowledge(asking, true),
-  'sites set': askSites,
 } satisfies Partial<Record<OperationAction, Ask>>;
 
 export const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name);

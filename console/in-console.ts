@@ -14,7 +14,6 @@ const names: readonly (readonly [command: RegExp, name: string])[] = [
   [/metersync backfill all/g, '“Backfill”'],
   [/metersync backfill --run [\w-]+/g, '“Run”'],
   [/metersync status/g, 'the page “Overview”'],
-  [/with metersync sites\b/g, 'on the page “Sites”'],
 ];
 
 /** Turns the commands of a text into the buttons and pages of the console that do the same. */

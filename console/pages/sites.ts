@@ -4,13 +4,12 @@ import { consoleBounds } from '../../db/read/bounds.ts';
 import { countZones, type ListedSite, listSites } from '../../db/sites.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
-import { type MakePage, mayAct } from '../asking.ts';
+import type { MakePage } from '../asking.ts';
 import { givenCompany } from '../given.ts';
-import { actButton, address, nothing, pager, table, text } from '../parts.ts';
+import { address, nothing, pager, table, text } from '../parts.ts';
 
 /** In which time zone do the days of a site begin, and what else is set for it? */
-export const siteList: MakePage = async (asking) => {
-  const { deps, query } = asking;
+export const siteList: MakePage = async ({ deps, query }) => {
   const company = await givenCompany(query, 'company', deps.db);
   const companyId = company.value;
   const offset = Number(/^\d{1,6}$/.exec(query.get('after') ?? '')?.[0] ?? 0);
@@ -25,17 +24,16 @@ export const siteList: MakePage = async (asking) => {
     title: 'Sites',
     section: 'Companies',
     body: html`<p class="crumbs"><a href="/companies">Companies</a></p>
-<div class="head"><div><h1>Sites${company.hint !== undefined && ` of ${company.hint}`}</h1><p class="muted">${zonesInWords(zones)}</p></div>
-${mayAct(asking) && zones.proposed > 0 && actButton('/act/sites-set?proposed=yes&back=/sites', `Set ${counted(zones.proposed, 'proposed zone')}`)}</div>
+<div class="head"><div><h1>Sites${company.hint !== undefined && ` of ${company.hint}`}</h1><p class="muted">${zonesInWords(zones)}</p></div></div>
 ${
   company.wrong !== undefined
     ? nothing('This address cannot be used', text(company.wrong))
     : sites.length === 0
       ? nothing('No site', 'The first backfill lists them.')
-      : siteTable(sites, mayAct(asking))
+      : siteTable(sites)
 }
 ${pager(next || undefined, offset === 0 ? undefined : address('/sites', { company: companyId }))}
-<p class="muted">To change many sites at once, run <code>metersync export analytics.sites --out sites.csv</code>, edit the file, and run <code>metersync sites --file sites.csv</code>.</p>`,
+<p class="muted">To change sites, run <code>metersync export analytics.sites --out sites.csv</code>, edit the file, and run <code>metersync sites --file sites.csv</code>.${zones.proposed > 0 && html` To set all proposed time zones, run <code>metersync sites --accept-proposals</code>.`}</p>`,
   };
 };
 
@@ -44,7 +42,7 @@ const zonesInWords = ({ sites, unset }: { readonly sites: number; readonly unset
     ? 'Each site has a time zone.'
     : `${counted(unset, 'site')} of ${sites} without a time zone: their days and hours are in UTC.`;
 
-const siteTable = (sites: readonly ListedSite[], mayEdit: boolean): Markup =>
+const siteTable = (sites: readonly ListedSite[]): Markup =>
   table(
     'Sites; sites without a time zone come first',
     [
@@ -65,11 +63,6 @@ const siteTable = (sites: readonly ListedSite[], mayEdit: boolean): Markup =>
         name: 'Floor area',
         of: ({ floor_area: area, floor_area_units: units }) =>
           text(area === null ? '–' : `${area} ${units ?? ''}`),
-      },
-      {
-        name: 'Change',
-        end: true,
-        of: ({ site_id: id }) => mayEdit && actButton(`/act/sites-set?id=${id}&back=/sites`, 'Set'),
       },
     ],
     sites,

@@ -139,6 +139,27 @@ describe('the pages', () => {
     expect(await search('100%_')).toContain('Nothing is found');
   });
 
+  test('show what is set for sites and which commands set it', async () => {
+    const { ask } = await serve();
+    const set = randomUUID();
+    await warehouse.db.execute(sql`
+      with added as (
+        insert into utility.sites (id, company_id, raw, synced_at)
+        select id::uuid, (select id from utility.companies limit 1),
+          jsonb_build_object('name', ${hostile}::text, 'address', address), now()
+        from (values (${set}, ''), (${randomUUID()}, '1 Main St, Denver, CO 80202')) as s (id, address)
+      )
+      insert into ops.site_overrides (site_id, time_zone, floor_area, floor_area_units)
+      values (${set}, 'America/Phoenix', 12, 'sq ft')`);
+    const text = await (await ask('/sites')).text();
+    for (const shown of ['>America/Phoenix<', '>12 sq ft<', 'proposed: America/Denver'])
+      expect(text).toContain(shown);
+    for (const command of ['--file sites.csv', '--accept-proposals'])
+      expect(text).toContain(`<code>metersync sites ${command}</code>`);
+    expect(text).not.toContain('<img');
+    expect(text).not.toContain('/act/');
+  });
+
   test('filter by names of companies and by times as the command does', async () => {
     const { ask } = await serve();
     const rowsOf = async (path: string) => {
@@ -211,7 +232,6 @@ describe('the pages', () => {
       '/events?outcome=dead',
       `/events/${dead}`,
       `/companies/${companies[0]}`,
-      '/sites',
       '/runs',
       `/deletes?run=${runs.suspect}`,
       `/issues/${issue}`,
@@ -704,33 +724,6 @@ describe('an action', () => {
       outcome: 'done',
       actor: 'ada',
     });
-  });
-
-  test('sets what the service does not send about a site, and all proposed time zones', async () => {
-    const { ask, post } = await serve();
-    const [site, other] = [randomUUID(), randomUUID()];
-    await warehouse.db.execute(sql`
-      insert into utility.sites (id, company_id, raw, synced_at)
-      select id::uuid, (select id from utility.companies limit 1),
-        jsonb_build_object('name', ${hostile}::text, 'address', address), now()
-      from (values (${site}, '1 Main St, Denver, CO 80202'), (${other}, '2 Main St, Boston, MA 02110')) as s (id, address)`);
-    const page = await (await ask('/sites')).text();
-    expect(page).toContain('proposed: America/Denver');
-    expect(page).not.toContain('<img');
-    const to = `/act/sites-set?id=${site}&back=/sites`;
-    expect(await (await ask(to)).text()).toContain('value="America/Denver"');
-    expect(await (await post(to, { time_zone: 'Mars/Olympus' })).text()).toContain(
-      'is not an IANA time zone',
-    );
-    expect((await post(to, { time_zone: 'America/Phoenix', floor_area: '12' })).status).toBe(303);
-    expect((await post('/act/sites-set?proposed=yes&back=/sites')).status).toBe(303);
-    const { rows } = await warehouse.db.execute(sql`
-      select time_zone, floor_area from analytics.sites where site_id in (${site}::uuid, ${other}::uuid) order by time_zone`);
-    expect(rows).toEqual([
-      { time_zone: 'America/New_York', floor_area: null },
-      { time_zone: 'America/Phoenix', floor_area: '12' },
-    ]);
-    expect((await operations())[0]).toMatchObject({ action: 'sites set', outcome: 'done' });
   });
 
   test('pauses a schedule with a reason, and resumes it', async () => {
