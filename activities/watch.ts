@@ -1,34 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import { notifyPolicy } from '../contract/retry-policy.ts';
 import { sqlMessage } from '../db/connection/failures.ts';
 import { withTimeout } from '../db/connection/with-timeout.ts';
-import { type Carried, type Look, type Looked, noteLook } from '../db/watch/look.ts';
+import { type Look, type Looked, noteLook } from '../db/watch/look.ts';
 import { noteSent } from '../db/watch/sent.ts';
-import { type AlarmNotice, findingOf, noticeOf, seenIn } from '../health/alarms.ts';
+import { type AlarmNotice, seenIn } from '../health/alarms.ts';
 import { alarmTypes } from '../health/findings.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
-/** The warehouse is away: what cannot be written there is carried from look to look by Temporal. */
-export interface WarehouseAbsence extends Omit<Carried, 'openedAt'> {
-  /** When the alarm was opened; null while its minutes last. */
-  readonly openedAt: string | null;
-}
-
-export interface LookInput {
-  /** What the last look returned. */
-  readonly absence: WarehouseAbsence | null;
-}
-
 export interface LookResult {
-  readonly absence: WarehouseAbsence | null;
-}
-
-/** The alarm of an absence whose minutes were over. */
-function openedIn(absence: WarehouseAbsence | null): Carried | undefined {
-  const openedAt = absence?.openedAt ?? null;
-  if (absence === null || openedAt === null) return undefined;
-  return { ...absence, openedAt };
+  /** Why the warehouse could not note the look; null if it noted it. In version 0.2 it was an object. */
+  readonly absence: string | null;
 }
 
 export function watchActivities(deps: ActivityDependencies) {
@@ -39,16 +21,14 @@ export function watchActivities(deps: ActivityDependencies) {
   } = deps;
   const at = (): string => new Date(deps.wallClock()).toISOString();
 
-  async function look({ absence }: LookInput): Promise<LookResult> {
+  async function look(_: object): Promise<LookResult> {
     const health = await deps.readHealth(db);
-    const seen = seenIn(health);
-    if ('away' in health.warehouse) {
-      const down = findingOf(seen, { name: 'WarehouseDown', key: '' });
-      return { absence: down === undefined ? absence : await lookWithout(deps, absence, down.saw) };
+    const noted =
+      'away' in health.warehouse ? health.warehouse : await note({ seen: seenIn(health), at: at() });
+    if ('away' in noted) {
+      log.warn({ error: noted.away }, 'a look was not noted');
+      return { absence: noted.away };
     }
-    const carried = openedIn(absence);
-    const noted = await note({ seen, at: at(), carried });
-    if ('away' in noted) return { absence: await lookWithout(deps, absence, noted.away) };
     const { open, changes, toSend } = noted;
     for (const change of changes) logChange(log, change);
     await beatUnless(open.some((name) => alarmTypes[name].severity === 'page'));
@@ -61,9 +41,7 @@ export function watchActivities(deps: ActivityDependencies) {
     try {
       return await withTimeout(noteLook(db, noting));
     } catch (error) {
-      const away = `Postgres takes no writes: ${sqlMessage(error)}`;
-      log.warn({ error: away }, 'a look was not noted');
-      return { away };
+      return { away: `Postgres takes no writes: ${sqlMessage(error)}` };
     }
   }
 
@@ -86,7 +64,10 @@ export function watchActivities(deps: ActivityDependencies) {
   }
 
   return {
-    /** Judges the deployment's health: beats, opens and closes alarms, and sends all that were not sent. */
+    /**
+     * Judges the deployment's health: beats, opens and closes alarms, and sends all that were not sent. It does
+     * nothing while the warehouse accepts no writes.
+     */
     look: mapFailures(look),
   };
 }
@@ -99,33 +80,6 @@ const logChange = (
     { alert, change, severity, detail },
     `alarm ${change}`,
   );
-
-/** Opens WarehouseDown when its minutes are over, and sends it until it was taken. */
-async function lookWithout(
-  deps: ActivityDependencies,
-  absence: WarehouseAbsence | null,
-  detail: string,
-): Promise<WarehouseAbsence> {
-  const { notifier, log } = deps;
-  const at = new Date(deps.wallClock()).toISOString();
-  const now = absence ?? {
-    id: randomUUID(),
-    name: 'WarehouseDown' as const,
-    detail,
-    since: at,
-    openedAt: null,
-    notified: false,
-  };
-  const minutes = (Date.parse(at) - Date.parse(now.since)) / 60_000;
-  if (minutes < alarmTypes.WarehouseDown.forMinutes) return now;
-  const opened = { ...now, openedAt: now.openedAt ?? at };
-  const notice = noticeOf({ ...now, key: '' }, { since: now.since, until: null });
-  if (now.openedAt === null) logChange(log, notice);
-  if (now.notified || !notifier.sends) return opened;
-  const error = await errorOf(notifier.send(notice));
-  if (error !== null) log.warn({ error }, 'an alarm was not sent');
-  return { ...opened, notified: error === null };
-}
 
 const errorOf = async (sending: Promise<void>): Promise<string | null> =>
   await sending.then(

@@ -26,9 +26,14 @@ export function seenIn(health: Health): Seen {
   };
 }
 
-/** Whether a worker is there that can open an alarm: the watch runs on workers, and through Temporal. */
-export const opensAlarms = (alarm: AlarmName, { temporal }: Health): boolean =>
-  !('away' in temporal || temporal.idle.includes('watch') || alarmTypes[alarm].stopsWatch);
+/** Whether a worker can open an alarm: the watch runs on workers, through Temporal, and writes to the warehouse. */
+export const opensAlarms = (alarm: AlarmName, { temporal, warehouse }: Health): boolean =>
+  !(
+    'away' in temporal ||
+    'away' in warehouse ||
+    temporal.idle.includes('watch') ||
+    alarmTypes[alarm].stopsWatch
+  );
 
 /** An alarm that is not closed. Times are milliseconds. */
 export interface LiveAlarm {

@@ -47,7 +47,7 @@ export interface AlarmType extends FindingType {
   readonly means: string;
   /** The condition in PromQL, for what workers cannot know: rates, single processes, no process at all. */
   readonly promql?: string;
-  /** The watch cannot raise this alarm, because the watch does not run then. Only Prometheus raises it. */
+  /** The watch cannot raise this alarm, because then it does not run or cannot write. Only Prometheus raises it. */
   readonly stopsWatch?: true;
   /** How many minutes it has to last. */
   readonly forMinutes: number;

@@ -233,8 +233,8 @@ export interface TemporalHealth {
   readonly stalledGroups: number;
   /** Running workflows whose task failed several times in a row; null if this Temporal does not say. */
   readonly stuckWorkflows: number | null;
-  /** Since when the watch has found Postgres away, where it could then not note that it looked. */
-  readonly foundAwaySince: string | null;
+  /** Whether the last watch found Postgres away, so that it could not note that it looked. */
+  readonly foundAway: boolean;
   /** When the client certificate for Temporal expires, ISO 8601; null if there is none. */
   readonly certificate: { readonly expiresAt: string; readonly secondsLeft: number } | null;
 }

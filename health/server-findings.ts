@@ -31,7 +31,8 @@ export const serverFindings = {
     means: 'No worker reaches Postgres, or none can write there.',
     judge: (health) =>
       'away' in health.warehouse && !isUnfit(health) ? [unreachable(health.warehouse, health)] : [],
-    // The alarms that the watch holds open are stored in the warehouse.
+    // The watch stores alarms in the warehouse. HEARTBEAT_URL reports it without Prometheus.
+    stopsWatch: true,
     promql: `${max('metersync_warehouse_up')} < 1`,
     forMinutes: 5,
     causes: [
@@ -130,13 +131,12 @@ export const serverFindings = {
       if ('away' in warehouse) return undefined;
       const { lookedSecondsAgo } = warehouse.watch;
       if (!watchIsLate(lookedSecondsAgo)) return [];
-      const awaySince = 'away' in temporal ? null : temporal.foundAwaySince;
-      if (awaySince !== null)
+      if (!('away' in temporal) && temporal.foundAway)
         return [
           {
             word: 'Catching up',
             brief: 'Postgres was unreachable and answers again',
-            saw: `Postgres was unreachable since ${formatTime(awaySince)} and answers again; the watch runs within a minute`,
+            saw: 'Postgres was unreachable and answers again; the watch runs within a minute',
             todo: 'Nothing: it ends by itself.',
           },
         ];

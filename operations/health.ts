@@ -53,8 +53,8 @@ export async function readDeployment(options: {
   const place = options.temporal;
   if ('away' in warehouse || 'away' in temporal || place === undefined) return health;
   if (!watchIsLate(warehouse.watch.lookedSecondsAgo)) return health;
-  const foundAwaySince = await askPlace(place, readFoundAway).catch(() => null);
-  return { ...health, temporal: { ...temporal, foundAwaySince } };
+  const foundAway = await askPlace(place, readFoundAway).catch(() => false);
+  return { ...health, temporal: { ...temporal, foundAway } };
 }
 
 /**
@@ -181,7 +181,7 @@ async function readTemporal({
       ? await askAgain(ask, answerMs)
       : { answer: await ask(answerMs), late: false };
     const certificate = certificateOf(expiresAt, await nowMs);
-    return { temporal: { ...answer, foundAwaySince: null, certificate }, late };
+    return { temporal: { ...answer, foundAway: false, certificate }, late };
   } catch (error) {
     const todo = error instanceof TemporalAway ? error.todo : 'Correct the settings that it names.';
     return { temporal: { away: (error as Error).message, todo }, late: false };
@@ -204,18 +204,16 @@ async function askPlace<T>(
   );
 }
 
-/** Reads since when the watch has found Postgres away, by its last run that ended; null if it did not. */
-async function readFoundAway(client: Client): Promise<string | null> {
+/** Reads whether the last watch that ended found Postgres away. */
+async function readFoundAway(client: Client): Promise<boolean> {
   const { info } = await client.schedule.getHandle(scheduleIds.watch).describe();
   for (const { action } of info.recentActions.toReversed()) {
     const run = client.workflow.getHandle(action.workflow.workflowId);
     const { status } = await run.describe();
     if (status.name === 'RUNNING') continue;
-    if (status.name !== 'COMPLETED') return null;
-    const { absence } = (await run.result()) as LookResult;
-    return absence?.since ?? null;
+    return status.name === 'COMPLETED' && ((await run.result()) as LookResult).absence !== null;
   }
-  return null;
+  return false;
 }
 
 /** Also null if the configuration cannot be read, because each reading of Temporal's health then says so. */
@@ -235,7 +233,7 @@ async function askTemporal(
   client: Client,
   now: number,
   wanted: readonly RunKind[],
-): Promise<Omit<TemporalHealth, 'certificate' | 'foundAwaySince'>> {
+): Promise<Omit<TemporalHealth, 'certificate' | 'foundAway'>> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
   const [pollers, schedules, groups, stuckWorkflows] = await Promise.all([
     Promise.all(queues.map((queue) => readPollers(client, queue))),

@@ -158,7 +158,7 @@ const ours: Readonly<Record<string, Setting>> = {
   },
   HEARTBEAT_URL: {
     means:
-      'External dead man’s switch, which is requested (GET) each minute while no alarm of severity `page` is open.',
+      'External dead man’s switch, which is requested (GET) each minute while Postgres accepts writes and no alarm of severity `page` is open.',
     hasTo: '',
   },
   LOG_LEVEL: { default: 'info', means: 'Lowest level that is logged.' },

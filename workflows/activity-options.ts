@@ -12,7 +12,7 @@ export const quickUnlimited = proxyActivities<Activities>({
   taskQueue: events,
   ...activityPolicy.quickUnlimited,
 });
-/** On its own queue, because activities that hang in a silent Postgres must not delay the watch that reports it. */
+/** On its own queue, because activities that hang in a silent Postgres must not delay the watch. */
 export const looking = proxyActivities<Activities>({ taskQueue: watch, ...activityPolicy.eachMinute });
 /** Not retried: the next minute's run does the same work again. */
 export const eachMinute = proxyActivities<Activities>({

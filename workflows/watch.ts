@@ -1,17 +1,16 @@
-import { CancellationScope, log, patched, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, log, patched } from '@temporalio/workflow';
 import type { LookResult } from '../activities/watch.ts';
 import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
 import { eachMinute, looking } from './activity-options.ts';
 
 /**
- * Looks after the deployment once a minute. A part that fails is tried again in the next minute. No part
- * waits for another, because one of them reports that the warehouse, which the others need, is away.
+ * Looks after the deployment once a minute. A part that fails is tried again in the next minute, and no part
+ * waits for another.
  */
 export async function watch({ test = false }: { test?: boolean } = {}): Promise<LookResult> {
-  const before = workflowInfo().lastResult as LookResult | undefined;
   const waking = new CancellationScope();
   const [looked, woken, kept] = await Promise.allSettled([
-    looking.look({ absence: before?.absence ?? null }).then((result) => {
+    looking.look({}).then((result) => {
       // A server that accepts connections and does not answer would delay the next run.
       if (result.absence !== null) waking.cancel();
       return result;

@@ -17,23 +17,10 @@ import { lock } from '../connection/locks.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
 import { isToSend } from './sent.ts';
 
-/** An alarm that was opened while the warehouse was away. */
-export interface Carried {
-  readonly id: string;
-  readonly name: AlarmName;
-  readonly detail: string;
-  /** RFC 3339: when its condition began, and when the alarm's minutes were over. */
-  readonly since: string;
-  readonly openedAt: string;
-  /** Whether it was sent. */
-  readonly notified: boolean;
-}
-
 export interface Look {
   readonly seen: Seen;
   /** RFC 3339. */
   readonly at: string;
-  readonly carried?: Carried | undefined;
 }
 
 export interface Looked {
@@ -48,28 +35,17 @@ export interface Looked {
 export async function noteLook(db: Database, look: Look): Promise<Looked> {
   return await withTransaction(db, async (tx) => {
     await lock(tx, 'alerts');
-    const { at, carried } = look;
+    const { at } = look;
     await tx
       .insert(heartbeat)
       .values({ at })
       .onConflictDoUpdate({ target: heartbeat.one, set: { at } });
-    if (carried !== undefined) await adopt(tx, carried);
     const before = await readLive(tx);
     const changes = await apply(tx, before, look);
     if (changes.length > 0) await deleteOld(tx, at);
     const open = (await readLive(tx)).filter(({ openedAt }) => openedAt !== null);
     return { open: open.map(({ name }) => name), changes, toSend: await readToSend(tx, look) };
   });
-}
-
-/** Stores an alarm that opened while the warehouse was away, and that could not be stored then. */
-async function adopt(tx: Executor, carried: Carried): Promise<void> {
-  const { id, name, detail, since, openedAt, notified } = carried;
-  const notifiedAt = notified ? openedAt : null;
-  await tx
-    .insert(alerts)
-    .values({ id, name, key: '', detail, pendingSince: since, openedAt, notifiedAt })
-    .onConflictDoNothing();
 }
 
 type Live = LiveAlarm & { readonly detail: string };

@@ -15,7 +15,7 @@ fault(
   'C22',
   'two parts hear nothing of each other for 20 s, over connections that stay open',
   seeds().slice(0, 1),
-  { may: ['RunStalled', 'RunUnwell', 'WarehouseDown'] },
+  { may: ['RunStalled', 'RunUnwell'] },
   async (seed) => {
     const proxies = new Map<string, CuttingProxy>();
     const through = (name: string) => async (target: string) => {

@@ -121,9 +121,8 @@ test('distinguishes a stopped watch from a watch that could not note its looks w
   const read = healthOf({ settings: readSettings({}), databaseUrl, temporal });
   const verdict = async () => verdictOf(await read(db)).findings.find(({ name }) => name === 'watch')?.word;
   expect(await verdict()).toBe('Broken');
-  const since = '2026-11-22T01:10:00.000Z';
   const activities = {
-    look: async () => ({ absence: { since } }),
+    look: async () => ({ absence: 'Postgres does not answer' }),
     startSweep: async () => {},
     endLostRuns: async () => {},
     keepMonths: async () => 0,
@@ -139,7 +138,7 @@ test('distinguishes a stopped watch from a watch that could not note its looks w
       await until('the watch ran', async () => (await verdict()) === 'Catching up', { timeoutMs: 50_000 });
     });
   });
-  expect((await read(db)).temporal).toMatchObject({ foundAwaySince: since });
+  expect((await read(db)).temporal).toMatchObject({ foundAway: true });
 });
 
 const now = async () => Date.now();

@@ -63,7 +63,7 @@ export const temporal: TemporalHealth = {
   lateGroups: 0,
   stalledGroups: 0,
   stuckWorkflows: 0,
-  foundAwaySince: null,
+  foundAway: false,
   certificate: null,
 };
 export const away = { away: 'it does not answer', todo: 'Bring it up.' };

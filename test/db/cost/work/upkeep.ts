@@ -60,9 +60,7 @@ export const upkeep: readonly Work[] = [
       for (const notice of toSend) await noteSent(db, { ...notice, at, error: null });
       const later = { ...look, at: '2026-11-24T00:00:00Z' };
       await noteLook(db, { ...later, seen: { raised: [alarm], unknown } });
-      const down = { id: idOf('run', plot, 7), name: 'WarehouseDown', detail: 'away' } as const;
-      const carried = { ...down, since: at, openedAt: at, notified: true };
-      await noteLook(db, { ...later, carried, seen: { raised: [], unknown } });
+      await noteLook(db, { ...later, seen: { raised: [], unknown } });
       await readWatch(db);
     },
   },
