@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
+import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { capitalized } from '../../contract/words.ts';
 import { readSecretFiles } from '../settings/secret-files.ts';
 import { SettingsError } from '../settings/settings.ts';
@@ -43,12 +43,7 @@ function configuration(): ClientConnectConfig {
   const { given, problems } = readSecretFiles(process.env, ['TEMPORAL_API_KEY']);
   if (problems.length > 0) throw new SettingsError(problems);
   try {
-    const profile = loadClientConfigProfile({ overrideEnvVars: given });
-    const { clientCert, clientKey } = profile.tls ?? {};
-    // Temporal's library ignores a certificate without its key, and a key without its certificate.
-    if ((clientCert === undefined) !== (clientKey === undefined))
-      throw new Error('a client certificate needs its key, and a key its certificate');
-    const options = toClientOptions(profile);
+    const options = loadClientConnectConfig({ overrideEnvVars: given });
     requireUsable(options);
     return options;
   } catch (error) {
@@ -62,26 +57,17 @@ function configuration(): ClientConnectConfig {
   }
 }
 
-/** Checks the API key, headers and certificates; throws an Error that quotes none of them. */
+/** Checks what the client reports with an error that quotes a secret, or that does not name the cause. */
 function requireUsable({ connectionOptions: { apiKey, metadata, tls } }: ClientConnectConfig): void {
-  // Otherwise a request would fail with an error that quotes the key, or a header.
   if (typeof apiKey === 'string' && !/^[\x21-\x7e]+$/.test(apiKey))
     throw new Error('the API key (TEMPORAL_API_KEY) has to be printable text without spaces');
   for (const [name, value] of Object.entries(metadata ?? {}))
     if (typeof value === 'string' && !/^[\x20-\x7e]*$/.test(value))
       throw new Error(`the header ${name} (TEMPORAL_GRPC_META_…) has to be printable ASCII text`);
-  if (typeof tls !== 'object' || tls === null) return;
-  const { serverRootCACertificate, clientCertPair } = tls;
+  if (typeof tls !== 'object' || tls?.clientCertPair == null) return;
+  const { crt, key } = tls.clientCertPair;
   try {
-    if (serverRootCACertificate != null) new X509Certificate(serverRootCACertificate);
-  } catch (error) {
-    throw new Error(`the CA's certificate cannot be used (${(error as Error).message})`);
-  }
-  try {
-    if (clientCertPair != null) {
-      const { crt, key } = clientCertPair;
-      createSecureContext({ cert: Buffer.from(crt), key: Buffer.from(key) });
-    }
+    createSecureContext({ cert: Buffer.from(crt), key: Buffer.from(key) });
   } catch (error) {
     throw new Error(`the client certificate and its key cannot be used (${(error as Error).message})`);
   }

@@ -55,13 +55,6 @@ test('a client certificate is sent with its key', () => {
 
 const together = 'TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… do not fit together';
 
-test('a client certificate without its key is an error, as is a key without its certificate', () => {
-  const words = `${together}: a client certificate needs its key, and a key its certificate`;
-  expect(() => withVariables({ TEMPORAL_TLS_CLIENT_CERT_PATH: ours.file })).toThrow(words);
-  vi.unstubAllEnvs();
-  expect(() => withVariables({ TEMPORAL_TLS_CLIENT_KEY_PATH: ours.keyFile })).toThrow(words);
-});
-
 test('names the key of another certificate, or a file without a certificate, in the error', async () => {
   const clientCertificate = `${together}: the client certificate and its key cannot be used`;
   expect(() =>
@@ -73,8 +66,4 @@ test('names the key of another certificate, or a file without a certificate, in 
   const text = join(folder.path, 'text');
   await writeFile(text, 'no certificate');
   expect(() => withVariables({ TEMPORAL_TLS_CLIENT_CERT_PATH: text })).toThrow(clientCertificate);
-  vi.unstubAllEnvs();
-  expect(() => withVariables({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: text })).toThrow(
-    `${together}: the CA's certificate cannot be used`,
-  );
 });
