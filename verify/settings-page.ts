@@ -178,11 +178,7 @@ const ofOthers: Readonly<Record<string, Setting>> = {
     means: "Profile of Temporal's configuration file.",
     hasTo: '',
   },
-  TEMPORAL_CONFIG_FILE: {
-    means:
-      "Temporal's configuration file, if not at its usual place. A missing file is ignored, unless `TEMPORAL_PROFILE` is set.",
-    hasTo: '',
-  },
+  TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place.", hasTo: '' },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
       'Deployment of the workers. If it is set, a build gets work once it is [promoted](../guides/running.md#builds-of-workers). Otherwise any worker gets any work.',

@@ -221,6 +221,12 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>) 
       'SERVICE_API_KEY has to be set together with SERVICE_URL: it is the key that the service gave you',
     );
   }
+  // The library ignores it without a profile, and would connect to another server.
+  if (given.TEMPORAL_CONFIG_FILE !== undefined && !existsSync(given.TEMPORAL_CONFIG_FILE)) {
+    problems.push(
+      `TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} does not exist`,
+    );
+  }
   if ((given.TEMPORAL_DEPLOYMENT_NAME === undefined) !== (given.TEMPORAL_WORKER_BUILD_ID === undefined)) {
     problems.push(
       'TEMPORAL_DEPLOYMENT_NAME and TEMPORAL_WORKER_BUILD_ID have to be set together: they name a build of the workers',

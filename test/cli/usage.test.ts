@@ -187,7 +187,7 @@ describe('wrong settings end with status 2', () => {
 
 describe('wrong configuration of Temporal ends with status 2', () => {
   test.each([
-    ['that is not there', undefined, "Profile 'mine' not found"],
+    ['that is not there', undefined, 'TEMPORAL_CONFIG_FILE has to name a TOML file'],
     [
       'that is not TOML',
       '[profile.default]\napi_key = geheim\n',
