@@ -40,11 +40,13 @@ export async function upgradeCheck({ temporal = false, json }: UpgradeOptions): 
 }
 
 function describe(check: UpgradeCheck, replacesTemporal: boolean): string[] {
-  const { go, replayed, openGroups } = check;
+  const { go, replayed, running, openGroups } = check;
+  const types = Object.entries(running).map(([type, count]) => `${count} ${type}`);
   return [
     go ? 'Go: this version can take over.' : 'No: this version cannot take over now.',
     describeSchema(check),
     `${counted(replayed.histories, 'running workflow')} replayed, ${counted(replayed.failures.length, 'failure')}.`,
+    ...(types.length === 0 ? [] : [`  Running: ${types.sort().join(', ')}.`]),
     ...replayed.failures.map(({ workflowId, why }) => `  ${workflowId}: ${why}`),
     ...(replayed.failures.length === 0
       ? []

@@ -36,6 +36,7 @@ test('a version that can replay the running workflows may take over, and others 
     besideOld: true,
     schema: { statements: 0 },
     replayed: { histories: 2, failures: [] },
+    running: { backfillAll: 1, backfillCompany: 1 },
     openGroups: 0,
   });
 
