@@ -486,7 +486,8 @@ describe('a bill that says nothing about itself', () => {
     ]);
     // The usage of the second bill is only listed as usage, and not on its document.
     const listed = usage.map(({ more }) => ({ ...more, id: randomUUID(), document: { id: ids[1] } }));
-    await writeRecords(warehouse, 'usageData', listed, { companyId: company.id });
+    const readAt = new Date().toISOString();
+    await writeRecords(warehouse, 'usageData', listed, { companyId: company.id, readAt });
     expect(await company.rows('bills', 'created')).toMatchObject(
       ids.map((id) => ({ bill_id: id, is_estimated: expected })),
     );

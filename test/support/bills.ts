@@ -69,10 +69,6 @@ export class BilledCompany {
       return { id, created: stamp, updated: stamp, company: this.id, ...money, usageData, ...said.more };
     });
     await this.#write('documents', records);
-    const usage = records.flatMap((document) =>
-      document.usageData.map((one) => ({ ...one, document: { id: document.id } })),
-    );
-    if (usage.length > 0) await this.#write('usageData', usage);
     return records.map(({ id }) => id);
   }
 
@@ -88,6 +84,7 @@ export class BilledCompany {
   #write(listing: Parameters<typeof writeRecords>[1], records: readonly object[]) {
     this.#reads++;
     const readAt = new Date(Date.UTC(2026, 5, 1) + this.#reads * 1000).toISOString();
-    return writeRecords(this.#warehouse, listing, records, { companyId: this.id, readAt });
+    // The records of its documents are the source of its usage.
+    return writeRecords(this.#warehouse, listing, records, { companyId: this.id, readAt }, true);
   }
 }
