@@ -100,7 +100,7 @@ function partly(listing: 'connections' | 'documents' | 'meters', usageOfRecords 
     return writeRecords(warehouse, listing, records, read, usageOfRecords);
   };
   return {
-    name: `a page of ${rows} ${listing}, half of them changed, confirmed`,
+    name: `a page of ${rows} ${listing}${usageOfRecords ? ' with usage' : ''}, half of them changed, confirmed`,
     rows: listing === 'documents' ? 2 * rows : rows,
     prepare: (warehouse, plot) => write(warehouse, plot, {}),
     run: (warehouse, plot) => write(warehouse, plot, { more: 1 }),
@@ -140,6 +140,7 @@ export const pages: readonly Work[] = [
       }),
     ),
   page('documents', false, false, true),
+  partly('documents'),
   partly('documents', true),
   partly('connections'),
   partly('meters'),
