@@ -36,7 +36,8 @@ export async function catchUpConnections(
   for (let at = 0; at < due.length; at += batches.connections) {
     const some = due.slice(at, at + batches.connections);
     const absent = some.filter((id) => !found.has(id) && listing?.proven === true && !listing.ids.has(id));
-    const settledBy = { companyId, notFound: absent, cap: deps.deletesCap };
+    const cap = deps.service.has('connections') ? deps.deletesCap : undefined;
+    const settledBy = { companyId, notFound: absent, cap };
     await settleRecords(db, 'connections', some, readAt, settledBy);
   }
   const lost = notFound.find((id) => listing?.ids.has(id) === true);

@@ -83,7 +83,9 @@ async function readDue(reads: SingleReads, due: readonly string[]): Promise<void
   const unseen = inState(states, 'unseen');
   const read = inState(states, 'read');
   const notFound = proven ? unseen : [];
-  const settledBy = { companyId, shown: read, notFound, cap: deps.deletesCap };
+  // What exceeds the cap is left to the next backfill, which needs a listing.
+  const cap = deps.service.has('documents') ? deps.deletesCap : undefined;
+  const settledBy = { companyId, shown: read, notFound, cap };
   await settleRecords(db, 'documents', [...read, ...unseen], readAt, settledBy);
   for (const [reason, failed] of Map.groupBy(states.keys(), (id) => states.get(id)))
     if (typeof reason === 'object') await postponeDocuments(db, failed, readAt, reason);

@@ -118,8 +118,8 @@ export async function removeAbsentReadings(
 
 /**
  * Deletes the notes of readings of a range that were held back, because a proved read has judged them again; what a
- * note says about readings before or after the range is noted anew. A decision to keep readings ends if the service
- * shows any of them again, or if the warehouse has none of them any more.
+ * note says about readings before or after the range is noted anew. A decision to keep readings ends if the read
+ * shows any of them again, or if the warehouse has none of them any more. What a later read judged is left to it.
  */
 async function clearNotes(
   tx: Executor,
@@ -152,12 +152,20 @@ async function clearNotes(
                 and start_at < least(n.starts_before, ${to})
                 and ${endOf(sql`shown`)} <= ${to}
                 and ${isPresent('shown')}
+                and not exists (
+                  select
+                  from ${intervalReads} r
+                  where r.meter_id = shown.meter_id
+                    and r.began > ${readAt}::timestamptz
+                    and r.span @> tstzrange(shown.start_at, ${endOf(sql`shown`)})
+                )
             ) or starts_from >= ${from}
               and starts_before <= ${to}
               and not exists (
                 select
-                from absent
-                where usage_units = n.usage_units
+                from ${intervals}
+                where meter_id = n.meter_id
+                  and usage_units = n.usage_units
                   and start_at >= n.starts_from
                   and start_at < n.starts_before
               )

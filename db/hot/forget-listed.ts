@@ -137,7 +137,12 @@ const showOther = (resource: RecordResource): SQL => {
       },
       listed_by = other.company_id,
       raw = coalesce(other.raw, ${row}.raw),
-      digest = case when other.raw is null then ${row}.digest else other.digest end,
+      digest = case
+        -- Its usage is written with the next page that has the record.
+        when jsonb_typeof(other.raw -> 'usageData') = 'array' then null
+        when other.raw is null then ${row}.digest
+        else other.digest
+      end,
       api_version = coalesce(other.api_version, ${row}.api_version),
       synced_at = coalesce(other.read_at, ${row}.synced_at),
       unreadable = null

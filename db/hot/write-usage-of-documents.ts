@@ -25,36 +25,34 @@ export async function writeUsageOfDocuments(
   const listing = written.filter(({ listsUsage }) => listsUsage);
   if (changed.length + listing.length === 0) return;
   const usage = listing.length === 0 ? sql`` : sql`${replacingUsage(listing, page)}, `;
-  await hot(tx, 'writeUsageOfDocuments').execute(sql`
+  const { rows } = await hot(tx, 'writeUsageOfDocuments').execute<{ losers: string[] }>(sql`
     with ${usage}${requeueMissing('documents', changed)}
-    select`);
+    select ${listing.length === 0 ? sql`'{}'::text[]` : sql`array(select id::text from losers)`} as losers`);
+  if (listing.length > 0) await readAgain(tx, listing, rows[0]?.losers ?? []);
 }
 
 /**
  * Steps that replace the usage of documents with the rows in the documents' records, which this
- * transaction just wrote. A record that lists usage lists all of it. A document that loses a row to
- * another one loses its digest, too: otherwise an equal record of it, which has the row again, would
- * count as unchanged.
+ * transaction just wrote. A record that lists usage lists all of it. The step `losers (id)` has the
+ * documents that lost a row to another one.
  */
 function replacingUsage(listing: readonly WrittenDocument[], page: RecordPage): Cte {
   const source = { ...usageSource(usageOfRecords(listing, page), page), ofDocuments: true };
-  const lost = sql`lost as (
-      update ${documents} set digest = null
-      where id = any(array(
-          select existing.document_id
-          from reported
-            cross join lateral (
-              select document_id
-              from ${usageData}
-              where id = (reported.r ->> 'id')::uuid
-                and document_id <> reported.document_id
-              offset 0
-            ) existing
-        ))
+  const losers = sql`losers as (
+      select distinct before.document_id as id
+      from written
+        cross join lateral (
+          select document_id
+          from ${usageData}
+          where id = written.id
+          offset 0
+        ) before
+        join reported on (reported.r ->> 'id')::uuid = written.id
+      where before.document_id <> reported.document_id
     )`;
   const rows = upsertRecords(resources.usageData, source);
   const existing = listing.filter(({ inserted }) => !inserted);
-  if (existing.length === 0) return sql`${rows}, ${lost}`;
+  if (existing.length === 0) return sql`${rows}, ${losers}`;
   const retired = retiringUsage({
     documents: idsOf(existing),
     seen: sql`array(
@@ -64,8 +62,72 @@ function replacingUsage(listing: readonly WrittenDocument[], page: RecordPage): 
     readAt: page.readAt,
     unless: sql`and id <> all(array(select id from written))`,
   });
-  return sql`${rows}, ${lost}, ${retired}`;
+  return sql`${rows}, ${losers}, ${retired}`;
 }
+
+/**
+ * Has the next page with a document write it again although it is equal: if the document lost a row to another one,
+ * or has other rows than its record lists: a read that began later had written or deleted them, or another document
+ * lists one, too.
+ */
+async function readAgain(
+  tx: Executor,
+  listing: readonly WrittenDocument[],
+  losers: readonly string[],
+): Promise<void> {
+  await hot(tx, 'readAgain').execute(sql`
+    update ${documents} d set digest = null
+    where id = any(${array([...listing.map(({ id }) => id), ...losers], 'uuid')})
+      and digest is not null
+      and (
+        id = any(${array(losers, 'uuid')})
+        or exists (
+          select
+          from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) row
+          where metersync.uuid_of(row ->> 'id') is not null
+            and not exists (
+              select
+              from ${usageData} u
+              where u.id = metersync.uuid_of(row ->> 'id')
+                and u.deleted_at is null
+                and u.document_id = d.id
+              offset 0
+            )
+          offset 0
+        )
+        or exists (
+          select
+          from ${usageData} u
+          where u.document_id = d.id
+            and u.deleted_at is null
+            and not exists (
+              select
+              from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) row
+              where metersync.uuid_of(row ->> 'id') = u.id
+            )
+          offset 0
+        )
+      )`);
+}
+
+/**
+ * Whether a document has a row of usage that another one lists, too: it lists the row, and was updated later, or at
+ * the same time and has the greater id. So two bills that list one row do not take it from each other every night.
+ */
+const ownsRightly = (owner: SQL, row: SQL, updated: SQL, other: SQL): SQL => sql`exists (
+          select
+          from ${documents} o
+          where o.id = ${owner}
+            and o.deleted_at is null
+            and (coalesce(o.raw_updated, '-infinity'), o.id)
+              > (coalesce(${updated}, '-infinity'), ${other})
+            and exists (
+              select
+              from jsonb_array_elements(metersync.elements(o.raw -> 'usageData')) theirs
+              where metersync.uuid_of(theirs ->> 'id') = ${row}
+            )
+          offset 0
+        )`;
 
 const idsOf = (documents: readonly WrittenDocument[]): SQL =>
   array(
@@ -88,7 +150,9 @@ function usageOfRecords(
   return sql`reported as materialized (
     select
       row.r,
-      row.place,
+      row_number() over (
+        order by record.raw_updated nulls first, listed.document_id, row.place
+      ) as place,
       ${companyId}::uuid as owner,
       null::bytea as digest,
       ${replaced ? sql`${replacedIn('usageData', sql`texts::jsonb`, sql`row.place - 1`)} as replaced,` : sql``}
@@ -98,12 +162,21 @@ function usageOfRecords(
         ${replaced ? sql`, unnest(${texts})` : sql``}
       ) as listed (document_id${replaced ? sql`, texts` : sql``})
       cross join lateral (
-        select raw -> 'usageData' as rows
+        select raw -> 'usageData' as rows, raw_updated
         from ${documents}
         where id = listed.document_id
         offset 0
       ) record
       cross join lateral jsonb_array_elements(record.rows) with ordinality as row (r, place)
     where metersync.uuid_of(row.r ->> 'id') is not null
+      and not exists (
+        select
+        from ${usageData} u
+        where u.id = metersync.uuid_of(row.r ->> 'id')
+          and u.deleted_at is null
+          and u.document_id <> listed.document_id
+          and ${ownsRightly(sql`u.document_id`, sql`u.id`, sql`record.raw_updated`, sql`listed.document_id`)}
+        offset 0
+      )
   )`;
 }

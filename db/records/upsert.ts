@@ -71,7 +71,7 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   ];
   const updated = table.updated && updatedOf('r');
   const newest = updated ? sql`${updated} desc nulls last,` : sql``;
-  const first = name === 'sites' ? sql`owner,` : newest;
+  const first = name === 'sites' ? sql`owner,` : records.ofDocuments ? sql`` : newest;
   return sql`${items}, incoming as (
     select distinct on (id)
       ${idOfRecord(resource)} as id,

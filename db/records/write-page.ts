@@ -230,11 +230,13 @@ const decoding = 3;
  */
 function digestsOf(
   resource: RecordResource,
-  { companyId, apiVersion }: RecordPage,
+  { companyId, apiVersion, usageOfRecords = false }: RecordPage,
   texts: readonly string[],
 ): string[] | undefined {
   if (companyId === null || resources[resource].table.digest === undefined) return undefined;
-  const context = JSON.stringify([decoding, apiVersion]);
+  // A record that becomes the source of usage is written again, with its usage.
+  const source = resource === 'documents' && usageOfRecords ? ['usage'] : [];
+  const context = JSON.stringify([decoding, apiVersion, ...source]);
   return texts.map((text) => createHash('sha256').update(context).update(text).digest('hex'));
 }
 

@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { warehouseNow } from '../../db/events/due.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { pageOfRecords, type Read, rowOf, writeRecords } from '../support/pages.ts';
@@ -12,7 +15,11 @@ const warehouse = await forFile(createWarehouse());
 
 const companyId = randomUUID();
 const now = async (): Promise<Read> => ({ readAt: await warehouseNow(warehouse.db), companyId });
-const [older, newer] = ['2026-05-01T00:00:00.000001', '2026-05-01T00:00:00.000002'];
+const [older, newer, newest] = [1, 2, 3].map((n) => `2026-05-01T00:00:00.00000${n}`) as [
+  string,
+  string,
+  string,
+];
 
 interface Row {
   readonly id: string;
@@ -26,6 +33,7 @@ const bill = (id: string, updated: string, usageData: unknown, lineItems: unknow
   usageData,
   lineItems,
 });
+type Show = (bills: readonly object[], read: Read) => Promise<void>;
 const listed = (id: string, rows: readonly Row[]) =>
   rows.map((one) => ({ ...one, document: { id }, listed: true }));
 const live = async (id: string) =>
@@ -123,7 +131,7 @@ describe("the usage of a document's record", () => {
     const show = async (...bills: object[]) =>
       await writeRecords(warehouse, 'documents', bills, await now(), true);
     await show(bill(from, older, [moved, kept]));
-    await show(bill(to, older, [row('3', newer, moved.id)]));
+    await show(bill(to, newer, [row('3', newer, moved.id)]));
     await show(bill(from, newer, [row('4', newer, kept.id)]));
     expect([await state(from), await state(to)]).toMatchObject([{ usage: ['4'] }, { usage: ['3'] }]);
   });
@@ -134,11 +142,84 @@ describe("the usage of a document's record", () => {
     const show = async (...bills: object[]) =>
       await writeRecords(warehouse, 'documents', bills, await now(), true);
     await show(bill(from, older, [kept]), bill(to, newer, [moved]));
-    await show(bill(from, newer, [moved, kept]));
-    await show(bill(from, newer, [kept]));
+    await show(bill(from, newest, [moved, kept]));
+    await show(bill(from, newest, [kept]));
     expect(await state(to)).toMatchObject({ usage: [] });
-    await show(bill(from, newer, [kept]), bill(to, newer, [moved]));
+    await show(bill(from, newest, [kept]), bill(to, newer, [moved]));
     expect([await state(from), await state(to)]).toMatchObject([{ usage: ['2'] }, { usage: ['1'] }]);
+  });
+
+  test.each<[string, (moved: Row, from: string, to: string, show: Show) => Promise<void>]>([
+    [
+      'the bill that gives a row away is read later and written before',
+      async (moved, from, to, show) => {
+        const early = await now();
+        await show([bill(from, newer, [])], await now());
+        await show([bill(to, newer, [moved])], early);
+      },
+    ],
+    [
+      'an event deletes the bill that gives a row away',
+      async (moved, from, to, show) => {
+        const early = await now();
+        await recordEvents(warehouse.db, [delivery(documentEvent('deleted', from, newer))]);
+        await show([bill(to, newer, [moved])], early);
+      },
+    ],
+  ])('moves with the next page of the other bill if %s', async (_, happens) => {
+    const [moved, from, to] = [row('1'), randomUUID(), randomUUID()];
+    const show: Show = async (bills, read) => {
+      await writeRecords(warehouse, 'documents', bills, read, true);
+    };
+    await show([bill(from, older, [moved]), bill(to, older, [])], await now());
+    await happens(moved, from, to, show);
+    await show([bill(to, newer, [moved])], await now());
+    expect(await state(to)).toMatchObject({ usage: ['1'] });
+  });
+
+  test('stays with one of two bills that list it, and goes to the other one when the first no longer does', async () => {
+    const [shared, one, two] = [row('1'), randomUUID(), randomUUID()];
+    const show = async (...bills: object[]) =>
+      await writeRecords(warehouse, 'documents', bills, await now(), true);
+    const owner = async () => (await rowOf(warehouse, 'usageData', shared.id))?.document_id;
+    for (let night = 0; night < 3; night++) {
+      await show(bill(one, newer, [shared]));
+      await show(bill(two, older, [shared]));
+      expect(await owner()).toBe(one);
+    }
+    const { rows } = await warehouse.db.execute(sql`
+      select from metersync.earlier_states where id in (${one}, ${two}, ${shared.id})`);
+    expect(rows).toEqual([]);
+    await show(bill(one, newest, []));
+    await show(bill(two, older, [shared]));
+    expect(await owner()).toBe(two);
+    expect(await state(two)).toMatchObject({ usage: ['1'] });
+  });
+
+  test('is written with an equal record once the records become its source', async () => {
+    const [id, before, after] = [randomUUID(), row('1'), row('2')];
+    await writeRecords(warehouse, 'documents', [bill(id, older, [before])], await now());
+    await writeRecords(warehouse, 'usageData', listed(id, [before]), await now());
+    await writeRecords(warehouse, 'documents', [bill(id, newer, [after])], await now());
+    await writeRecords(warehouse, 'documents', [bill(id, newer, [after])], await now(), true);
+    expect(await state(id)).toMatchObject({ usage: ['2'] });
+  });
+
+  test('is that of the other company that lists its bill, when the first no longer does', async () => {
+    const [id, first, other] = [randomUUID(), randomUUID(), randomUUID()];
+    await writeRecords(warehouse, 'companies', [{ id: first }, { id: other }]);
+    const show = async (company: string, record: object) => {
+      const { readAt = '' } = await now();
+      const read = { readAt, companyId: company };
+      await writeRecords(warehouse, 'documents', [{ ...record, company: first }], read, true);
+    };
+    await show(first, bill(id, newer, [row('1')]));
+    const ofOther = bill(id, older, [row('2')]);
+    await show(other, ofOther);
+    const { readAt: beganAt = '' } = await now();
+    await forgetListed(warehouse.db, { resource: 'documents', companyId: first }, { ids: [], beganAt });
+    await show(other, ofOther);
+    expect((await live(id)).map(({ usage }) => usage)).toEqual(['2']);
   });
 
   test.each<[string, unknown]>([

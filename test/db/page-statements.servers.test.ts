@@ -59,7 +59,7 @@ describe('a page of 50 records that a run notes', () => {
   // The writes that follow from changed documents need a snapshot that begins after the documents are locked.
   test.for([
     ['without', 2, 3, false],
-    ['with', 3, 3, true],
+    ['with', 4, 4, true],
   ] as const)(
     'of documents %s usage costs at most %i statements if they are new, and %i if they changed',
     async ([, fresh, changed, usageOfRecords]) => {

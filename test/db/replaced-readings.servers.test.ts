@@ -274,3 +274,33 @@ test('once everything was read, the warehouse has the readings of the service an
   );
   await fc.assert(property, { numRuns: cases(150, 1_500) });
 });
+
+test('a decision to keep readings outlives a read that a later one overtook', async () => {
+  const meterId = randomUUID();
+  const read = async (hours: readonly number[], readAt: string) => {
+    const runId = randomUUID();
+    const columns = {
+      startAt: hours.map((hour) => time(hour * 4)),
+      endAt: hours.map((hour) => time(hour * 4 + 4)),
+      granularitySeconds: hours.map(() => null),
+      usage: hours.map(String),
+      usageUnits: hours.map(() => 'kWh'),
+      quality: hours.map(() => null),
+      updated: hours.map(() => null),
+      id: hours.map(() => null),
+    };
+    const how = { proof: 'proved', cap: { rows: 0, percent: 0 }, runId } as const;
+    await writeReadings(warehouse, meterId, readAt, columns, how);
+    return runId;
+  };
+  const now = () => warehouseNow(warehouse.db);
+  await read([0, 1, ...Array.from({ length: 30 }, (_, at) => at + 2)], await now());
+  await rejectDeletes(warehouse.db, await read([0, 1], await now()));
+  const [early, late] = [await now(), await now()];
+  await read([0, 1], late);
+  await read([0, 1], early);
+  const { rows } = await warehouse.db.execute(
+    sql`select state, readings::int as readings from metersync.deletes where meter_id = ${meterId}`,
+  );
+  expect(rows).toEqual([{ state: 'rejected', readings: 30 }]);
+});
