@@ -16,6 +16,7 @@ import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows, unlistedRows } from '../../db/read/extra-rows.ts';
+import { compareUsageOfRecords } from '../../db/read/usage-of-records.ts';
 import { clearVersions } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
@@ -189,6 +190,9 @@ class Auditor {
       if (resource === 'intervals') continue;
       await this.#inTurn({ resource, id: companyId }, () => this.#listing(resource, companyId));
     }
+    // Without a listing of usage, the records of documents are its source: see `usageSource`.
+    if (!this.#service.has('usageData') && this.#compared().includes('documents') && this.#since === null)
+      await this.#usageOfRecords(companyId);
     if (this.#compared().includes('intervals')) {
       const listing = { resource: 'meters', id: companyId } as const;
       const meters = (await this.#inTurn(listing, () => this.#meters.metersOf(companyId))) ?? [];
@@ -198,6 +202,14 @@ class Auditor {
     }
     this.#companiesDone += 1;
     this.#progress();
+  }
+
+  /** Compares the usage that a company's documents list. A repair has the next backfill write what differs. */
+  async #usageOfRecords(companyId: string): Promise<void> {
+    if (!this.#resources.includes('usageData')) return;
+    const mends = this.#repairer !== null;
+    const { listed, unequal } = await compareUsageOfRecords(this.#warehouse.db, companyId, mends);
+    addTo(this.tally.report, 'usageData', unequal, listed);
   }
 
   /** The resources of companies that are compared. */

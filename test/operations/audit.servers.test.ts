@@ -1117,6 +1117,29 @@ describe('a repair', () => {
     expect(await usage()).toEqual([{ reason: null }]);
   });
 
+  test('finds usage that the records of documents list, and has the next backfill write it', async () => {
+    const { company, usage } = ids;
+    const path = `/document/company/${company}`;
+    const [first, ...others] = everything()[path] ?? [];
+    const other = randomUUID();
+    const usageData = [{ id: other, usage: '2.20' }];
+    const held: Held = { ...everything(), [path]: [{ ...(first as object), usageData }, ...others] };
+    await store(held);
+    const endpoints = { ...defaultEndpoints, usageData: null };
+    expect(await auditOf(held, endpoints)).toMatchObject({
+      differences: 2,
+      resources: { usageData: { extra: 1, missing: 1, compared: 1 } },
+      examples: expect.arrayContaining([
+        expect.objectContaining({ id: usage, state: 'extra' }),
+        expect.objectContaining({ id: other, state: 'missing' }),
+      ]),
+    });
+    await repairOf(held, {}, endpoints);
+    const read = { companyId: company, readAt: new Date().toISOString() };
+    await writeRecords(warehouse, 'documents', held[path] ?? [], read, true);
+    expect(await auditOf(held, endpoints)).toMatchObject({ differences: 0 });
+  });
+
   test('tombstones a meter that no listing has, after which its readings do not count', async () => {
     const { company, meter } = ids;
     await store(everything());

@@ -4,6 +4,7 @@ import { eventsBehind, refusals } from '../../../../db/read/behind-differences.t
 import { compareReadings } from '../../../../db/read/compare-readings.ts';
 import { comparePage } from '../../../../db/read/compare-records.ts';
 import { ownerlessRows, strayRows, unlistedMeters, unlistedRows } from '../../../../db/read/extra-rows.ts';
+import { compareUsageOfRecords } from '../../../../db/read/usage-of-records.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { recordResources } from '../../../../db/resources.ts';
 import { pageOfRecords } from '../../../support/pages.ts';
@@ -66,6 +67,11 @@ export const auditWork: readonly Work[] = [
       await compareReadings(db, { meterId, readAt, range: {}, pages });
       await unlistedMeters(db, idOf('company', plot), []);
     },
+  },
+  {
+    name: 'an audit compares the usage in the records of documents of a company',
+    rows: 150,
+    run: ({ db }, plot) => compareUsageOfRecords(db, idOf('company', plot), true),
   },
   {
     name: 'an audit explains what differs',
