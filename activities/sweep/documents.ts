@@ -220,9 +220,9 @@ async function searchUsage(
   const { db } = deps.warehouse;
   const listed = await usageListedByRecords(db, documentIds);
   if (listed === undefined) return false;
-  await searchListing(deps, { listing: 'usageData', companyId, wanted: listed.ids });
+  const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted: listed.ids });
   // The warehouse may have rows that the documents do not name. Then all of the listing is read.
-  return (await usageListedByRecords(db, documentIds))?.held === true;
+  return unseen.length === 0 && (await usageListedByRecords(db, documentIds))?.held === true;
 }
 
 /**
