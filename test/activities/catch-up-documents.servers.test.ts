@@ -335,6 +335,22 @@ describe('catching up on documents', () => {
     expect((await under.warehouse.db.execute(sql`select scope from metersync.gates`)).rows).toEqual([]);
   });
 
+  test('does not count the endpoint of usage as missing if a document is deleted whose record lists its usage', async () => {
+    const service = new Service();
+    const id = service.add(2);
+    const usageData = service.usage.map((row) => ({ id: row.id }));
+    service.documents = service.documents.map((document) => ({ ...document, usageData }));
+    const under = await caughtUp(service, [id]);
+    expect(await liveUsage(under)).toHaveLength(2);
+    service.onDocument = (one) => service.remove(one);
+    await recordEvents(under.warehouse.db, [delivery(documentEvent('updated', id, updated))]);
+    await under.warehouse.db.execute(
+      sql`update metersync.journal set outcome = 'pending', queue = ${`document/${company.id}`}, due_at = clock_timestamp()`,
+    );
+    await catchUp(under);
+    expect((await under.warehouse.db.execute(sql`select scope from metersync.gates`)).rows).toEqual([]);
+  });
+
   test.each<[string, Partial<EndpointCatalogue>, (id: string) => string]>([
     ['by itself', {}, (id) => id],
     ['listed, in capitals', withoutSingle, (id) => id.toUpperCase()],
