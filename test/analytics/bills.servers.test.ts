@@ -629,6 +629,8 @@ describe('cost', () => {
 
   describe('of a demand line is divided', () => {
     const ids = { a: randomUUID(), b: randomUUID(), c: randomUUID() };
+    // All bills list the same rows of usage, which belong to the newest of them.
+    let billed = 0;
     const of = (
       meter: keyof typeof ids,
       demandUsage: number,
@@ -660,7 +662,8 @@ describe('cost', () => {
         ...{ meterId, ...january, usage: '1', more: { id: ids[meterId], ...(meterId === 'b' ? ofB : {}) } },
       }));
       const lineItems = [{ totalCharge: '40.00', quantity: '9', electricityIsDemand: true }];
-      await company.bill([{ billed: 1, cost: '100.00', usage, more: { lineItems, demandMeters } }]);
+      billed += 1;
+      await company.bill([{ billed, cost: '100.00', usage, more: { lineItems, demandMeters } }]);
       const costs = await company.rows('bill_costs', 'meter_id');
       expect(costs.map((row) => row.cost)).toEqual(parts.map((part) => `${part}.00`));
     });
