@@ -4,6 +4,7 @@ import { warehouseNow } from '../../db/events/due.ts';
 import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';
 import {
+  byStart,
   packed,
   pageOf,
   type ReadingsPage,
@@ -98,7 +99,7 @@ export async function readPass(
 
 /** Whether pages overlap in time; different readings may share the start at the border. */
 function areMixed(pages: readonly ReadingsPage[]): boolean {
-  const ordered = pages.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
+  const ordered = byStart(pages);
   return ordered.some((page, at) => {
     const before = ordered[at - 1];
     if (before === undefined || page.first > before.last) return false;

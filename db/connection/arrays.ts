@@ -6,6 +6,10 @@ import { canonicalId } from '../../contract/ids.ts';
 export const printedUuids = (ids: readonly (string | null)[]): string[] =>
   ids.flatMap((id) => (id === null ? [] : [canonicalId(id)]));
 
+/** Returns the values at these places. */
+export const elementsAt = <T>(values: readonly T[], places: readonly number[]): T[] =>
+  places.map((place) => values[place] as T);
+
 type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'bigint' | 'numeric' | 'boolean';
 
 /** Binds a column of values as one parameter, because the protocol counts parameters in 16 bits. */

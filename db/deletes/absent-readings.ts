@@ -1,5 +1,5 @@
-import { eq, sql } from 'drizzle-orm';
-import { array } from '../connection/arrays.ts';
+import { eq, type SQL, sql } from 'drizzle-orm';
+import { array, elementsAt } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { AbsentReadings } from '../hot/replace-readings.ts';
 import { endOf, type ReadRange } from '../records/interval-key.ts';
@@ -73,13 +73,12 @@ export async function removeAbsentReadings(
   const judged = await judge(tx, read, absent);
   const which = (wanted: (one: (typeof judged)[number]) => boolean): AbsentReadings => {
     const places = judged.flatMap((one, place) => (wanted(one) ? [place] : []));
-    const of = <T>(values: readonly T[]) => places.map((place) => values[place] as T);
     const { startAt, seconds, usageUnits, ordinal } = absent;
     return {
-      startAt: of(startAt),
-      seconds: of(seconds),
-      usageUnits: of(usageUnits),
-      ordinal: of(ordinal),
+      startAt: elementsAt(startAt, places),
+      seconds: elementsAt(seconds, places),
+      usageUnits: elementsAt(usageUnits, places),
+      ordinal: elementsAt(ordinal, places),
     };
   };
   const explained = which((one) => one.explained);
@@ -127,6 +126,13 @@ async function clearNotes(
   absent: AbsentReadings,
 ): Promise<void> {
   const [from, to] = [sql`${start}::timestamptz`, sql`${end}::timestamptz`];
+  const isReadLater = (span: SQL) => sql`exists (
+              select
+              from ${intervalReads} r
+              where r.meter_id = ${meterId}
+                and r.began > ${readAt}::timestamptz
+                and r.span @> ${span}
+            )`;
   await tx.execute(sql`
     with absent as materialized (${absentIn(absent)}
     ), cleared as (
@@ -135,13 +141,7 @@ async function clearNotes(
         and starts_before > ${from}
         and starts_from < ${to}
         and case state
-          when 'quarantined' then not exists (
-              select
-              from ${intervalReads} r
-              where r.meter_id = n.meter_id
-                and r.began > ${readAt}::timestamptz
-                and r.span @> tstzrange(n.starts_from, n.starts_before)
-            )
+          when 'quarantined' then not ${isReadLater(sql`tstzrange(n.starts_from, n.starts_before)`)}
           when 'applied' then false
           else exists (
               select
@@ -152,13 +152,7 @@ async function clearNotes(
                 and start_at < least(n.starts_before, ${to})
                 and ${endOf(sql`shown`)} <= ${to}
                 and ${isPresent('shown')}
-                and not exists (
-                  select
-                  from ${intervalReads} r
-                  where r.meter_id = shown.meter_id
-                    and r.began > ${readAt}::timestamptz
-                    and r.span @> tstzrange(shown.start_at, ${endOf(sql`shown`)})
-                )
+                and not ${isReadLater(sql`tstzrange(shown.start_at, ${endOf(sql`shown`)})`)}
             ) or starts_from >= ${from}
               and starts_before <= ${to}
               and not exists (

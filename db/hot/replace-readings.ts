@@ -122,8 +122,7 @@ export async function replacePart(tx: Executor, part: PartRead): Promise<PartRep
         i.usage,
         i.quality,
         i.updated,
-        i.unreadable,
-        ${differ('i', 'h')} as differs
+        i.unreadable
       from held h
         full join incoming i using (${readingKey})
       where (
@@ -160,7 +159,7 @@ export async function replacePart(tx: Executor, part: PartRead): Promise<PartRep
     )
     select
       (select count(*) from judged where is_listed and not is_held)::int as inserted,
-      (select count(*) from judged where is_listed and is_held and differs)::int as changed,
+      (select count(*) from judged where is_listed and is_held)::int as changed,
       exists (select from ${deletes} where meter_id = ${meterId}) as noted,
       array_agg(${canonical(sql`start_at`)}) as starts,
       array_agg(granularity_seconds) as seconds,

@@ -5,18 +5,18 @@ import { documents, usageData } from '../schema/utility.ts';
 /** A row of usage that a bill's record lists and the warehouse lacks, or the other way round. */
 export interface UnequalUsage {
   readonly id: string;
+  /** The document that lists the row or has it in the warehouse. */
+  readonly documentId: string;
   readonly state: 'missing' | 'extra';
 }
 
 /**
  * Compares the rows of usage that the records of a company's live documents list with the rows of the warehouse.
  * A row that two records list belongs to one of the two documents. Returns how many rows the records list, too.
- * @param mends whether the next page with a document that differs writes it again
  */
 export async function compareUsageOfRecords(
   db: Executor,
   companyId: string,
-  mends: boolean,
 ): Promise<{ listed: number; unequal: UnequalUsage[] }> {
   const { rows } = await db.execute<{
     id: string | null;
@@ -53,15 +53,10 @@ export async function compareUsageOfRecords(
     select counted.listed, bill, id::text, is_listed
     from (select count(distinct id)::int as listed from rows_listed) counted
       left join unequal on true`);
-  const bills = rows.flatMap(({ id, bill }) => (id === null ? [] : [bill]));
-  if (mends && bills.length > 0)
-    await db.execute(
-      sql`update ${documents} set digest = null where id = any(${sql.param([...new Set(bills)])}::uuid[])`,
-    );
   return {
     listed: rows[0]?.listed ?? 0,
-    unequal: rows.flatMap(({ id, is_listed }) =>
-      id === null ? [] : [{ id, state: is_listed ? 'missing' : 'extra' }],
+    unequal: rows.flatMap(({ id, bill, is_listed }) =>
+      id === null ? [] : [{ id, documentId: bill, state: is_listed ? 'missing' : 'extra' }],
     ),
   };
 }

@@ -11,14 +11,14 @@ import { type ReadRange, readingsAcross } from './interval-key.ts';
 const remembered = sql.raw(`interval '1 day'`);
 
 /**
- * Until the transaction ends, nobody else changes the readings of a meter. Returns whether a read that began at
+ * Until the transaction ends, nobody else changes the readings of a meter. Returns false if a read that began at
  * `readAt` is too old to be written.
  */
 export async function lockReadings(
   tx: Executor,
   meterId: string,
   readAt: string | null = null,
-): Promise<{ expired: boolean }> {
+): Promise<boolean> {
   const [locked] = await tx
     .insert(intervalFetches)
     .values({ meterId, fetched: '{}' })
@@ -29,7 +29,7 @@ export async function lockReadings(
     .returning({
       expired: sql<boolean>`coalesce(clock_timestamp() - ${readAt}::timestamptz > ${remembered}, false)`,
     });
-  return { expired: locked?.expired === true };
+  return locked?.expired !== true;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
+import { elementsAt } from '../connection/arrays.ts';
 import { asSent, holdable } from './unholdable.ts';
 
 /** Readings as columns, in the text that the service sent, with one element per reading. */
@@ -20,7 +21,7 @@ export interface IntervalColumns {
 
 /** The readings at the given places. */
 export const readingsAt = (columns: IntervalColumns, places: readonly number[]): IntervalColumns =>
-  ofEach(columns, (values) => places.map((place) => values[place] as (typeof values)[number]));
+  ofEach(columns, (values) => elementsAt(values, places));
 
 function ofEach(
   columns: IntervalColumns,

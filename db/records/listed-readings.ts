@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { isTimeText } from '../../contract/value-texts.ts';
-import { array } from '../connection/arrays.ts';
+import { array, elementsAt } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import { sqlMessage } from '../connection/failures.ts';
 import { splitOnRefusal } from '../connection/split-on-refusal.ts';
@@ -84,10 +84,7 @@ export async function readyReadings(
     id,
   };
   const places = [...timed.startAt.keys()].filter((place) => !wrong.has(place));
-  const fit =
-    wrong.size === 0
-      ? all
-      : ofEach(all, (values) => places.map((place) => values[place] as (typeof values)[number]));
+  const fit = wrong.size === 0 ? all : ofEach(all, (values) => elementsAt(values, places));
   return { readings: sorted(fit), wrong };
 }
 
@@ -201,13 +198,17 @@ export function unpacked({ content, readings }: ReadingsPage): Readings {
   return ofEach(JSON.parse(content) as Readings, repeated);
 }
 
+/** Orders pages by their first starts. */
+export const byStart = (pages: readonly ReadingsPage[]): ReadingsPage[] =>
+  pages.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
+
 /**
  * Yields the readings of pages in the order of their starts, in parts of about `size` readings; readings that start
  * at the same time are in one part. Pages that do not overlap are unpacked one at a time. Without readings, yields
  * one empty part.
  */
 export function* inOrder(pages: readonly ReadingsPage[], size: number): Generator<Readings> {
-  const ordered = pages.toSorted((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
+  const ordered = byStart(pages);
   const overlap = ordered.some(({ first }, at) => first < (ordered[at - 1]?.last ?? ''));
   const sources = overlap ? [sorted(joined(ordered.map(unpacked)))] : ordered;
   let waiting: Readings[] = [];
@@ -244,9 +245,7 @@ function sorted(readings: Readings): Readings {
     const [one = '', other = ''] = [startAt[a], startAt[b]];
     return one < other ? -1 : one > other ? 1 : a - b;
   });
-  return ofEach(readings, (values) =>
-    places.map((place) => values[place] as (typeof values)[number]),
-  );
+  return ofEach(readings, (values) => elementsAt(values, places));
 }
 
 const names = Object.keys(noReadings) as (keyof Readings)[];

@@ -5,6 +5,7 @@ import { type Database, type Executor, withTransaction } from '../connection/con
 import { row } from '../deletes/tombstone.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
+import { documents } from '../schema/utility.ts';
 
 /**
  * Clears versions and tombstones of rows, so that the next write is accepted; usage is restored
@@ -54,6 +55,14 @@ export async function clearVersions(
       })
       .where(isAmong(table.id, cleared, table.id.getSQLType() === 'uuid' ? 'uuid' : 'text'));
   });
+}
+
+/** Has the next page that shows these documents write them and their usage, even if they did not change. */
+export async function forgetDigests(db: Executor, documentIds: readonly string[]): Promise<void> {
+  await db
+    .update(documents)
+    .set({ digest: null })
+    .where(isAmong(documents.id, documentIds, 'uuid'));
 }
 
 /** Notes that records of a company change, because no trigger does so for connections. */

@@ -15,7 +15,7 @@ import { intervals } from '../schema/utility.ts';
 import { columnsCopied } from './interval-key.ts';
 import { ensureMonths } from './interval-months.ts';
 import { lockReadings, noteRead } from './interval-reads.ts';
-import { inOrder, type Readings, type ReadingsPage, unpacked } from './listed-readings.ts';
+import { byStart, inOrder, type Readings, type ReadingsPage, unpacked } from './listed-readings.ts';
 
 /** What a read of a range of a meter's readings showed. */
 export interface ReadingsRead extends Omit<ProvedRead, 'listsAny' | 'inserted'> {
@@ -72,7 +72,7 @@ async function replaceIn(
   read: ReadingsRead,
 ): Promise<ReadingsReplaced> {
   const { meterId, readAt, range, pages, proof } = read;
-  if ((await lockReadings(tx, meterId, readAt)).expired) throw new Expired();
+  if (!(await lockReadings(tx, meterId, readAt))) throw new Expired();
   const count = pages.reduce((sum, { readings }) => sum + readings, 0);
   let inserted = 0;
   let changed = 0;
@@ -125,7 +125,7 @@ export function* partsOf(
 
 /** Whether no two readings start at the same time, and all values could be read, so that COPY can write them. */
 function areDistinct(pages: readonly ReadingsPage[]): boolean {
-  const ordered = pages.toSorted((a, b) => (a.first < b.first ? -1 : 1));
+  const ordered = byStart(pages);
   return ordered.every(
     ({ first, distinct, unreadable }, at) =>
       distinct && unreadable === 0 && (at === 0 || first > (ordered[at - 1]?.last ?? '')),

@@ -17,7 +17,7 @@ import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companie
 import { comparePage } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows, unlistedRows } from '../../db/read/extra-rows.ts';
 import { compareUsageOfRecords } from '../../db/read/usage-of-records.ts';
-import { clearVersions } from '../../db/records/repair.ts';
+import { clearVersions, forgetDigests } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
@@ -207,9 +207,12 @@ class Auditor {
   /** Compares the usage that a company's documents list. A repair has the next backfill write what differs. */
   async #usageOfRecords(companyId: string): Promise<void> {
     if (!this.#resources.includes('usageData')) return;
-    const mends = this.#repairer !== null;
-    const { listed, unequal } = await compareUsageOfRecords(this.#warehouse.db, companyId, mends);
-    addTo(this.tally.report, 'usageData', unequal, listed);
+    const { db } = this.#warehouse;
+    const { listed, unequal } = await compareUsageOfRecords(db, companyId);
+    if (this.#repairer !== null && unequal.length > 0)
+      await forgetDigests(db, [...new Set(unequal.map(({ documentId }) => documentId))]);
+    const found = unequal.map(({ id, state }) => ({ id, state }));
+    addTo(this.tally.report, 'usageData', found, listed);
   }
 
   /** The resources of companies that are compared. */
