@@ -1,6 +1,6 @@
 import type { CheckName } from '../contract/check-names.ts';
-import { canonicalId } from '../contract/ids.ts';
 import type { Log } from '../contract/log.ts';
+import { canonicalId } from '../contract/values.ts';
 import type { Database, Warehouse } from '../db/connection/connect.ts';
 import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import PQueue from 'p-queue';
-import type { EventGroup } from '../contract/delivery.ts';
+import type { EventGroup } from '../contract/event.ts';
 import { drainBounds } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { type Recorded, recordEvents } from '../db/events/record-events.ts';

@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { createServiceClient, type ServiceClient } from '../service/client.ts';
-import type { WallClock } from '../service/clock.ts';
+import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../service/client.ts';
+import type { WallClock } from '../service/throttle.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
-import type { ServiceClientOptions } from '../service/wire.ts';
 import { readVersion } from './process/version.ts';
 import type { Settings } from './settings/settings.ts';
 

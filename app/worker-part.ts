@@ -6,7 +6,7 @@ import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createNotifier } from '../activities/notifier.ts';
 import { batches } from '../contract/limits.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
-import type { Start } from '../receiver/start-group.ts';
+import type { Start } from '../receiver/starts.ts';
 import { throughProxies } from '../service/proxy.ts';
 import { firstBackfillOf } from './backfill.ts';
 import type { CoreMetrics } from './metrics/temporal-core.ts';

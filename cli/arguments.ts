@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../app/temporal/schedule-times.ts';
-import { uuid as uuidPattern } from '../contract/ids.ts';
+import { uuid as uuidPattern } from '../contract/values.ts';
 import { readTimeOrAgo, timeOrAgoHasTo } from '../operations/time-or-ago.ts';
 
 /** Parsers of values that a user types. Their errors say what is wrong; commander adds value and option. */

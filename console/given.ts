@@ -1,4 +1,4 @@
-import { canonicalUuid } from '../contract/ids.ts';
+import { canonicalUuid } from '../contract/values.ts';
 import type { Executor } from '../db/connection/connect.ts';
 import { companiesMeant } from '../db/read/find.ts';
 import { readTimeOrAgo, timeOrAgoHasTo } from '../operations/time-or-ago.ts';

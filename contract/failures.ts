@@ -158,7 +158,7 @@ export class Failure extends Error {
   constructor(
     code: FailureCode,
     message: string,
-    more: { retryAfterMs?: number; status?: number; cause?: unknown } = {},
+    more: { retryAfterMs?: number | undefined; status?: number | undefined; cause?: unknown } = {},
   ) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause });
     this.name = code;

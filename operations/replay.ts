@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
+import type { DeliveredEvent, EventGroup, Replay } from '../contract/event.ts';
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
 import type { Database } from '../db/connection/connect.ts';
@@ -7,8 +7,7 @@ import type { EventFilter } from '../db/read/event-filter.ts';
 import { outcomesOf } from '../db/read/events.ts';
 import { findAllEvents } from '../db/read/found-events.ts';
 import { readKept } from '../db/read/kept-events.ts';
-import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
-import { sizeOfNextGroup } from '../receiver/group.ts';
+import { type EncodedEvent, encodeEvent, sizeOfNextGroup } from '../receiver/group.ts';
 
 export interface ReplayReport {
   /** Events that were recorded again. */

@@ -1,4 +1,4 @@
-import { canonicalUuid } from '../contract/ids.ts';
+import { canonicalUuid } from '../contract/values.ts';
 import { type SiteAttribute, type SiteValues, siteAttributes, UnusableSiteValues } from '../db/sites.ts';
 
 /**

@@ -1,6 +1,10 @@
 import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Log } from '../contract/log.ts';
+import { notifyPolicy } from '../contract/retry-policy.ts';
+import type { MonotonicClock } from './clock.ts';
 import { httpLimits } from './http-limits.ts';
+import type { Start } from './starts.ts';
 import type { RefusalReason } from './verify.ts';
 
 /**
@@ -69,5 +73,100 @@ export function createAnswerCounters({ now, log }: { now: () => number; log: Log
       quietUntil.set(reason, now() + httpLimits.logIntervalMs);
       log.warn({ reason, status: answerStatus[reason], soFar: counters[reason] }, 'webhooks refused');
     },
+  };
+}
+
+/** Answers input that is no request, and ends the socket: nobody knows where the next request begins. */
+export function answerClientErrors(
+  count: (reason: AnswerReason) => void,
+): (error: { code?: string }, socket: Socket) => void {
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || socket.destroyed) return;
+    const reason = reasonOfClientError(error.code);
+    count(reason);
+    endWithAnswer(socket, reason);
+  };
+}
+
+/** Writes an answer to the socket without waiting for its request, and ends it. */
+export function endWithAnswer(socket: Socket, reason: AnswerReason): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = answerStatus[reason];
+  const body = answerBody(status);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}
+
+function reasonOfClientError(code: string | undefined): AnswerReason {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'too-slow';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers-too-large';
+  return 'malformed';
+}
+
+/** Reasons to refuse a delivery that has all headers of a signature. Strangers do not send these headers. */
+const reported = ['signature-wrong', 'timestamp-old', 'timestamp-new'] as const satisfies AnswerReason[];
+
+/**
+ * Reports each minute how many signed deliveries were refused, if any: a wrong secret is noticed this way.
+ * The report is a group without events, so it survives an absence of Postgres. Counts that could not be sent
+ * are added to the next report. Returns a function that ends the reports with a last one: a wrong secret is
+ * corrected by a restart, which must not lose the count.
+ */
+export function reportRefused({
+  counters,
+  start,
+  clock,
+  log,
+  name,
+  everyMs = notifyPolicy.refusedEveryMs,
+}: {
+  readonly counters: Readonly<AnswerCounters>;
+  readonly start: Start;
+  readonly clock: MonotonicClock;
+  readonly log: Log;
+  /** Distinguishes this process from others. */
+  readonly name: string;
+  readonly everyMs?: number;
+}): () => Promise<void> {
+  const said = new Map<AnswerReason, number>();
+  let reports = 0;
+  const report = async (withinMs: number): Promise<void> => {
+    const seen = reported.map((reason) => [reason, counters[reason]] as const);
+    const fresh = seen
+      .map(([reason, count]) => [reason, count - (said.get(reason) ?? 0)] as const)
+      .filter(([, count]) => count > 0);
+    if (fresh.length === 0) return;
+    const workflowId = `refused/${name}/${++reports}`;
+    try {
+      const group = { events: [], refused: Object.fromEntries(fresh) };
+      await start({ workflowId, group, withinMs });
+      for (const [reason, count] of seen) said.set(reason, count);
+    } catch (error) {
+      log.warn({ err: error }, 'refused deliveries could not be reported');
+    }
+  };
+  let ended = false;
+  let cancel = (): void => {};
+  let isReporting = false;
+  const again = (): void => {
+    isReporting = false;
+    if (ended) return;
+    cancel = clock.after(everyMs, () => {
+      isReporting = true;
+      void report(everyMs / 2).finally(again);
+    });
+  };
+  again();
+  return async () => {
+    ended = true;
+    cancel();
+    // Two reports at the same time would count the same deliveries.
+    if (!isReporting) await report(notifyPolicy.refusedLastMs);
   };
 }

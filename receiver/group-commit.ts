@@ -1,10 +1,9 @@
-import type { DeliveredEvent } from '../contract/delivery.ts';
+import type { DeliveredEvent } from '../contract/event.ts';
 import { limits as contractLimits } from '../contract/limits.ts';
 import type { Log } from '../contract/log.ts';
 import type { MonotonicClock } from './clock.ts';
-import { encodeEvent } from './encoded-event.ts';
-import { sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
-import { type Start, startGroup } from './start-group.ts';
+import { encodeEvent, sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
+import { type Start, startGroup } from './starts.ts';
 
 /** `durable` is on Temporal's disk, `unavailable` not in time; `busy` and `closing` were not accepted. */
 export type Answer = 'durable' | 'unavailable' | 'busy' | 'closing';

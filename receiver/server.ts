@@ -1,28 +1,28 @@
 import { IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import type { DeliveredEvent } from '../contract/delivery.ts';
+import type { DeliveredEvent } from '../contract/event.ts';
 import type { Log } from '../contract/log.ts';
 import {
   type AnswerCounters,
   type AnswerReason,
   answerBody,
+  answerClientErrors,
   answerStatus,
   createAnswerCounters,
+  endWithAnswer,
 } from './answers.ts';
-import { boundBodies } from './bodies.ts';
-import { answerClientErrors, endWithAnswer } from './client-errors.ts';
-import type { MonotonicClock } from './clock.ts';
 import {
   boundBeforeHeaders,
+  boundBodies,
   boundConnections,
   boundUnanswered,
   type Connections,
   endConnectionsAtClose,
-} from './connections.ts';
+} from './bounds.ts';
+import { type MonotonicClock, remember } from './clock.ts';
 import type { Answer } from './group-commit.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
-import { remember } from './remember.ts';
 import type { Claim, Verify } from './verify.ts';
 
 export interface ReceiverDependencies {
@@ -194,11 +194,11 @@ function createWebhookHandler(
 /** Serves `/healthz` (the process answers) and `/readyz` (it can take events). Neither says why not. */
 function registerHealth(
   app: FastifyInstance,
-  { ready, clock, log }: ReceiverDependencies,
+  dependencies: ReceiverDependencies,
   { readyForMs }: HttpLimits,
   state: { readonly closing: boolean },
 ): void {
-  const isReady = rememberReady({ ready, forMs: readyForMs, clock, log });
+  const isReady = rememberReady(dependencies, readyForMs);
   app.get('/healthz', (_request, reply) => {
     reply.send({ status: 'ok' });
   });
@@ -297,17 +297,10 @@ function onRefused(server: Server, refuse: (socket: Socket, reason: AnswerReason
 }
 
 /** Remembers for a while whether events can be taken, with one call at most under way. Never rejects. */
-export function rememberReady({
-  ready,
-  forMs,
-  clock,
-  log,
-}: {
-  ready: () => boolean | Promise<boolean>;
-  forMs: number;
-  clock: MonotonicClock;
-  log: Log;
-}): () => Promise<boolean> {
+export function rememberReady(
+  { ready, clock, log }: Pick<ReceiverDependencies, 'ready' | 'clock' | 'log'>,
+  forMs: number,
+): () => Promise<boolean> {
   const find = async (): Promise<boolean> => {
     try {
       return await ready();

@@ -1,16 +1,18 @@
-import type { Endpoint, EndpointName, ListingFilter } from '../contract/endpoints.ts';
+import type { Endpoint, EndpointCatalogue, EndpointName, ListingFilter } from '../contract/endpoints.ts';
 import { Failure, type FailureCode } from '../contract/failures.ts';
 import { isObject } from '../contract/json.ts';
+import { createQuote, parse, unexpected } from './failures.ts';
 import { type Page, readPage } from './page.ts';
-import { createQuote } from './quote.ts';
-import { createRequests } from './request.ts';
-import type { Answer } from './send.ts';
+import { createRequests, type RequestOptions } from './request.ts';
 import type { Lane, Pace } from './throttle.ts';
-import { parse, unexpected } from './unreadable.ts';
-import { openWire, type ServiceClientOptions } from './wire.ts';
+import { type Answer, openWire, type WireOptions } from './wire.ts';
 
 /** Failures after which the service answers no request. */
 const noAnswers: readonly FailureCode[] = ['SERVICE_UNREACHABLE', 'SERVICE_BUSY', 'SERVICE_ERROR'];
+
+export interface ServiceClientOptions extends WireOptions, RequestOptions {
+  readonly endpoints: EndpointCatalogue;
+}
 
 interface Request {
   readonly endpoint: EndpointName;

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../contract/endpoints.ts';
-import { canonicalId } from '../contract/ids.ts';
 import { isObject, parseExact } from '../contract/json.ts';
-import { parse, type Received, unexpected } from './unreadable.ts';
+import { canonicalId } from '../contract/values.ts';
+import { parse, type Received, unexpected } from './failures.ts';
 
 /** One page of a listing (service.md 2.7). */
 export interface Page {

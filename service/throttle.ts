@@ -1,7 +1,14 @@
 import PQueue, { PriorityQueue, type Queue, type QueueAddOptions, type RunFunction } from 'p-queue';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
-import type { WallClock } from './clock.ts';
+
+/** Time as a dependency: real in a process, virtual in tests. */
+export interface WallClock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Rejects at once when the signal aborts. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
 
 /**
  * Who sends a request, the most urgent first: the read right after an event was recorded, which has only a few

@@ -3,14 +3,10 @@ import { Failure } from '../contract/failures.ts';
 import { isObject } from '../contract/json.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
-import { failureOfError, failureOfStatus } from './classify.ts';
-import type { WallClock } from './clock.ts';
+import { createQuote, failureOfStatus, parse, withRequest } from './failures.ts';
 import type { Proxies } from './proxy.ts';
-import { createQuote } from './quote.ts';
-import { withoutAnswer } from './request.ts';
-import { type Answer, type Method, send } from './send.ts';
-import { parse } from './unreadable.ts';
-import { openWire } from './wire.ts';
+import type { WallClock } from './throttle.ts';
+import { type Answer, type Method, openWire, send } from './wire.ts';
 
 /** An answer only contains a switch or an address, so it is far smaller. */
 const answerBytesMax = 1024 * 1024;
@@ -56,11 +52,7 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
       const quoted = quote({ status, text: withoutSecrets(text) });
       throw new Failure(code, `answered ${status} with ${quoted}`, { status });
     } catch (error) {
-      const code = error instanceof Failure ? error.code : failureOfError(error);
-      if (code === undefined) throw error;
-      const { status } = error as Partial<Failure>;
-      const more = status === undefined ? { cause: withoutAnswer(error as Error) } : { status };
-      throw new Failure(code, `${method} ${path}: ${(error as Error).message}`, more);
+      throw withRequest(error, `${method} ${path}`);
     }
   }
 

@@ -1,5 +1,5 @@
 import { workflowInfo } from '@temporalio/workflow';
-import type { EventGroup } from '../contract/delivery.ts';
+import type { EventGroup } from '../contract/event.ts';
 import { quickLocal, quickUnlimited } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
 

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
-import { canonicalId } from '../../contract/ids.ts';
+import { canonicalId } from '../../contract/values.ts';
 import { isConfirmedCompany, noteCompanies, retireUnread } from '../../db/backfill/companies.ts';
 import { deletePartsOfGone, finishRun, noteRunError } from '../../db/backfill/runs.ts';
 import { listedByCompanies } from '../../db/resources.ts';

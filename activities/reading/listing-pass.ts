@@ -1,4 +1,4 @@
-import { canonicalId } from '../../contract/ids.ts';
+import { canonicalId } from '../../contract/values.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { warehouseNow } from '../../db/events/due.ts';
 import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';

@@ -1,6 +1,6 @@
-import { canonicalId, canonicalUuid } from '../../contract/ids.ts';
 import { isObject } from '../../contract/json.ts';
 import { batches } from '../../contract/limits.ts';
+import { canonicalId, canonicalUuid } from '../../contract/values.ts';
 import { introduceCompany } from '../../db/backfill/companies.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
 import { settleRecords } from '../../db/events/settle.ts';

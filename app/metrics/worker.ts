@@ -4,7 +4,7 @@ import type { Recorded } from '../../db/events/record-events.ts';
 import type { LabelOf } from '../../health/metrics.ts';
 import type { Metrics, Sample } from '../../health/registry.ts';
 import type { ServiceClient } from '../../service/client.ts';
-import type { RequestFigures } from '../../service/request-result.ts';
+import type { RequestFigures } from '../../service/request.ts';
 import type { Liveness } from '../process/liveness.ts';
 
 export interface WorkerParts {

@@ -1,5 +1,5 @@
 import { monitorPolicy } from '../../contract/retry-policy.ts';
-import { remember } from '../../receiver/remember.ts';
+import { remember } from '../../receiver/clock.ts';
 import type { CoreMetrics } from '../metrics/temporal-core.ts';
 
 export interface QueueLiveness {

@@ -3,7 +3,7 @@ import { monitorPolicy } from '../../contract/retry-policy.ts';
 import { observeDeployment } from '../../health/deployment-metrics.ts';
 import type { Health } from '../../health/measured.ts';
 import { createMetrics } from '../../health/registry.ts';
-import { remember } from '../../receiver/remember.ts';
+import { remember } from '../../receiver/clock.ts';
 import { observeProcess } from '../metrics/process.ts';
 import { observeReceiver, type ReceiverObserver } from '../metrics/receiver.ts';
 import { type CoreMetrics, placeCoreMetrics, withCoreMetrics } from '../metrics/temporal-core.ts';

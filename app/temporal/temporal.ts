@@ -8,7 +8,7 @@ import {
 import { type DataConverter, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { ownRunsWithinMs, serverWaits } from '../../contract/retry-policy.ts';
-import type { Start } from '../../receiver/start-group.ts';
+import type { Start } from '../../receiver/starts.ts';
 import { payloadCodec } from './payload-codec.ts';
 import { connectOptions, direct, type TemporalPlace } from './place.ts';
 import { TemporalAway } from './problem.ts';

@@ -10,7 +10,7 @@ import { startWorker, type WorkerOverrides } from '../../app/worker-part.ts';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { healthOf } from '../../operations/health.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
-import type { Start } from '../../receiver/start-group.ts';
+import type { Start } from '../../receiver/starts.ts';
 import { serve } from '../process/serve.ts';
 import { withClient } from '../stack.ts';
 

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { canonicalUuid } from '../../contract/ids.ts';
+import { canonicalUuid } from '../../contract/values.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import {

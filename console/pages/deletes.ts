@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { canonicalUuid } from '../../contract/ids.ts';
+import { canonicalUuid } from '../../contract/values.ts';
 import { agreeing, counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import { canonicalUuid } from '../../contract/ids.ts';
 import { formatSeconds, rfc3339 } from '../../contract/times.ts';
+import { canonicalUuid } from '../../contract/values.ts';
 import { counted, countedRows, nameInWords } from '../../contract/words.ts';
 import { readDeletes } from '../../db/deletes/decide.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';

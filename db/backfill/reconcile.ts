@@ -1,5 +1,5 @@
 import { and, count, eq, exists, inArray, isNull, not, or, type SQL, sql } from 'drizzle-orm';
-import { canonicalUuid } from '../../contract/ids.ts';
+import { canonicalUuid } from '../../contract/values.ts';
 import {
   excluded,
   isAmong,

@@ -1,6 +1,6 @@
 import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { canonicalId } from '../../contract/ids.ts';
+import { canonicalId } from '../../contract/values.ts';
 
 /** Spells UUIDs as Postgres prints them, leaving out nulls. */
 export const printedUuids = (ids: readonly (string | null)[]): string[] =>

@@ -1,5 +1,9 @@
-import type { DeliveredEvent } from '../../contract/delivery.ts';
-import { decodeEvent, ignoredEvent, typeOfEvent } from '../../contract/event.ts';
+import {
+  type DeliveredEvent,
+  decodeEvent,
+  ignoredEvent,
+  typeOfEvent,
+} from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { isObject, JsonTokens, jsonStopsAt, withoutByteOrderMark } from '../../contract/json.ts';
 import { isAmong } from '../connection/arrays.ts';

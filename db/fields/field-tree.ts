@@ -1,5 +1,5 @@
-import { uuid } from '../../contract/ids.ts';
 import { isObject } from '../../contract/json.ts';
+import { uuid } from '../../contract/values.ts';
 import { holdable } from '../records/unholdable.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';

@@ -1,5 +1,4 @@
-import { uuid } from '../../contract/ids.ts';
-import { isDateText } from '../../contract/value-texts.ts';
+import { isDateText, uuid } from '../../contract/values.ts';
 
 /** Kinds of values of a field, as far as JSON and their text show them. */
 export const fieldKinds = [

@@ -1,6 +1,5 @@
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
-import type { Replay } from '../../contract/delivery.ts';
-import { companyEventKinds, type DecodedEvent } from '../../contract/event.ts';
+import { companyEventKinds, type DecodedEvent, type Replay } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { RecordEventKind } from '../../contract/event.ts';
-import { canonicalId } from '../../contract/ids.ts';
+import { canonicalId } from '../../contract/values.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';

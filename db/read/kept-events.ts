@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { batches } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { isAmong } from '../connection/arrays.ts';

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { uuid } from '../../contract/ids.ts';
 import { operationOf, type TracedKind } from '../../contract/names.ts';
+import { uuid } from '../../contract/values.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { operationsAbout } from '../operations.ts';

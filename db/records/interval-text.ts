@@ -1,4 +1,4 @@
-import { isNumberText, isTimeText } from '../../contract/value-texts.ts';
+import { isNumberText, isTimeText } from '../../contract/values.ts';
 import { elementsAt } from '../connection/arrays.ts';
 import { asSent, holdable } from './unholdable.ts';
 

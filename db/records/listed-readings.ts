@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { isTimeText } from '../../contract/value-texts.ts';
+import { isTimeText } from '../../contract/values.ts';
 import { array, elementsAt } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import { sqlMessage } from '../connection/failures.ts';

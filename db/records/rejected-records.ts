@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { and, between, lt, sql } from 'drizzle-orm';
-import { canonicalUuid } from '../../contract/ids.ts';
+import { canonicalUuid } from '../../contract/values.ts';
 import { excluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { rejectedRecords } from '../schema/metersync.ts';

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import PQueue from 'p-queue';
-import type { EndpointName } from '../../contract/endpoints.ts';
 import {
   type AuditResource,
   auditResources,
   type CompanyResource,
   companyResources,
+  type EndpointName,
 } from '../../contract/endpoints.ts';
-import { canonicalId } from '../../contract/ids.ts';
+import { canonicalId } from '../../contract/values.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { readKeptBy } from '../../db/deletes/kept.ts';
 import { warehouseNow } from '../../db/events/due.ts';

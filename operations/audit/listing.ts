@@ -1,4 +1,4 @@
-import { canonicalId } from '../../contract/ids.ts';
+import { canonicalId } from '../../contract/values.ts';
 import type { Executor } from '../../db/connection/connect.ts';
 import { warehouseNow } from '../../db/events/due.ts';
 import { itemTexts } from '../../db/records/item-texts.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { approveDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { audit } from '../../operations/audit/audit.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { canonicalId } from '../../contract/ids.ts';
+import { canonicalId } from '../../contract/values.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { audit } from '../../operations/audit/audit.ts';

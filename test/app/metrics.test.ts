@@ -4,7 +4,7 @@ import { withCoreMetrics } from '../../app/metrics/temporal-core.ts';
 import { servePrivately, type WatchedPart } from '../../app/process/private-port.ts';
 import { metricTypes } from '../../health/metrics.ts';
 import { createMetrics } from '../../health/registry.ts';
-import { remember } from '../../receiver/remember.ts';
+import { remember } from '../../receiver/clock.ts';
 
 describe('metrics', () => {
   test('are read at each scrape; a metric without samples is absent, even if it has no labels', async () => {

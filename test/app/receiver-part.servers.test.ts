@@ -4,7 +4,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { startReceiver } from '../../app/receiver-part.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
-import type { Start } from '../../receiver/start-group.ts';
+import type { Start } from '../../receiver/starts.ts';
 import { signedHeaders } from '../receiver/signing.ts';
 import { until } from '../support/poll.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { endpointOverrides } from '../../contract/endpoint-file.ts';
-import { defaultEndpoints, endpointNames } from '../../contract/endpoints.ts';
+import { defaultEndpoints, endpointNames, endpointOverrides } from '../../contract/endpoints.ts';
 
 const wrongWith = (file: unknown): string[] =>
   endpointOverrides

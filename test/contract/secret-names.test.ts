@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isSecretName, mayNameSecret } from '../../contract/secret-names.ts';
+import { isSecretName, mayNameSecret } from '../../contract/without-secrets.ts';
 import { cases } from '../support/cases.ts';
 
 const words = (text: string) => text.split(/,\s+/);

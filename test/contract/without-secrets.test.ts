@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { jsonStopsAt } from '../../contract/json.ts';
-import { isSecretName } from '../../contract/secret-names.ts';
-import { withoutSecrets } from '../../contract/without-secrets.ts';
+import { isSecretName, withoutSecrets } from '../../contract/without-secrets.ts';
 import { cases } from '../support/cases.ts';
 import { nested } from '../support/nested.ts';
 import { anyCharacter } from '../support/text.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { eventOutcomes } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { warehouseNow } from '../../db/events/due.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
+import type { DeliveredEvent, Replay } from '../../contract/event.ts';
 import { array } from '../../db/connection/arrays.ts';
 import { isRefusal } from '../../db/connection/failures.ts';
 import { warehouseNow } from '../../db/events/due.ts';

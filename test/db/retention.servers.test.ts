@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { companyResources } from '../../contract/endpoints.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { notePages } from '../../db/backfill/manifest.ts';
 import { dropOldParts } from '../../db/backfill/retention.ts';
 import { concludeRun, failRunAndParts } from '../../db/backfill/run-end.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { warehouseNow } from '../../db/events/due.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { settleRecords } from '../../db/events/settle.ts';

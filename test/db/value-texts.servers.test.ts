@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isDateText, isNumberText, isTimeText } from '../../contract/value-texts.ts';
+import { isDateText, isNumberText, isTimeText } from '../../contract/values.ts';
 import { array } from '../../db/connection/arrays.ts';
 import { cases } from '../support/cases.ts';
 import { forFile } from '../support/for-file.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../contract/limits.ts';
-import { encodeEvent } from '../../receiver/encoded-event.ts';
+import { encodeEvent } from '../../receiver/group.ts';
 import { delivery } from '../support/events.ts';
 
 test('an event is encoded and measured without its secrets', () => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { limits } from '../../contract/limits.ts';
 import { type Answer, createGroupCommit } from '../../receiver/group-commit.ts';
-import type { StartRequest } from '../../receiver/start-group.ts';
+import type { StartRequest } from '../../receiver/starts.ts';
 import { cases } from '../support/cases.ts';
 import { RecordingLog } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { limits } from '../../contract/limits.ts';
 import { type Answer, createGroupCommit, type GroupFigures } from '../../receiver/group-commit.ts';
-import type { StartRequest } from '../../receiver/start-group.ts';
+import type { StartRequest } from '../../receiver/starts.ts';
 import { RecordingLog } from './listening.ts';
 import { ManualClock, settled } from './manual-clock.ts';
 

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { limits } from '../../contract/limits.ts';
-import { encodeEvent } from '../../receiver/encoded-event.ts';
-import { sizeOfNextGroup, workflowIdOfGroup } from '../../receiver/group.ts';
+import { encodeEvent, sizeOfNextGroup, workflowIdOfGroup } from '../../receiver/group.ts';
 import { anyCharacter } from '../support/text.ts';
 
 /** Returns the number of bytes that Temporal's JSON converter makes of a value. */

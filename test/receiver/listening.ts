@@ -6,9 +6,8 @@ import { createGroupCommit, type GroupCommit, type GroupCommitLimits } from '../
 import { type HttpLimits, httpLimits } from '../../receiver/http-limits.ts';
 import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
 import { buildReceiver, type Receiver } from '../../receiver/server.ts';
-import { headerFamilies } from '../../receiver/signature-headers.ts';
-import type { Start, StartRequest } from '../../receiver/start-group.ts';
-import { createVerifier } from '../../receiver/verify.ts';
+import type { Start, StartRequest } from '../../receiver/starts.ts';
+import { createVerifier, headerFamilies } from '../../receiver/verify.ts';
 import { exchange, type RawAnswer, type RawRequest } from './raw-http.ts';
 import { frozenNow, golden, type Message, signedHeaders } from './signing.ts';
 

@@ -11,7 +11,7 @@ function asking(answers: readonly (() => boolean | Promise<boolean>)[]) {
     asked += 1;
     return (answers[asked - 1] as () => boolean | Promise<boolean>)();
   };
-  const isReady = rememberReady({ ready, forMs: 1_000, clock, log });
+  const isReady = rememberReady({ ready, clock, log }, 1_000);
   return { clock, log, isReady, asked: () => asked };
 }
 

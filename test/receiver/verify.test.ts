@@ -10,8 +10,7 @@ import {
   type SecretSource,
   type SigningKey,
 } from '../../receiver/secrets.ts';
-import { headerFamilies } from '../../receiver/signature-headers.ts';
-import { createVerifier, type RefusalReason, type Verified } from '../../receiver/verify.ts';
+import { createVerifier, headerFamilies, type RefusalReason, type Verified } from '../../receiver/verify.ts';
 import { cases } from '../support/cases.ts';
 import { anyCharacter } from '../support/text.ts';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createQuote } from '../../service/quote.ts';
+import { createQuote } from '../../service/failures.ts';
 
 const key = 'Fq8-3zLm_0Vt-77Ra-PwKc-19xD-hhNs-4YbE-o2';
 const quote = createQuote(key);

@@ -1,8 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
-import { createServiceClient, type ServiceClient } from '../../service/client.ts';
-import type { RequestFigures } from '../../service/request-result.ts';
-import type { ServiceClientOptions } from '../../service/wire.ts';
+import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../../service/client.ts';
+import type { RequestFigures } from '../../service/request.ts';
 import { type Script, ScriptedServer } from './scripted-server.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

@@ -1,4 +1,4 @@
-import type { WallClock } from '../../service/clock.ts';
+import type { WallClock } from '../../service/throttle.ts';
 
 interface Sleeper {
   readonly due: number;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply, Script } from '../service/scripted-server.ts';
 import type { ActivitiesUnderTest } from './activities.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 
 /** Payloads of the service's events (service.md 2.4 to 2.6), for tests that need exact ones. */
 export const company = { externalId: 'acme', id: randomUUID(), name: 'Acme', publicId: randomUUID() };

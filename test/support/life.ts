@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from './events.ts';
 

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import type { DeliveredEvent } from '../../../../contract/delivery.ts';
+import type { DeliveredEvent } from '../../../../contract/event.ts';
 import { recordEvents } from '../../../../db/events/record-events.ts';
 import { companies } from '../../../../db/schema/utility.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../../../support/events.ts';

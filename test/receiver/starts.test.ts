@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { startPolicy } from '../../contract/retry-policy.ts';
-import { watchStarts } from '../../receiver/watch-starts.ts';
+import { watchStarts } from '../../receiver/starts.ts';
 
 const request = { workflowId: 'event/msg_1/1', group: { events: [] }, withinMs: 1_000 };
 

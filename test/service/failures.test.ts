@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { failureTypes } from '../../contract/failures.ts';
 import { requestPolicy } from '../../contract/retry-policy.ts';
-import { failureOfError, failureOfStatus, retryAfterMs } from '../../service/classify.ts';
+import { failureOfError, failureOfStatus, retryAfterMs } from '../../service/failures.ts';
 
 describe('a status', () => {
   test.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Incoming, type SharedMemory, shareMemory } from '../../receiver/bodies.ts';
+import { type Incoming, type SharedMemory, shareMemory } from '../../receiver/bounds.ts';
 
 const bytesMax = 1_000_000;
 
