@@ -6,8 +6,8 @@ import { readSettings, type Settings } from '../app/settings/settings.ts';
 import { requireSafeTransport } from '../app/settings/transport.ts';
 import { openStack, type Stack } from '../app/stack.ts';
 import { requireUnused } from '../embedded/start.ts';
-import { say } from './print.ts';
-import { runningSandbox, type SandboxSize, startSandboxProcess } from './sandbox-process.ts';
+import { say } from './output.ts';
+import { runningSandbox, type SandboxSize, startSandboxProcess } from './sandbox.ts';
 
 export type Context = Readonly<Awaited<ReturnType<typeof openContext>>>;
 

@@ -5,8 +5,7 @@ import { parkingCodes } from '../contract/failures.ts';
 import { tracedKinds } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds } from '../contract/times.ts';
-import { atLeastOne, count, share, timeOrAgo, uuid, wait } from './arguments.ts';
-import { add, pointToHelp } from './help.ts';
+import { add, atLeastOne, count, pointToHelp, share, timeOrAgo, uuid, wait } from './command-line.ts';
 import {
   addAlerts,
   addChecks,
@@ -72,7 +71,7 @@ function addRun(program: Command): void {
   add(program, 'migrate', "Bring the warehouse's schema up to date", 'metersync migrate --plan')
     .option('--plan', 'only show the statements of the migrations that would run')
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/migrate.ts')).migrateCommand(options));
+    .action(async (options) => (await import('./commands/schema.ts')).migrateCommand(options));
   addSchedule(program);
   addWebhooks(program);
 }
@@ -90,7 +89,7 @@ function addLook(program: Command): void {
     )
     .option('--exact', 'count the rows of every table, even if there are more than 10,000')
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/status.ts')).status(options));
+    .action(async (options) => (await import('./commands/health.ts')).status(options));
   add(
     program,
     'doctor',
@@ -98,7 +97,7 @@ function addLook(program: Command): void {
     'metersync doctor',
   )
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
+    .action(async (options) => (await import('./commands/health.ts')).doctor(options));
   addAlerts(program);
   addEvents(program);
   add(
@@ -114,7 +113,7 @@ function addLook(program: Command): void {
     )
     .option('--all', 'also show runs that read it and changed nothing')
     .option('--json', 'as JSON')
-    .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
+    .action(async (kind, id, options) => (await import('./commands/events.ts')).trace(kind, id, options));
 }
 
 /** Adds the command that containers run; `--help` does not list it. */
@@ -147,7 +146,7 @@ function addLoad(program: Command): void {
     'metersync reconcile --follow',
   )
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
-    .action(async (options) => (await import('./commands/reconcile.ts')).reconcile(options));
+    .action(async (options) => (await import('./commands/backfill.ts')).reconcile(options));
   add(
     program,
     'audit',
@@ -189,7 +188,7 @@ function addLoad(program: Command): void {
       ]),
     )
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/resume.ts')).resume(options));
+    .action(async (options) => (await import('./commands/backfill.ts')).resume(options));
   addDeletes(program);
 }
 
@@ -204,7 +203,7 @@ function addAnalyse(program: Command): void {
     .option('--external-id <id>', 'only one company, by the id that you gave it')
     .option('--html <file>', 'write a page with charts to this file; it needs no network and no script')
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/report.ts')).report(options));
+    .action(async (options) => (await import('./commands/analysis.ts')).report(options));
   add(
     program,
     'export',
@@ -222,7 +221,7 @@ function addAnalyse(program: Command): void {
     )
     .option('--company <id>', 'only the rows of one company, by its id', uuid)
     .option('--external-id <id>', 'only the rows of one company, by the id that you gave it')
-    .action(async (view, options) => (await import('./commands/export.ts')).exportCommand(view, options));
+    .action(async (view, options) => (await import('./commands/analysis.ts')).exportCommand(view, options));
   add(
     program,
     'sites',
@@ -240,7 +239,7 @@ function addAnalyse(program: Command): void {
     .option('--company <id>', 'only one company, by its id', uuid)
     .option('--external-id <id>', 'only one company, by the id that you gave it')
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/sites.ts')).sites(options));
+    .action(async (options) => (await import('./commands/analysis.ts')).sites(options));
   addChecks(program);
 }
 
@@ -293,5 +292,5 @@ function addTry(program: Command): void {
       'after',
       '\nSANDBOX_DATABASE_URL names its own Postgres database. Without it an embedded Postgres starts.',
     )
-    .action(async (options) => (await import('./commands/sandbox.ts')).sandboxCommand(options));
+    .action(async (options) => (await import('./sandbox.ts')).sandboxCommand(options));
 }

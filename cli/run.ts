@@ -1,9 +1,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
-import { noteTyped } from './as-operation.ts';
-import { CommandError, UsageError } from './errors.ts';
-import { seeHelp } from './help.ts';
-import { say } from './print.ts';
+import { noteTyped, seeHelp } from './command-line.ts';
+import { CommandError, say, UsageError } from './output.ts';
 import { buildProgram } from './program.ts';
 
 /** Exit statuses: 0 done, 1 failed or differences found, 2 wrong usage or settings. */

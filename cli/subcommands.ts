@@ -3,11 +3,9 @@ import { checkNames } from '../contract/check-names.ts';
 import { failureTypes } from '../contract/failures.ts';
 import { eventOutcomes, runKinds, severities } from '../contract/names.ts';
 import { alarmNames } from '../health/findings.ts';
-import type { Decision } from '../operations/decide-deletes.ts';
-import { atLeastOne, issueId, timeOrAgo, uuid } from './arguments.ts';
-import type { ScheduleAction } from './commands/schedule.ts';
-import type { WebhooksAction } from './commands/webhooks.ts';
-import { add } from './help.ts';
+import type { Decision } from '../operations/decisions.ts';
+import { add, atLeastOne, issueId, timeOrAgo, uuid } from './command-line.ts';
+import type { ScheduleAction, WebhooksAction } from './commands/switches.ts';
 
 function choosingEvents(command: Command): Command {
   return command
@@ -70,7 +68,7 @@ export function addChecks(program: Command): void {
     .option('--unacknowledged', 'only issues that nobody acknowledged')
     .option('--limit <n>', 'at most this many', atLeastOne, 50)
     .option('--json', 'as JSON')
-    .action(async (id, options) => (await import('./commands/checks.ts')).checksList(id, options));
+    .action(async (id, options) => (await import('./commands/decisions.ts')).checksList(id, options));
   add(
     checks,
     'acknowledge',
@@ -81,7 +79,7 @@ export function addChecks(program: Command): void {
     .option('--note <text>', 'a note')
     .option('--undo', 'withdraw the acknowledgement')
     .option('--json', 'as JSON')
-    .action(async (id, options) => (await import('./commands/checks.ts')).checksAcknowledge(id, options));
+    .action(async (id, options) => (await import('./commands/decisions.ts')).checksAcknowledge(id, options));
 }
 
 export function addAlerts(program: Command): void {
@@ -99,7 +97,9 @@ export function addAlerts(program: Command): void {
     .option('--note <text>', 'a note')
     .option('--undo', 'withdraw the acknowledgement')
     .option('--json', 'as JSON')
-    .action(async (name, options) => (await import('./commands/alerts.ts')).alertsAcknowledge(name, options));
+    .action(async (name, options) =>
+      (await import('./commands/decisions.ts')).alertsAcknowledge(name, options),
+    );
 }
 
 export function addSchedule(program: Command): void {
@@ -116,7 +116,7 @@ export function addSchedule(program: Command): void {
       )
       .option('--json', 'as JSON')
       .action(async (name, options) =>
-        (await import('./commands/schedule.ts')).schedule(action, name, options),
+        (await import('./commands/switches.ts')).schedule(action, name, options),
       );
   addAction(
     'show',
@@ -141,14 +141,14 @@ export function addDeletes(program: Command): void {
     .addArgument(new Argument('[run]', 'only deletions that this run found').argParser(uuid))
     .option('--all', 'also show deletions that were decided')
     .option('--json', 'as JSON')
-    .action(async (run, options) => (await import('./commands/deletes.ts')).deletesList(run, options));
+    .action(async (run, options) => (await import('./commands/decisions.ts')).deletesList(run, options));
   const addAction = (action: Decision, description: string): void => {
     add(deletes, action, description, `metersync deletes ${action} 0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f`)
       .argument('<run>', 'id of the run that found them, as metersync deletes list shows it', uuid)
       .option('--note <text>', 'a note for the log: why')
       .option('--json', 'as JSON')
       .action(async (run, options) =>
-        (await import('./commands/deletes.ts')).deletesDecide(action, run, options),
+        (await import('./commands/decisions.ts')).deletesDecide(action, run, options),
       );
   };
   addAction('approve', 'Delete the rows that a run held back');
@@ -163,7 +163,7 @@ export function addWebhooks(program: Command): void {
   const addAction = (action: WebhooksAction, description: string, example: string): Command =>
     add(webhooks, action, description, example)
       .option('--json', 'as JSON')
-      .action(async (options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
+      .action(async (options) => (await import('./commands/switches.ts')).webhooks(action, options));
   addAction('enable', 'Turn events on for the whole organization', 'metersync webhooks enable');
   addAction(
     'disable',
@@ -200,5 +200,5 @@ export function addViews(program: Command): void {
   )
     .option('--print', 'print the SQL instead, for the owner of the warehouse to run')
     .option('--json', 'as JSON')
-    .action(async (options) => (await import('./commands/views.ts')).viewsApply(options));
+    .action(async (options) => (await import('./commands/schema.ts')).viewsApply(options));
 }

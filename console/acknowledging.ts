@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { listDataIssues } from '../db/read/issues.ts';
 import { isAlarmName } from '../health/findings.ts';
-import { acknowledge } from '../operations/acknowledge.ts';
+import { acknowledge } from '../operations/decisions.ts';
 import { Refused } from '../operations/recorded.ts';
 import { type Asking, asked } from './asking.ts';
 import { text } from './parts.ts';

@@ -4,7 +4,7 @@ import { nameInWords } from '../contract/words.ts';
 import type { HourOfEvents } from '../db/read/arrivals.ts';
 import type { CompanyMonths, MonthMark } from '../db/read/company-months.ts';
 import type { ListedRun } from '../db/read/runs.ts';
-import { amount } from '../operations/report/amounts.ts';
+import { amount } from '../operations/report/summary.ts';
 import { bars, categories, drawChart, grid, seriesColours, values } from '../web/chart.ts';
 import type { Markup } from '../web/markup.ts';
 import { count, text } from './parts.ts';

@@ -45,7 +45,7 @@ export interface LiveAlarm {
 }
 
 /** How the alarms change after the watch has looked. */
-export interface AlarmChanges<Alarm extends LiveAlarm> {
+interface AlarmChanges<Alarm extends LiveAlarm> {
   /** Findings that are new. */
   readonly begin: readonly Raised[];
   /** Alarms whose finding ended before it had lasted long enough to open them. */

@@ -10,8 +10,7 @@ import {
   type TemporalHealth,
   type WarehouseHealth,
 } from './measured.ts';
-import type { MetricOf } from './metrics.ts';
-import type { Metrics, Sample } from './registry.ts';
+import type { MetricOf, Metrics, Sample } from './metrics.ts';
 import { verdictOf } from './verdict.ts';
 
 /** Adds a metric of one side of a deployment. */

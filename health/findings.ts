@@ -1,11 +1,9 @@
 import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { formatSeconds } from '../contract/times.ts';
-import { eventFindings } from './event-findings.ts';
+import { eventFindings, judgeLate } from './event-findings.ts';
 import { type AlarmType, type FindingType, foundIf, inWarehouse } from './finding-type.ts';
-import { judgeLate } from './late-work.ts';
-import { prometheusFindings } from './prometheus-findings.ts';
 import { runFindings } from './run-findings.ts';
-import { serverFindings } from './server-findings.ts';
+import { prometheusFindings, serverFindings } from './server-findings.ts';
 
 const alarms = { ...serverFindings, ...eventFindings, ...runFindings, ...prometheusFindings } as const;
 export type AlarmName = keyof typeof alarms;

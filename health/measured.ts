@@ -21,7 +21,7 @@ export interface LastRun {
 }
 
 /** A run that has not ended. */
-export interface RunUnderWay {
+interface RunUnderWay {
   readonly runId: string;
   readonly startedAt: string;
   /** When it last stored a page, or began or ended a part. */
@@ -42,7 +42,7 @@ export interface KindOfRuns {
 
 /** `due` is read at once, `waiting` is read again later, and `parked` waits until somebody acts. */
 export const pendingStates = ['due', 'waiting', 'parked'] as const;
-export type PendingState = (typeof pendingStates)[number];
+type PendingState = (typeof pendingStates)[number];
 
 /** Pending events of a kind. */
 export interface PendingEvents extends Readonly<Record<PendingState, number>> {
@@ -125,7 +125,7 @@ export interface DifferingAudit {
 }
 
 /** The delay of the last events that were settled, in seconds from their receipt. */
-export interface Delay {
+interface Delay {
   readonly p50: number;
   readonly p99: number;
 }

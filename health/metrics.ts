@@ -1,3 +1,5 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
 /**
  * The catalogue of metrics of `/metrics`, in addition to Node's and Temporal's, and the source of
  * docs/reference/metrics.md. No label holds the id of a company, a record or a person.
@@ -210,13 +212,64 @@ export const metricTypes = {
   }),
 };
 
-type Metrics = typeof metricTypes;
-export type MetricName = keyof Metrics;
+type Catalogue = typeof metricTypes;
+export type MetricName = keyof Catalogue;
 
 /** Names of the metrics of a type. */
 export type MetricOf<T extends MetricType['type']> = {
-  [N in MetricName]: Metrics[N]['type'] extends T ? N : never;
+  [N in MetricName]: Catalogue[N]['type'] extends T ? N : never;
 }[MetricName];
 
 /** Labels of a metric. */
-export type LabelOf<N extends MetricName> = keyof Metrics[N]['labels'] & string;
+export type LabelOf<N extends MetricName> = keyof Catalogue[N]['labels'] & string;
+
+/** One value of a metric, with its labels. */
+export type Sample<N extends MetricName> = { readonly value: number } & Readonly<Record<LabelOf<N>, string>>;
+
+/** The metrics of a process. */
+export interface Metrics {
+  /** Adds a metric that is read at each scrape, and absent without samples. Counters return totals. */
+  read<N extends MetricOf<'counter' | 'gauge'>>(
+    name: N,
+    samples: () => readonly Sample<N>[] | Promise<readonly Sample<N>[]>,
+  ): void;
+  histogram<N extends MetricOf<'histogram'>>(name: N): Histogram<LabelOf<N>>;
+  /** Writes all metrics in Prometheus' text format. */
+  asText(): Promise<string>;
+}
+
+export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
+
+/** Makes the registry of a process, with Node's own metrics in it. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const configuration = (name: MetricName) => {
+    const { help, labels, buckets }: MetricType = metricTypes[name];
+    return {
+      name,
+      help,
+      labelNames: Object.keys(labels),
+      registers: [registry],
+      ...(buckets === undefined ? {} : { buckets: [...buckets] }),
+    };
+  };
+  return {
+    read(name, samples) {
+      const Kind = metricTypes[name].type === 'counter' ? Counter : Gauge;
+      const configured = configuration(name);
+      new Kind({
+        ...configured,
+        async collect() {
+          const now = await samples();
+          this.reset();
+          // For a metric without labels, the library keeps a 0 of its own.
+          if (now.length === 0 && configured.labelNames.length === 0) this.remove();
+          for (const { value, ...labels } of now) this.inc(labels, value);
+        },
+      });
+    },
+    histogram: (name) => new Histogram(configuration(name)),
+    asText: () => registry.metrics(),
+  };
+}

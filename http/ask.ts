@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 
 /** A request to any server but the service, whose client is in service/. */
-export interface Request {
+interface Request {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
@@ -13,7 +13,7 @@ export interface Request {
   readonly bytesMax?: number;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData['headers'];
   /** The text of the answer, up to `bytesMax`. */

@@ -11,7 +11,7 @@ import { withClient } from '../app/temporal/temporal.ts';
 import { absenceOf, placeOf } from '../app/warehouse/absence.ts';
 import { requireZone } from '../app/warehouse/prepare.ts';
 import { type RunKind, runKinds, scheduleIds, taskQueues, workflowNames } from '../contract/names.ts';
-import { recordPolicy, serverWaits } from '../contract/retry-policy.ts';
+import { consolePolicy, recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
 import type { Database } from '../db/connection/connect.ts';
 import { withTimeout } from '../db/connection/with-timeout.ts';
@@ -20,6 +20,7 @@ import { readHealth } from '../db/read/health.ts';
 import { readServer, readsOnly } from '../db/read/session.ts';
 import type { Away, Health, TemporalHealth } from '../health/measured.ts';
 import { watchIsLate } from '../health/server-findings.ts';
+import { remember } from '../receiver/clock.ts';
 
 /** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {
@@ -278,3 +279,7 @@ function unlessUnknown(error: unknown): null {
   if (isGrpcServiceError(error) && Number(error.code) === invalidArgument) return null;
   throw error;
 }
+
+/** Makes the function that reads a deployment's health for pages: one reading serves all for some seconds. */
+export const rememberHealth = (read: () => Promise<Health>): (() => Promise<Health>) =>
+  remember(read, consolePolicy.healthForMs, () => performance.now());

@@ -5,7 +5,7 @@ import { beginOperation, finishOperation, type Operation } from '../db/operation
 /** An action was not begun, because there is nothing to do or nobody to do it. */
 export class Refused extends Error {}
 
-export interface Recorded<T> {
+interface Recorded<T> {
   readonly id: number;
   readonly ended: Promise<T>;
 }

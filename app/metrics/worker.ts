@@ -1,8 +1,7 @@
 import type { RowsWritten } from '../../activities/reading/rows-written.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import type { Recorded } from '../../db/events/record-events.ts';
-import type { LabelOf } from '../../health/metrics.ts';
-import type { Metrics, Sample } from '../../health/registry.ts';
+import type { LabelOf, Metrics, Sample } from '../../health/metrics.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { RequestFigures } from '../../service/request.ts';
 import type { Liveness } from '../process/liveness.ts';

@@ -1,6 +1,6 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../../cli/sandbox-process.ts';
+import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../../cli/sandbox.ts';
 import type { Outgoing } from '../load/signed.ts';
 import type { Bench } from '../measure.ts';
 

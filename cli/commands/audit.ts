@@ -10,15 +10,14 @@ import {
   type Example,
   repair,
 } from '../../operations/audit/audit.ts';
-import { whyRefused } from '../../operations/named-company.ts';
 import { recorded, recordedWherePossible } from '../../operations/recorded.ts';
-import { asOperation } from '../as-operation.ts';
-import { UsageError } from '../errors.ts';
-import { print, printJson } from '../print.ts';
+import { whyRefused } from '../../operations/runs.ts';
+import { asOperation } from '../command-line.ts';
+import { print, printJson, UsageError } from '../output.ts';
 import { createProgress, table } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-export interface AuditCommandOptions {
+interface AuditCommandOptions {
   readonly company?: string;
   readonly resource?: readonly AuditResource[];
   readonly since?: string;

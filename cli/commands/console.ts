@@ -14,11 +14,10 @@ import { serverWaits } from '../../contract/retry-policy.ts';
 import { withTimeout } from '../../db/connection/with-timeout.ts';
 import { readServer } from '../../db/read/session.ts';
 import type { Health } from '../../health/measured.ts';
-import { healthOf } from '../../operations/health.ts';
-import { rememberHealth } from '../../operations/remembered-health.ts';
+import { healthOf, rememberHealth } from '../../operations/health.ts';
 import { type Context, openContext } from '../context.ts';
-import { CommandError, UsageError } from '../errors.ts';
-import { untilAsked } from '../until-asked.ts';
+import { CommandError, UsageError } from '../output.ts';
+import { untilAsked } from '../signals.ts';
 
 /** `metersync console`: serves the console until it is asked to stop. */
 export async function consoleCommand(): Promise<void> {

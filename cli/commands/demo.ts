@@ -27,17 +27,14 @@ import { type AuditReport, audit } from '../../operations/audit/audit.ts';
 import { healthOf } from '../../operations/health.ts';
 import { type SandboxControl, sandboxControl } from '../../sandbox/control/client.ts';
 import { type Context, openContext } from '../context.ts';
-import { CommandError } from '../errors.ts';
-import { followBackfill } from '../follow-backfill.ts';
-import { howCalled } from '../how-called.ts';
-import { print, say } from '../print.ts';
-import { interruptedStatus, signalsCounted } from '../repeated-signal.ts';
+import { CommandError, print, say } from '../output.ts';
+import { interruptedStatus, signalsCounted, untilAsked } from '../signals.ts';
 import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
-import { untilAsked } from '../until-asked.ts';
 import { describeAudit } from './audit.ts';
+import { followBackfill } from './backfill.ts';
 import type { ServedConsole } from './console.ts';
 
-export interface DemoOptions {
+interface DemoOptions {
   readonly companies: number;
   readonly documents: number;
   readonly intervalDays: number;
@@ -302,3 +299,7 @@ async function keepRunning(parts: readonly Promise<void>[], interrupted: () => v
     drain: async () => {},
   });
 }
+
+/** How the user called the command: in a checkout through npm, otherwise by its name. */
+const howCalled = (env: NodeJS.ProcessEnv = process.env): string =>
+  env.npm_lifecycle_event === undefined ? 'metersync' : 'npm run -s metersync --';

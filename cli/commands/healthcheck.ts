@@ -1,7 +1,7 @@
 import { readSettings } from '../../app/settings/settings.ts';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import { ask } from '../../http/ask.ts';
-import { print } from '../print.ts';
+import { print } from '../output.ts';
 
 /** `metersync healthcheck`: asks the private port on this machine and ends with 0 or 1, for containers. */
 export async function healthcheck(options: { ready?: boolean }): Promise<void> {

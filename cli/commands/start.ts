@@ -8,13 +8,13 @@ import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Health } from '../../health/measured.ts';
 import { sandboxControl } from '../../sandbox/control/client.ts';
 import { type Context, openContext } from '../context.ts';
-import { CommandError, UsageError } from '../errors.ts';
-import { untilAsked } from '../until-asked.ts';
+import { CommandError, UsageError } from '../output.ts';
+import { untilAsked } from '../signals.ts';
 
-export type Part = 'receiver' | 'worker' | 'console';
+type Part = 'receiver' | 'worker' | 'console';
 
 /** Makes what a test replaces in the worker, from what the worker would have without the test. */
-export type Overrides = (given: { readonly readHealth: ReadHealth }) => WorkerOverrides;
+type Overrides = (given: { readonly readHealth: ReadHealth }) => WorkerOverrides;
 type ReadHealth = ReturnType<typeof import('../../operations/health.ts').healthOf>;
 
 /** `metersync start`, `receiver`, `worker`: runs the parts until it is asked to stop. Servers may be away. */

@@ -4,8 +4,8 @@ import { agreeing, counted, countedRows, nameInWords } from '../../contract/word
 import { type InferredDeletes, readDeletes } from '../../db/deletes/decide.ts';
 import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/deletes/list-rows.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
-import { deletionState, describeSum, serviceSays } from '../../operations/describe-deletes.ts';
-import { amount } from '../../operations/report/amounts.ts';
+import { deletionState, describeSum, serviceSays } from '../../operations/decisions.ts';
+import { amount } from '../../operations/report/summary.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, asked, type MakePage, mayAct } from '../asking.ts';

@@ -5,7 +5,7 @@ import { formatTime } from '../../contract/times.ts';
 import { nameInWords } from '../../contract/words.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import { countOpenByWeek, type DataIssue, listDataIssues } from '../../db/read/issues.ts';
-import { subjectOf } from '../../operations/issue-subjects.ts';
+import { subjectOf } from '../../operations/decisions.ts';
 import { badge } from '../../web/badge.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';

@@ -6,7 +6,7 @@ import { readDeletes } from '../../db/deletes/decide.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { type ListedRun, listEnded, listRunning, readRun } from '../../db/read/runs.ts';
-import { deletionState } from '../../operations/describe-deletes.ts';
+import { deletionState } from '../../operations/decisions.ts';
 import { copyable } from '../../web/copyable.ts';
 import type { Markup } from '../../web/markup.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';

@@ -4,7 +4,7 @@ import { formatTime } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
 import { type Found, type FoundKind, findById, findByName, foundKinds } from '../../db/read/find.ts';
 import { traceRecord } from '../../db/read/trace.ts';
-import { factsOf, isPartOf, timelineOf } from '../../operations/timeline.ts';
+import { factsOf, isPartOf, timelineOf } from '../../operations/trace.ts';
 import { type Asking, asked, type MakePage, oneOf } from '../asking.ts';
 import type { Page } from '../frame.ts';
 import { capital, facts, nothing, rowLink, section, table, text } from '../parts.ts';

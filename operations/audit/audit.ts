@@ -9,11 +9,12 @@ import {
   type EndpointName,
 } from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/values.ts';
-import type { Warehouse } from '../../db/connection/connect.ts';
+import type { Executor, Warehouse } from '../../db/connection/connect.ts';
 import { readKeptBy } from '../../db/deletes/kept.ts';
 import { warehouseNow } from '../../db/events/due.ts';
 import { forgetListed } from '../../db/hot/forget-listed.ts';
 import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
+import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
 import { ownerlessRows, type StrayRow, strayRows, unlistedRows } from '../../db/read/extra-rows.ts';
 import { compareUsageOfRecords } from '../../db/read/usage-of-records.ts';
@@ -21,14 +22,20 @@ import { clearVersions, forgetDigests } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
-import { explain } from './explain.ts';
-import { dated, doubtOf, onlyCompany, present, type ReadPage, siteIds } from './listing.ts';
-import { MeterAudit } from './meters.ts';
-import { Repairer } from './repairer.ts';
-import { type AuditReport, addTo } from './report.ts';
-import { type AuditedListing, Tally } from './tally.ts';
+import { MeterAudit } from './readings.ts';
+import {
+  dated,
+  doubtOf,
+  listingOf,
+  onlyCompany,
+  present,
+  type ReadPage,
+  Repairer,
+  siteIds,
+} from './repairer.ts';
+import { type AuditedListing, type AuditReport, addTo, type Example, Tally } from './tally.ts';
 
-export type { AuditReport, Example } from './report.ts';
+export type { AuditReport, Example } from './tally.ts';
 
 export interface AuditOptions {
   readonly warehouse: Warehouse;
@@ -326,4 +333,22 @@ class Auditor {
     await clearVersions(this.#warehouse.db, resource, different, readAt);
     await this.#repairer.rewrite(resource, companyId, page);
   }
+}
+
+/** Returns examples with the events behind them, and Postgres's reasons for refused records. */
+async function explain(db: Executor, examples: readonly Example[]): Promise<Example[]> {
+  const recordOf = ({ id, resource }: Example) => (resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id);
+  const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
+  // Sites are part of the record of their company, so they are refused with it.
+  const refusalOf = ({ id, resource }: Example) => ({ id, resource: listingOf(resource) });
+  const missing = examples.filter(({ state }) => state === 'missing');
+  const refused = await refusals(db, missing.map(refusalOf));
+  return examples.map((example) => {
+    const { resource, id } = refusalOf(example);
+    return {
+      ...example,
+      events: events.get(recordOf(example)) ?? [],
+      refused: refused.get(`${resource} ${id}`),
+    };
+  });
 }

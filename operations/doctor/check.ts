@@ -1,7 +1,7 @@
 import { Failure, failureTypes } from '../../contract/failures.ts';
 import { sqlMessage } from '../../db/connection/failures.ts';
 
-export type CheckState = 'ok' | 'warn' | 'fail' | 'not checked';
+type CheckState = 'ok' | 'warn' | 'fail' | 'not checked';
 
 export interface Check {
   readonly name: string;
@@ -11,12 +11,12 @@ export interface Check {
   readonly todo: string | null;
 }
 
-export type Verdict = Omit<Check, 'name'>;
+export type Judged = Omit<Check, 'name'>;
 
-export const ok = (saw: string): Verdict => ({ state: 'ok', saw, todo: null });
-export const warn = (saw: string, todo: string): Verdict => ({ state: 'warn', saw, todo });
-export const fail = (saw: string, todo: string): Verdict => ({ state: 'fail', saw, todo });
-export const notChecked = (saw: string, todo: string | null = null): Verdict => ({
+export const ok = (saw: string): Judged => ({ state: 'ok', saw, todo: null });
+export const warn = (saw: string, todo: string): Judged => ({ state: 'warn', saw, todo });
+export const fail = (saw: string, todo: string): Judged => ({ state: 'fail', saw, todo });
+export const notChecked = (saw: string, todo: string | null = null): Judged => ({
   state: 'not checked',
   saw,
   todo,
@@ -26,7 +26,7 @@ export const notChecked = (saw: string, todo: string | null = null): Verdict => 
 export async function check(
   name: string,
   todo: string,
-  look: () => Verdict | Promise<Verdict>,
+  look: () => Judged | Promise<Judged>,
 ): Promise<Check> {
   try {
     return { name, ...(await look()) };

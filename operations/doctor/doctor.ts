@@ -1,3 +1,4 @@
+import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { askAgain } from '../../app/ask-again.ts';
 import { readVersion } from '../../app/process/version.ts';
@@ -5,13 +6,19 @@ import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings/settings.ts';
 import type { Insecure } from '../../app/settings/transport.ts';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
+import { withClient } from '../../app/temporal/temporal.ts';
 import { absenceOf } from '../../app/warehouse/absence.ts';
 import { openToAsk } from '../../app/warehouse/warehouse.ts';
+import { eventKinds, eventTypes, kindOfType } from '../../contract/event.ts';
 import { doctorPolicy, serverWaits } from '../../contract/retry-policy.ts';
-import type { Database } from '../../db/connection/connect.ts';
+import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
+import { counted } from '../../contract/words.ts';
+import type { Database, Executor } from '../../db/connection/connect.ts';
 import { withTimeout } from '../../db/connection/with-timeout.ts';
 import { readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { liveCompanies } from '../../db/read/audited-companies.ts';
+import { kindsHeld, typesAmong, typesSeen } from '../../db/read/event-types.ts';
+import { readServer } from '../../db/read/session.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
 import {
   acknowledgedInWords,
@@ -23,12 +30,16 @@ import {
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { throughProxies } from '../../service/proxy.ts';
 import { healthOf } from '../health.ts';
-import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
-import { checkEndpoints } from './endpoints.ts';
-import { checkReceiver } from './probe.ts';
-import { checkClock, checkVersion, checkWebhooks, pingService, wrongAddress } from './service.ts';
-import { checkTemporal } from './temporal.ts';
-import { askWarehouse, judgeEventTypes, judgeSchema } from './warehouse.ts';
+import { type Check, check, fail, type Judged, notChecked, ok, warn } from './check.ts';
+import { checkReceiver } from './receiver.ts';
+import {
+  checkClock,
+  checkEndpoints,
+  checkVersion,
+  checkWebhooks,
+  pingService,
+  wrongAddress,
+} from './service.ts';
 
 export interface DoctorOptions {
   readonly settings: Settings;
@@ -52,7 +63,7 @@ export interface DoctorOptions {
 }
 
 /** What the doctor found: checks of what a sync needs, the pipeline's health, and one word for both. */
-export interface Examination {
+interface Examination {
   readonly checks: readonly Check[];
   readonly verdict: Verdict;
 }
@@ -274,4 +285,75 @@ function withChecks({ findings }: Verdict, checks: readonly Check[]): Verdict {
       }),
     );
   return worstFirst([...failed, ...findings]);
+}
+
+/** Checks that Temporal answers, and says whether its payloads are encrypted. */
+async function checkTemporal(place: TemporalPlace | undefined): Promise<Check[]> {
+  // The verdict already reports that there is no Temporal.
+  if (place === undefined) return [];
+  const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
+  const temporal = await check('Temporal', todo, () =>
+    askAgain((withinMs) => withClient(place, answersOf, withinMs)).then(({ answer }) => answer),
+  );
+  return [temporal, { name: 'payloads', ...judgePayloads(place) }];
+}
+
+const answersOf = async (client: Client): Promise<Judged> =>
+  ok(`answers; namespace ${client.options.namespace}`);
+
+function judgePayloads({ codecKeys = [], plaintext }: TemporalPlace): Judged {
+  const [first] = codecKeys;
+  if (first === undefined) {
+    return ok('not encrypted: anyone who reaches Temporal can read and forge events (TEMPORAL_CODEC_KEYS)');
+  }
+  const under = `encrypted under the key "${first.id}"`;
+  if (plaintext !== 'accepted') return ok(`${under}; other payloads are refused`);
+  return warn(
+    `${under}; unencrypted payloads are accepted, too, from anyone who reaches Temporal`,
+    'Remove TEMPORAL_PLAINTEXT when no workflow is running that began before the keys were set.',
+  );
+}
+
+/** Reads the server's version, and by how many milliseconds its clock is ahead of this machine's. */
+async function askWarehouse(
+  db: Executor,
+  now: () => number,
+): Promise<{ readonly version: string; readonly aheadMs: number }> {
+  const began = now();
+  const { version, nowMs } = await readServer(db);
+  return { version, aheadMs: nowMs - (began + now()) / 2 };
+}
+
+export function judgeSchema(versions: SchemaVersions): Judged {
+  const fit = fitOf(versions);
+  if (fit === 'same') return ok('has the version that this metersync needs');
+  const { saw, todo } = describeFit(versions);
+  return fit === 'ahead' ? warn(saw, todo) : fail(saw, todo);
+}
+
+/** Among fewer events than this, there may be none of a kind by chance. */
+const typesJudgedFrom = 100;
+
+/** Judges which types of events arrive: each kind of which the warehouse has rows should have events. */
+async function judgeEventTypes(db: Executor): Promise<Judged> {
+  const seen = await typesSeen(db);
+  if (seen.size === 0)
+    return notChecked(
+      'no event has arrived yet, so it is not known whether the service signs with your secret',
+    );
+  const never = eventTypes.filter((type) => !seen.has(type));
+  const events = [...seen.values()].reduce((sum, some) => sum + some, 0);
+  const among =
+    events < typesAmong
+      ? `among the ${counted(events, 'event')} so far`
+      : `among the newest ${typesAmong.toLocaleString('en')} events`;
+  const saw = never.length === 0 ? 'events of every type arrive' : `no ${never.join(', ')} ${among}`;
+  const held = await kindsHeld(db);
+  const silent = held.filter((kind) => ![...seen.keys()].some((type) => kindOfType(type) === kind));
+  if (silent.length === 0 || events < typesJudgedFrom) return ok(saw);
+  const kinds = silent.map((kind) => eventKinds[kind].plural).join(' and ');
+  return warn(
+    `${saw}, and none about ${kinds}, although the warehouse has such records`,
+    'Check in the portal (metersync webhooks portal) whether the endpoint is subscribed to all event types.',
+  );
 }

@@ -1,9 +1,8 @@
 import { counted } from '../../contract/words.ts';
 import type { Report } from '../../db/read/report.ts';
-import { amount, formatCount, hasEnded, monthAt, percent, weekdays } from './amounts.ts';
 
 /** The main line of each part, which the page shows large and the terminal prints. */
-export interface Figures {
+interface Figures {
   readonly cost: string;
   readonly load: string;
   readonly coverage: string;
@@ -57,7 +56,7 @@ export function undatedCost({ undated }: Report): string {
 }
 
 /** Usage of a commodity in one unit. `latest` describes the last ended month with any day billed. */
-export interface UsageSeries {
+interface UsageSeries {
   readonly name: string;
   readonly units: string;
   readonly rows: Report['usage'];
@@ -172,3 +171,42 @@ export function reportText(report: Report): string[] {
     'To draw it: metersync report --html FILE',
   ];
 }
+
+/** Formats an amount. It comes as text and never becomes a float: Intl reads decimal text exactly. */
+export function amount(text: string | null, places = 2): string {
+  if (text === null) return '–';
+  const format = new Intl.NumberFormat('en', {
+    maximumFractionDigits: places,
+    minimumFractionDigits: places,
+    // An amount that rounds to zero has no sign.
+    signDisplay: 'negative',
+  });
+  return format.format(text as Intl.StringNumericLiteral);
+}
+
+export const formatCount = (count: number): string => count.toLocaleString('en');
+
+const percents = new Intl.NumberFormat('en', {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  roundingMode: 'trunc',
+});
+
+/** Formats a share from 0 to 1 as percent, rounded down, so that 100 % means all. */
+export const percent = (text: string | null): string =>
+  text === null ? '–' : percents.format(text as Intl.StringNumericLiteral).replace('%', ' %');
+
+/** Formats the first day of a month as `2026-03`. */
+const monthOf = (day: string): string => day.slice(0, 7);
+
+/** Formats a month, and marks it if it had not ended at a time. */
+export const monthAt = (day: string, time: string): string =>
+  hasEnded(day, time) ? monthOf(day) : `${monthOf(day)} so far`;
+
+/** Whether the month of a first day was over at a time in UTC. */
+const hasEnded = (day: string, time: string): boolean => monthOf(day) < monthOf(time);
+
+export const timeOf = (time: string | null): string =>
+  time === null ? '–' : time.replace('T', ' ').replace(/:\d\dZ$/, '');
+
+export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;

@@ -6,7 +6,7 @@ import { parkingCodes } from '../../contract/failures.ts';
 import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { failedParts } from '../../db/backfill/failed-parts.ts';
 import { readStatus } from '../../db/read/status.ts';
-import { whyRefused } from '../../operations/named-company.ts';
+import { whyRefused } from '../../operations/runs.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';

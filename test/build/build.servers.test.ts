@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
-import { startSandboxProcess } from '../../cli/sandbox-process.ts';
+import { startSandboxProcess } from '../../cli/sandbox.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { createDatabase } from '../support/database.ts';
 import { forFile } from '../support/for-file.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { Webhook } from 'standardwebhooks';
-import type { SandboxProcess } from '../../cli/sandbox-process.ts';
+import type { SandboxProcess } from '../../cli/sandbox.ts';
 import { until } from '../support/poll.ts';
 import type { Program } from './package.ts';
 

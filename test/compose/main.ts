@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import type { SandboxProcess } from '../../cli/sandbox-process.ts';
+import type { SandboxProcess } from '../../cli/sandbox.ts';
 import { sandboxControl } from '../../sandbox/control/client.ts';
 import { changedDocument, deliver } from '../build/signed-event.ts';
 import { until } from '../support/poll.ts';

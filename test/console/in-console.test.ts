@@ -4,7 +4,7 @@ import { failureTypes } from '../../contract/failures.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { findingTypes } from '../../health/findings.ts';
 import { plain } from '../../health/verdict.ts';
-import { describeDecided } from '../../operations/decide-deletes.ts';
+import { describeDecided } from '../../operations/decisions.ts';
 
 test('a text of metersync names the buttons of the console instead of commands', () => {
   expect(inConsole('Fix the cause, then run metersync backfill all.')).toBe(

@@ -12,7 +12,7 @@ import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.t
 import { planMigration } from '../../db/migrate/migration-plan.ts';
 import { alarmTypes } from '../../health/findings.ts';
 import type { Health } from '../../health/measured.ts';
-import { judgeSchema } from '../../operations/doctor/warehouse.ts';
+import { judgeSchema } from '../../operations/doctor/doctor.ts';
 import { readDeployment } from '../../operations/health.ts';
 import { loginAs, openTransaction } from '../support/login.ts';
 import { laterMigrations } from '../support/migrations.ts';

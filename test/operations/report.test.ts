@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Report } from '../../db/read/report.ts';
-import { amount, percent } from '../../operations/report/amounts.ts';
-import { loadChart } from '../../operations/report/charts.ts';
-import { reportPage } from '../../operations/report/page.ts';
-import { reportText } from '../../operations/report/summary.ts';
+import { loadChart, reportPage } from '../../operations/report/page.ts';
+import { amount, percent, reportText } from '../../operations/report/summary.ts';
 
 const report: Report = {
   madeAt: '2026-04-10T00:00:00Z',

@@ -2,7 +2,7 @@ import { stat, writeFile } from 'node:fs/promises';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { startSandboxProcess } from '../../cli/sandbox-process.ts';
+import { startSandboxProcess } from '../../cli/sandbox.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
 import { createDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
