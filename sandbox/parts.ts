@@ -1,39 +1,18 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { type ApiKeys, type Organization, readApiKeys } from './api/keys.ts';
-import { createPageCache, type PageCache } from './api/page-cache.ts';
-import { createLive, type Live } from './changes/live.ts';
-import { type ChangeService, createChangeService } from './changes/service.ts';
-import { createClock, createRealTime, type ServiceClock } from './clock.ts';
-import { readSetting, writeSetting } from './database/settings.ts';
-import type { Stores } from './database/stores.ts';
-import { allowDestinations } from './delivery/destination.ts';
-import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
-import { type Disturbances, openDisturbances } from './delivery/disturbances.ts';
-import { retryDelaySeconds } from './delivery/schedule.ts';
-import { createFaults, type Faults } from './faults/faults.ts';
-import type { SandboxOptions } from './options.ts';
-
-/** Which time signatures use: real time, unless a test asks for the service's own time. */
-export interface Signing {
-  mode: 'real' | 'virtual';
-}
+import { createFaults } from './api/faults.ts';
+import { createPageCache } from './api/page-cache.ts';
+import { createChangeService, createLive } from './changes/service.ts';
+import { readSetting, type Stores, writeSetting } from './database.ts';
+import { createDispatcher } from './delivery/dispatcher.ts';
+import { openDisturbances } from './delivery/disturbance.ts';
+import { newSigningSecret } from './delivery/endpoints.ts';
+import { retryDelaySeconds } from './delivery/lane.ts';
+import { allowDestinations } from './delivery/sender.ts';
+import { type Organization, readApiKeys } from './organizations.ts';
+import { createClock, createRealTime, type RealTime, type ServiceClock } from './time.ts';
 
 /** The connected parts of a sandbox, before it listens. */
-export interface Parts {
-  readonly stores: Stores;
-  readonly clock: ServiceClock;
-  readonly signing: Signing;
-  readonly cache: PageCache;
-  readonly disturbances: Disturbances;
-  readonly faults: Faults;
-  readonly dispatcher: Dispatcher;
-  readonly changes: ChangeService;
-  readonly live: Live;
-  readonly organizations: Organization[];
-  readonly keys: ApiKeys;
-  readonly seed: number;
-  readonly report: (error: Error) => void;
-}
+export type Parts = Awaited<ReturnType<typeof createParts>>;
 
 /** Memory for pages that are ready to be sent. */
 const pageCacheBytes = 256 * 1024 * 1024;
@@ -49,25 +28,37 @@ export function historyEnd({ until = defaultUntil }: SandboxOptions): {
   return { until: untilToday ? new Date().toISOString().slice(0, 10) : until, untilToday };
 }
 
-export const newMessageId = (): string => `msg_${randomBytes(14).toString('hex')}`;
+/** Identifiers and secrets that nobody can guess. */
+export const mint = {
+  newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
+  newMessageId: () => `msg_${randomBytes(14).toString('hex')}`,
+  newSecret: newSigningSecret,
+  newToken: () => randomBytes(24).toString('base64url'),
+};
 
 const settingOfClock = 'clockOffsetMicros';
 
 /** Stores the offset of the clock, so that a restart does not set it back. */
-export const keepClock = ({ stores, clock }: Pick<Parts, 'stores' | 'clock'>): Promise<void> =>
-  writeSetting(stores.pool, settingOfClock, clock.offset().toString());
+export const keepClock = ({
+  stores,
+  clock,
+}: {
+  readonly stores: Stores;
+  readonly clock: ServiceClock;
+}): Promise<void> => writeSetting(stores.pool, settingOfClock, clock.offset().toString());
 
 export async function createParts(
   stores: Stores,
   organizations: Organization[],
   options: SandboxOptions,
   report: (error: Error) => void,
-): Promise<Parts> {
+) {
   const { pool } = stores;
   const seed = options.seed ?? 1;
   const offset = BigInt((await readSetting<string>(pool, settingOfClock)) ?? '0');
   const clock = createClock(options.now ?? createRealTime(), offset, options.timeScale);
-  const signing: Signing = { mode: 'real' };
+  /** Which time signatures use: real time, unless a test asks for the service's own time. */
+  const signing: { mode: 'real' | 'virtual' } = { mode: 'real' };
   const cache = createPageCache(pageCacheBytes);
   const disturbances = await openDisturbances(pool);
   const faults = createFaults(options.databaseUrl, Date.now, report);
@@ -87,7 +78,7 @@ export async function createParts(
     clock,
     delays: disturbances.delays,
     newId: randomUUID,
-    newMessageId,
+    newMessageId: mint.newMessageId,
     until: historyEnd(options).until,
     committed: ({ companyIds, events }) => {
       cache.changed(companyIds);
@@ -122,4 +113,47 @@ export async function closeParts(parts: Parts): Promise<void> {
   await keepClock(parts).catch(report);
   await faults.close();
   await stores.close();
+}
+
+export interface SandboxLogEntry {
+  readonly level: 'info' | 'error';
+  readonly message: string;
+  readonly error?: Error;
+}
+
+export interface SandboxOptions {
+  /** The sandbox's own database: empty, or left by an earlier start. */
+  readonly databaseUrl: string;
+  readonly host?: string;
+  /** 0 takes a free port. */
+  readonly port?: number;
+  /** Determines every generated id, value and time. Keys are random. */
+  readonly seed?: number;
+  readonly organizations?: number;
+  readonly companies?: number;
+  /** Documents of each company. */
+  readonly documents?: number;
+  /** Days of interval data before `until`. */
+  readonly intervalDays?: number;
+  /** Last day of the generated history: `YYYY-MM-DD` or `today`. */
+  readonly until?: string;
+  /** Share of generated bills that are superseded, sent twice, overlapping, …: 0 to 1. */
+  readonly irregular?: number;
+  /** One more key of the first organization. */
+  readonly apiKey?: string;
+  /** Deliveries in flight for each endpoint. */
+  readonly deliveryConcurrency?: number;
+  /** Networks, such as `172.16.0.0/12`, to which messages may go besides this machine and public ones. */
+  readonly deliverTo?: readonly string[];
+  /** service.md 5.3: the vendor's prefix of the signature headers. */
+  readonly headerPrefix?: string;
+  /** Real time in microseconds. */
+  readonly now?: RealTime;
+  /** How many times faster than real time the service's clock runs. */
+  readonly timeScale?: number;
+  /** Spread of retry delays: 0.2 is ±20 %. */
+  readonly retryJitter?: number;
+  /** Number of random changes per minute, from the start on. */
+  readonly live?: number;
+  readonly log?: (entry: SandboxLogEntry) => void;
 }

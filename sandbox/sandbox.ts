@@ -1,13 +1,19 @@
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import type { Pool } from 'pg';
-import { type Organization, readOrganizations } from './api/keys.ts';
-import { openStores, type Stores } from './database/stores.ts';
+import { apiRoutes } from './api/routes.ts';
+import { createServer, refuseForeignHosts } from './api/server.ts';
+import { controlPlane } from './control/routes.ts';
+import { openStores, type Stores } from './database.ts';
 import { load } from './generate/load.ts';
-import type { SandboxOptions } from './options.ts';
-import { closeParts, createParts, historyEnd } from './parts.ts';
-import { serve } from './server.ts';
+import { type Organization, readOrganizations } from './organizations.ts';
+import { closeParts, createParts, historyEnd, mint, type Parts, type SandboxOptions } from './parts.ts';
+import { moveInboxes } from './portal/inbox.ts';
+import { portalRoutes } from './portal/portal.ts';
+import { createLink } from './portal/session.ts';
 
-export type { SandboxLogEntry, SandboxOptions } from './options.ts';
+export type { SandboxLogEntry, SandboxOptions } from './parts.ts';
 
 export interface Sandbox {
   readonly url: string;
@@ -96,4 +102,41 @@ async function addKey(pool: Pool, key: string): Promise<void> {
       select $1, id from sandbox.organizations order by position limit 1 on conflict do nothing`,
     [key],
   );
+}
+
+/** Serves API, portal and control routes on one address. */
+async function serve(parts: Parts, host: string, port: number) {
+  const { stores, clock, cache, faults, dispatcher, keys } = parts;
+  const { pool } = stores;
+  const app = createServer(parts.report);
+  refuseForeignHosts(app, host);
+  const links = {
+    create: async (organizationId: string, reachedAt: string) => {
+      const token = mint.newToken();
+      await createLink(pool, organizationId, token, clock.now());
+      return `${reachedAt === '' ? addressOf(app, host) : `http://${reachedAt}`}/portal/${token}`;
+    },
+  };
+  apiRoutes(app, { pool, keys, links, faults: { pool, ...faults }, cache });
+  portalRoutes(app, {
+    pool,
+    clock,
+    dispatcher,
+    address: () => addressOf(app, host),
+    report: parts.report,
+  });
+  const controlToken = mint.newToken();
+  app.register(async (control) => controlPlane(control, controlToken, parts));
+  await app.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+    throw new Error(`port ${port} of ${host} is taken: choose another --port`);
+  });
+  await moveInboxes(pool, addressOf(app, host));
+  await dispatcher.reload();
+  return { url: addressOf(app, host), controlToken, close: () => app.close() };
+}
+
+function addressOf(app: FastifyInstance, host: string): string {
+  const { port } = app.server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

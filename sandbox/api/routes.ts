@@ -1,23 +1,24 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Pool } from 'pg';
-import { type FaultDependencies, hiddenRecords, strikeWithFaults } from '../faults/strike.ts';
-import { notFound, Problem } from '../problem.ts';
-import { configureWebhook, type PortalLinks } from './configure-webhook.ts';
-import { type Listing, readPage, recordsPerPage } from './listing.ts';
+import { z } from 'zod';
+import { badRequest, notFound, Problem } from '../problem.ts';
+import { type FaultDependencies, hiddenRecords, strikeWithFaults } from './faults.ts';
+import { type Query, readBoolean, readCount, readId, readPageNumber } from './filters.ts';
 import {
   type ListAsked,
+  type Listing,
   listConnections,
   listDocuments,
   listIntervals,
   listMeters,
   listSites,
   listUsageData,
+  readPage,
+  recordsPerPage,
   type Scope,
 } from './listings.ts';
 import type { PageCache } from './page-cache.ts';
-import { type Query, readBoolean, readCount, readId, readPageNumber } from './query.ts';
-import { type Version, versions } from './record-sql.ts';
-import { type Resource, readCompanies, readRecord } from './single.ts';
+import { type Resource, readCompanies, readRecord, type Version, versions } from './records.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -26,7 +27,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ApiDependencies {
+interface ApiDependencies {
   readonly pool: Pool;
   readonly keys: ReadonlyMap<string, string>;
   readonly links: PortalLinks;
@@ -138,4 +139,44 @@ function organizationOf(request: FastifyRequest, keys: ReadonlyMap<string, strin
   const organizationId = keys.get(key);
   if (organizationId === undefined) throw new Problem(401, 'The API key is not valid.');
   return organizationId;
+}
+
+const setting = z.strictObject({ enabled: z.boolean() });
+
+interface PortalLinks {
+  /**
+   * Creates a link to the organization's portal, valid for 7 days (service.md 4), on the host by which the
+   * caller reached the sandbox: a browser cannot use 0.0.0.0 or a port inside a container.
+   */
+  create(organizationId: string, reachedAt: string): Promise<string>;
+}
+
+/** `/external/configure_webhook` (service.md 2.1, 3.1, 4): whether events are dispatched for the organization. */
+function configureWebhook(app: FastifyInstance, pool: Pool, links: PortalLinks): void {
+  const path = '/external/configure_webhook';
+  const state = async (organizationId: string) => {
+    const { rows } = await pool.query<{ enabled: boolean }>(
+      'select webhooks_enabled as enabled from sandbox.organizations where id = $1',
+      [organizationId],
+    );
+    return { enabled: rows[0]?.enabled ?? false };
+  };
+
+  app.get(path, (request) => state(request.organizationId));
+
+  app.patch(path, async (request) => {
+    const asked = setting.safeParse(request.body);
+    if (!asked.success) throw badRequest('The body must be {"enabled": true} or {"enabled": false}.');
+    await pool.query('update sandbox.organizations set webhooks_enabled = $2 where id = $1', [
+      request.organizationId,
+      asked.data.enabled,
+    ]);
+    return asked.data;
+  });
+
+  app.post(path, async (request) => {
+    const { enabled } = await state(request.organizationId);
+    if (!enabled) throw new Problem(403, 'Webhooks are disabled for this organization.');
+    return { url: await links.create(request.organizationId, request.host) };
+  });
 }

@@ -1,5 +1,6 @@
+import { isIP } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
-import { badRequest } from '../problem.ts';
+import { badRequest, Problem } from '../problem.ts';
 
 /** Matches an escaped NUL in JSON, but not an escaped backslash before `u0000`. */
 const escapedNul = /(?<!\\)(?:\\\\)*\\u0000/;
@@ -38,4 +39,28 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     return reply.status(status).send({ detail: 'The sandbox failed; its log says why.' });
   });
   return app;
+}
+
+/**
+ * Refuses requests whose `Host` is not a name of this sandbox, which listens on `host`. Otherwise a page of
+ * another site, whose name resolves to this machine (DNS rebinding), could read the answers.
+ */
+export function refuseForeignHosts(app: FastifyInstance, host: string): void {
+  app.addHook('onRequest', async ({ headers }) => {
+    if (namesUs(headers.host, host)) return;
+    throw new Problem(
+      403,
+      'This Host is not a name of the sandbox: ask by its address, by localhost, by the name of --host, or by a name of a private network.',
+    );
+  });
+}
+
+/** Names without a dot, as of containers, or below private domains: no other site can have them. */
+const privateName = /^[^.]+$|\.(internal|local|localhost|test)$/;
+
+function namesUs(header: string | undefined, host: string): boolean {
+  if (header === undefined || !URL.canParse(`http://${header}`)) return false;
+  const { hostname } = new URL(`http://${header}`);
+  const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0;
+  return isAddress || privateName.test(hostname) || hostname === host.toLowerCase();
 }

@@ -1,13 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
-import { connectionChangePayload, connectionPayload } from '../events/payloads.ts';
+import { connectionChangePayload, connectionPayload } from '../events.ts';
 import { utilities } from '../generate/catalogue.ts';
 import { relation } from '../generate/company.ts';
 import { Problem } from '../problem.ts';
-import type { Account, ConnectionFacts, SiteRelation } from '../records/connection.ts';
-import { type MeterInPlace, meterFacts } from '../records/meter.ts';
-import { fromText, laterThan, toText } from '../timestamps.ts';
+import type { ConnectionRow } from '../records/company.ts';
+import {
+  type Account,
+  type ConnectionFacts,
+  type MeterInPlace,
+  meterFacts,
+  type SiteRelation,
+} from '../records/company.ts';
+import { fromText, laterThan, toText } from '../time.ts';
 import type { ChangeOf } from './schema.ts';
-import { type ChangeContext, type Connection, emit, take, unused } from './working-set.ts';
+import { type ChangeContext, emit, take, unused } from './working-set.ts';
 
 /** Creates a connection and emits `connection.created.v2` (service.md 6.2). Returns its id. */
 export function createConnection(context: ChangeContext, change: ChangeOf<'createConnection'>): string {
@@ -142,7 +148,7 @@ export function addAccount(context: ChangeContext, change: ChangeOf<'addAccount'
 }
 
 function newMeter(
-  { id: connectionId, facts }: Connection,
+  { id: connectionId, facts }: ConnectionRow,
   site: { id: string; name: string },
   id: string,
   accountId: string,
@@ -194,9 +200,9 @@ const timestampFields = ['statusLastUpdateTime', 'statusFirstSeenTime'];
 /** Stores a connection's new state, if it differs, and emits the events of service.md 6.3. */
 function alter(
   { set, now }: ChangeContext,
-  before: Connection,
+  before: ConnectionRow,
   facts: ConnectionFacts,
-  secrets: Connection['secrets'] = before.secrets,
+  secrets: ConnectionRow['secrets'] = before.secrets,
 ): void {
   const changed = [
     ...changedKeys(before.facts, facts).filter((key) => !timestampFields.includes(key)),

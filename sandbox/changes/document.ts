@@ -1,12 +1,11 @@
-import { documentPayload } from '../events/payloads.ts';
-import { composeBill } from '../generate/bills.ts';
-import { corrected } from '../generate/irregular.ts';
+import { documentPayload } from '../events.ts';
+import { composeBill, corrected } from '../generate/bills.ts';
 import { createRandom, type Random } from '../generate/random.ts';
 import { Problem } from '../problem.ts';
-import type { Bill, Reading } from '../records/bill.ts';
 import type { SiteObject } from '../records/company.ts';
-import { mainMeter } from '../records/document-rows.ts';
-import { addDays, fromText, laterThan, toText } from '../timestamps.ts';
+import type { Bill, Reading } from '../records/document.ts';
+import { mainMeter } from '../records/rows.ts';
+import { addDays, fromText, laterThan, toText } from '../time.ts';
 import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Document, emit, take, unused } from './working-set.ts';
 

@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
-import { intervalsPayload } from '../events/payloads.ts';
+import { intervalsPayload } from '../events.ts';
 import { notFound, Problem } from '../problem.ts';
-import { fromText, secondsToMicros, toText } from '../timestamps.ts';
+import { fromText, secondsToMicros, toText } from '../time.ts';
 import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, emit } from './working-set.ts';
 

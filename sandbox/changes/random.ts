@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
 import type { Random } from '../generate/random.ts';
-import { connectionStatuses } from '../records/connection.ts';
-import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
+import { connectionStatuses } from '../records/company.ts';
+import { addDays, fromText, secondsToMicros, toText } from '../time.ts';
 import type { Change, ChangeType } from './schema.ts';
 
 /** The longest period of a generated bill. */
@@ -27,6 +27,7 @@ const weights = {
 const connectionsPerSite = 4;
 
 export type RandomType = keyof typeof weights;
+
 export const randomTypes = Object.keys(weights) as RandomType[];
 
 interface ConnectionSample {
@@ -62,7 +63,7 @@ interface Samples {
 }
 
 /** When changes happen: the present time, and the last day of the generated history. */
-export interface Times {
+interface Times {
   readonly now: string;
   readonly until: string;
 }

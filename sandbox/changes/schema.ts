@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { connectionStatuses } from '../records/connection.ts';
-import { fromText } from '../timestamps.ts';
+import { connectionStatuses } from '../records/company.ts';
+import { fromText } from '../time.ts';
 
 const id = z.uuid().transform((value) => value.toLowerCase());
 const text = z.string().max(2_000_000);

@@ -1,5 +1,5 @@
 import { ask } from '../../http/ask.ts';
-import { newSigningSecret } from '../delivery/signing-secret.ts';
+import { newSigningSecret } from '../delivery/endpoints.ts';
 
 /** The control routes that the commands use (docs/guides/sandbox.md). */
 export interface SandboxControl {

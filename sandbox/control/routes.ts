@@ -1,41 +1,34 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import type { Pool } from 'pg';
 import { z } from 'zod';
-import type { Organization } from '../api/keys.ts';
-import { type Query, readCount, readText, readTexts } from '../api/query.ts';
-import type { Live } from '../changes/live.ts';
+import { isSameSecret } from '../../web/link.ts';
+import { faultSchema } from '../api/faults.ts';
+import { type Query, readCount, readText, readTexts } from '../api/filters.ts';
 import { randomTypes } from '../changes/random.ts';
 import { changesSchema } from '../changes/schema.ts';
-import type { ChangeService } from '../changes/service.ts';
-import type { ServiceClock } from '../clock.ts';
-import type { Dispatcher } from '../delivery/dispatcher.ts';
-import { requireEndpoint } from '../delivery/endpoints.ts';
-import { badRequest } from '../problem.ts';
-import { toText } from '../timestamps.ts';
-import { readBody } from './body.ts';
-import { deliveryStates, readAttempts, readDeliveries, readEvents } from './events.ts';
-import type { Status } from './status.ts';
-
-export interface ControlDependencies {
-  readonly pool: Pool;
-  readonly clock: ServiceClock;
-  readonly changes: ChangeService;
-  readonly live: Live;
-  readonly dispatcher: Dispatcher;
-  readonly seed: number;
-  readonly setSigning: (signing: 'real' | 'virtual') => void;
-  /** Stores the offset of the clock, so that a restart does not set it back. */
-  readonly keepClock: () => Promise<void>;
-  readonly addOrganization: (asked: {
-    name?: string | undefined;
-    apiKey?: string | undefined;
-  }) => Promise<Organization>;
-  readonly organizations: () => readonly Organization[];
-  readonly status: () => Promise<Status>;
-}
+import { inTransaction } from '../database.ts';
+import { disturbanceSchema } from '../delivery/disturbance.ts';
+import {
+  addEndpoint,
+  type Endpoint,
+  endpointSchema,
+  endpointUpdateSchema,
+  listEndpoints,
+  requireEndpoint,
+  rotateSecret,
+  rotationHours,
+  setEndpointState,
+  updateEndpoint,
+} from '../delivery/endpoints.ts';
+import { addOrganization, newApiKey } from '../organizations.ts';
+import { keepClock, mint, type Parts } from '../parts.ts';
+import { badRequest, Problem } from '../problem.ts';
+import { secondsToMicros, toText } from '../time.ts';
+import { createStatus, deliveryStates, readAttempts, readDeliveries, readEvents } from './status.ts';
 
 /** The routes that `GET /sandbox` lists; docs/guides/sandbox.md says more. */
-export const controlRoutes = {
+const controlRoutes = {
   'GET /sandbox': 'these routes and the state',
   'GET /sandbox/status': 'counts of records, events and deliveries; quiet when nothing is left to deliver',
   'GET /sandbox/events?after=0&limit=100': 'events in the order in which they were written',
@@ -79,18 +72,43 @@ const organizationSchema = z.strictObject({
     .optional(),
 });
 
-/** Routes that show the service's internals and change it. They need the control token and no API key. */
-export function controlPlane(app: FastifyInstance, dependencies: ControlDependencies): void {
-  readingRoutes(app, dependencies);
-  changingRoutes(app, dependencies);
+/**
+ * Routes that show the service's internals and change it. They need the control token, and no web page may ask for
+ * them: they show secrets of every organization, and any user of the machine can reach its loopback address.
+ */
+export function controlPlane(app: FastifyInstance, token: string, parts: Parts): void {
+  app.addHook('onRequest', async ({ headers }, reply) => {
+    if (askedByPage(headers)) throw new Problem(403, 'Control routes refuse requests from web pages.');
+    if (!isSameSecret(headers.authorization ?? '', `Bearer ${token}`)) {
+      reply.header('www-authenticate', 'Bearer');
+      throw new Problem(401, 'Control routes need the control token: Authorization: Bearer TOKEN.');
+    }
+  });
+  readingRoutes(app, parts);
+  changingRoutes(app, parts);
+  endpointRoutes(app, parts);
+  faultRoutes(app, parts);
 }
 
-function readingRoutes(app: FastifyInstance, dependencies: ControlDependencies): void {
-  const { pool, status, organizations } = dependencies;
+/** Browsers name the requesting page in Sec-Fetch-Site: `none` for an address that a person typed. */
+const askedByPage = (headers: IncomingHttpHeaders): boolean =>
+  headers.origin !== undefined || (headers['sec-fetch-site'] ?? 'none') !== 'none';
+
+/** Decodes a request's body by the schema. @throws Problem 400 that names the error */
+function readBody<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body ?? {});
+  if (result.success) return result.data;
+  const wrong = result.error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`);
+  throw badRequest(wrong.join('; '));
+}
+
+function readingRoutes(app: FastifyInstance, parts: Parts): void {
+  const { pool } = parts.stores;
+  const status = createStatus(parts);
 
   app.get('/sandbox', async () => ({ routes: controlRoutes, state: await status() }));
   app.get('/sandbox/status', () => status());
-  app.get('/sandbox/organizations', async () => ({ organizations: organizations() }));
+  app.get('/sandbox/organizations', async () => ({ organizations: parts.organizations }));
   app.get<{ Querystring: Query }>('/sandbox/events', async ({ query }) => ({
     events: await readEvents(pool, readAfter(query), readCount(query, 'limit', 100, 10_000)),
   }));
@@ -116,30 +134,109 @@ function readAfter(query: Query): number {
   return Number(text);
 }
 
-function changingRoutes(app: FastifyInstance, dependencies: ControlDependencies): void {
-  const { clock, changes, live, dispatcher, setSigning, keepClock, addOrganization } = dependencies;
+function changingRoutes(app: FastifyInstance, parts: Parts): void {
+  const { stores, clock, changes, live, dispatcher, signing, organizations, keys } = parts;
 
   app.post('/sandbox/changes', async ({ body }) => {
     const applied = await changes.apply(readBody(changesSchema, body).changes);
     return { changes: applied.changes, events: applied.events };
   });
   app.post('/sandbox/random', async ({ body }) => {
-    const { count, seed = dependencies.seed, types } = readBody(randomSchema, body);
+    const { count, seed = parts.seed, types } = readBody(randomSchema, body);
     return changes.random({ count, seed, types });
   });
   app.post('/sandbox/live', async ({ body }) => {
     live.setRate(readBody(liveSchema, body).perMinute);
     return { perMinute: live.rate() };
   });
-  app.post('/sandbox/organizations', async ({ body }, reply) =>
-    reply.status(201).send(await addOrganization(readBody(organizationSchema, body))),
-  );
+  app.post('/sandbox/organizations', async ({ body }, reply) => {
+    const { name = 'Another organization', apiKey = newApiKey() } = readBody(organizationSchema, body);
+    const organization = { id: randomUUID(), name, apiKey };
+    await addOrganization(stores.pool, organization);
+    organizations.push(organization);
+    keys.set(apiKey, organization.id);
+    return reply.status(201).send(organization);
+  });
   app.post('/sandbox/clock', async ({ body }) => {
     const { advanceSeconds, signatures } = readBody(clockSchema, body);
-    if (signatures !== undefined) setSigning(signatures);
+    if (signatures !== undefined) signing.mode = signatures;
     clock.advance(advanceSeconds);
-    await keepClock();
+    await keepClock(parts);
     dispatcher.wake();
     return { now: toText(clock.now()) };
+  });
+}
+
+const stateSchema = z.strictObject({ state: z.enum(['active', 'disabled']) });
+const rotateSchema = z.strictObject({ secret: endpointSchema.shape.secret });
+
+interface ById {
+  Params: { id: string };
+}
+
+function endpointRoutes(app: FastifyInstance, { stores: { pool }, clock, dispatcher }: Parts): void {
+  const shown = ({ id, url, eventTypes, state, secret }: Endpoint) => ({
+    id,
+    url,
+    eventTypes,
+    state,
+    secret,
+  });
+  const moveTo = async (id: string, state: Endpoint['state']) => {
+    await inTransaction(pool, (client) => setEndpointState(client, id, state));
+    await dispatcher.reload();
+    return { id, state };
+  };
+
+  app.get('/sandbox/endpoints', async () => ({ endpoints: await listEndpoints(pool) }));
+  const place = async (id: string, body: unknown) => {
+    const made = { id, secret: mint.newSecret(), now: toText(clock.now()) };
+    const endpoint = await addEndpoint(pool, readBody(endpointSchema, body), made);
+    await dispatcher.reload();
+    return shown(endpoint);
+  };
+  app.post('/sandbox/endpoints', async ({ body }, reply) =>
+    reply.status(201).send(await place(mint.newEndpointId(), body)),
+  );
+  app.put<ById>('/sandbox/endpoints/:id', ({ params, body }) => place(params.id, body));
+  app.patch<ById>('/sandbox/endpoints/:id', async ({ params, body }) => {
+    const endpoint = await updateEndpoint(pool, params.id, readBody(endpointUpdateSchema, body));
+    await dispatcher.reload();
+    return shown(endpoint);
+  });
+  app.post<ById>('/sandbox/endpoints/:id/secret', async ({ params, body }) => {
+    const { secret = mint.newSecret() } = readBody(rotateSchema, body);
+    const until = toText(clock.now() + secondsToMicros(rotationHours * 3600));
+    const endpoint = await rotateSecret(pool, params.id, secret, until);
+    await dispatcher.reload();
+    return shown(endpoint);
+  });
+  app.delete<ById>('/sandbox/endpoints/:id', ({ params }) => moveTo(params.id, 'removed'));
+  app.post<ById>('/sandbox/endpoints/:id/state', ({ params, body }) =>
+    moveTo(params.id, readBody(stateSchema, body).state),
+  );
+}
+
+const faultBody = z.looseObject({}).pipe(faultSchema);
+
+/** Routes that make the service misbehave: its API (faults) and its deliveries (disturbances). */
+function faultRoutes(app: FastifyInstance, { stores: { pool }, faults, disturbances }: Parts): void {
+  app.get('/sandbox/faults', async () => ({ faults: faults.registry.list() }));
+  app.post('/sandbox/faults', async ({ body }, reply) =>
+    reply.status(201).send(await faults.set(readBody(faultBody, body))),
+  );
+  app.delete('/sandbox/faults', async () => {
+    faults.registry.clear();
+    return { faults: [] };
+  });
+  app.delete<{ Params: { id: string } }>('/sandbox/faults/:id', async ({ params }) => {
+    faults.registry.clear(params.id);
+    return { faults: faults.registry.list() };
+  });
+  app.post('/sandbox/disturb', async ({ body }) => {
+    const { endpointId = null, ...disturbance } = readBody(disturbanceSchema, body);
+    if (endpointId !== null) await requireEndpoint(pool, endpointId);
+    await disturbances.set(endpointId, disturbance);
+    return { ...disturbance, endpointId };
   });
 }

@@ -1,55 +1,22 @@
 import type { Pool } from 'pg';
+import type { Parts } from '../parts.ts';
+import { toText } from '../time.ts';
 
-export interface Status {
-  readonly now: string;
-  readonly companies: number;
-  readonly sites: number;
-  readonly connections: number;
-  readonly meters: number;
+type Counts = Readonly<
+  Record<'companies' | 'sites' | 'connections' | 'meters' | 'usageData' | 'intervals', number>
+> & {
   /** Documents that are not deleted. */
   readonly documents: number;
   readonly deletedDocuments: number;
-  readonly usageData: number;
-  readonly intervals: number;
-  readonly events: { readonly total: number; readonly byType: Readonly<Record<string, number>> };
-  readonly deliveries: {
-    readonly waiting: number;
-    readonly inFlight: number;
-    readonly delivered: number;
-    readonly failed: number;
-    readonly cancelled: number;
-    readonly dropped: number;
-    readonly duplicates: number;
-  };
-  /** Whether nothing waits or is in flight, so that receivers have got everything that was to be sent. */
-  readonly quiet: boolean;
-}
+};
 
-type Counts = Omit<Status, 'now' | 'quiet' | 'events' | 'deliveries'>;
-
-interface TrafficRow {
-  readonly byType: Record<string, number> | null;
-  readonly byState: Record<string, number> | null;
-  readonly duplicates: number;
-}
-
-export interface StatusDependencies {
-  readonly pool: Pool;
-  /** The service's time as a timestamp. */
-  readonly now: () => string;
-  /** Number of attempts under way in the process that the database does not show yet. */
-  readonly busy: () => number;
-  /** Changes with each change of records. Counts are read again only when it has changed. */
-  readonly revision: () => number;
-}
-
-/** `GET /sandbox/status` is requested often by callers that wait for quiet: it rarely counts records. */
-export function createStatus({ pool, now, busy, revision }: StatusDependencies): () => Promise<Status> {
+/** Makes the function for `GET /sandbox/status`. Callers that wait for quiet ask often, so records are rarely counted. */
+export function createStatus({ stores: { pool }, clock, dispatcher: { busy }, cache }: Parts) {
   let known: { readonly revision: number; readonly counts: Counts } | undefined;
 
   const countsNow = async (): Promise<Counts> => {
-    const asOf = revision();
-    if (known?.revision !== asOf) known = { revision: asOf, counts: await countRecords(pool) };
+    const revision = cache.asOf();
+    if (known?.revision !== revision) known = { revision, counts: await countRecords(pool) };
     return known.counts;
   };
 
@@ -57,13 +24,12 @@ export function createStatus({ pool, now, busy, revision }: StatusDependencies):
     const before = busy();
     const counts = await countsNow();
     const { byType, byState, duplicates } = await readTraffic(pool);
-    const state = (name: string) => byState?.[name] ?? 0;
-    const total = Object.values(byType ?? {}).reduce((sum, n) => sum + n, 0);
+    const state = (name: (typeof deliveryStates)[number]) => byState[name] ?? 0;
     const open = state('waiting') + state('in_flight');
     return {
-      now: now(),
+      now: toText(clock.now()),
       ...counts,
-      events: { total, byType: byType ?? {} },
+      events: { total: Object.values(byType).reduce((sum, n) => sum + n, 0), byType },
       deliveries: {
         waiting: state('waiting'),
         inFlight: state('in_flight'),
@@ -73,6 +39,7 @@ export function createStatus({ pool, now, busy, revision }: StatusDependencies):
         dropped: state('dropped'),
         duplicates,
       },
+      /** Whether nothing waits or is in flight, so that receivers have got everything that was to be sent. */
       quiet: open === 0 && before === 0 && busy() === 0,
     };
   };
@@ -82,22 +49,93 @@ const count = (table: string, where = 'true') =>
   `(select count(*) from sandbox.${table} where ${where})::float8`;
 
 async function countRecords(pool: Pool): Promise<Counts> {
-  const { rows } = await pool.query<Counts>(`select ${count('companies')} as companies,
-    ${count('sites')} as sites, ${count('connections')} as connections, ${count('meters')} as meters,
-    ${count('documents', 'deleted_at is null')} as documents,
-    ${count('documents', 'deleted_at is not null')} as "deletedDocuments",
-    ${count('usage_data')} as "usageData", ${count('intervals')} as intervals`);
-  const [counts] = rows;
-  if (counts === undefined) throw new Error('no counts');
-  return counts;
+  const { rows } = await pool.query<Counts>(`
+    select ${count('companies')} as companies, ${count('sites')} as sites,
+      ${count('connections')} as connections, ${count('meters')} as meters,
+      ${count('documents', 'deleted_at is null')} as documents,
+      ${count('documents', 'deleted_at is not null')} as "deletedDocuments",
+      ${count('usage_data')} as "usageData", ${count('intervals')} as intervals`);
+  return only(rows);
 }
 
-async function readTraffic(pool: Pool): Promise<TrafficRow> {
-  const { rows } = await pool.query<TrafficRow>(`select
-    (select json_object_agg(type, n) from (select type, count(*) as n from sandbox.events group by 1) t) as "byType",
-    (select json_object_agg(state, n) from (select state, count(*) as n from sandbox.deliveries group by 1) t) as "byState",
-    (select coalesce(sum(duplicates), 0) from sandbox.deliveries)::float8 as duplicates`);
-  const [traffic] = rows;
-  if (traffic === undefined) throw new Error('no traffic');
-  return traffic;
+type Traffic = Record<'byType' | 'byState', Record<string, number>> & { readonly duplicates: number };
+
+async function readTraffic(pool: Pool): Promise<Traffic> {
+  const { rows } = await pool.query<Traffic>(`
+    with types as (select type, count(*) as n from sandbox.events group by type),
+      states as (
+        select state, count(*) as n, sum(duplicates) as duplicates
+        from sandbox.deliveries
+        group by state)
+    select (select coalesce(json_object_agg(type, n), '{}') from types) as "byType",
+      (select coalesce(json_object_agg(state, n), '{}') from states) as "byState",
+      (select coalesce(sum(duplicates), 0)::float8 from states) as duplicates`);
+  return only(rows);
+}
+
+function only<T>([row]: readonly T[]): T {
+  if (row === undefined) throw new Error('a select without from has one row');
+  return row;
+}
+
+/** Events in the order in which they were written, after event number `after`. */
+export async function readEvents(pool: Pool, after: number, limit: number): Promise<object[]> {
+  const { rows } = await pool.query(
+    `select seq::float8 as seq, id, type, payload::json as payload,
+        to_char(created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created
+      from sandbox.events
+      where seq > $1
+      order by seq
+      limit $2`,
+    [after, limit],
+  );
+  return rows;
+}
+
+export const deliveryStates = [
+  'waiting',
+  'in_flight',
+  'delivered',
+  'failed',
+  'cancelled',
+  'dropped',
+] as const;
+
+/** Deliveries in their order. An empty list of states means any state. */
+export async function readDeliveries(
+  pool: Pool,
+  asked: {
+    readonly states: readonly string[];
+    readonly endpointId: string | undefined;
+    readonly after: number;
+    readonly limit: number;
+  },
+): Promise<object[]> {
+  const { rows } = await pool.query(
+    `select d.id::float8 as id, e.id as "eventId", e.type, d.endpoint_id as "endpointId", d.state,
+        d.attempts, d.duplicates, to_char(d.due_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "dueAt"
+      from sandbox.deliveries d
+      join sandbox.events e on e.seq = d.event_seq
+      where d.id > $1
+        and ($3::text[] = '{}' or d.state = any ($3))
+        and ($4::text is null or d.endpoint_id = $4)
+      order by d.id
+      limit $2`,
+    [asked.after, asked.limit, asked.states, asked.endpointId ?? null],
+  );
+  return rows;
+}
+
+/** The attempts of one delivery, in their order. `duplicate` is a second copy that a disturbance sent. */
+export async function readAttempts(pool: Pool, deliveryId: string): Promise<object[]> {
+  const { rows } = await pool.query(
+    `select number, to_char(at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as at, status, duration_ms as "durationMs",
+        request_headers::json as "requestHeaders", response_headers::json as "responseHeaders",
+        response_body as "responseBody", error, duplicate
+      from sandbox.attempts
+      where delivery_id = $1
+      order by at, number`,
+    [deliveryId],
+  );
+  return rows;
 }

@@ -1,13 +1,10 @@
 import type { Pool } from 'pg';
-import type { ServiceClock } from '../clock.ts';
-import { fromText, toText } from '../timestamps.ts';
-import { claimDue, nextDue, releaseClaims, unclaim } from './claim.ts';
-import { type Allows, connectorTo } from './destination.ts';
+import { fromText, type ServiceClock, toText } from '../time.ts';
 import type { Disturbance } from './disturbance.ts';
 import { type Endpoint, listEndpoints } from './endpoints.ts';
 import { createLane, type Lane } from './lane.ts';
-import { createLedger } from './ledger.ts';
-import { createSender, type Sender } from './send.ts';
+import { claimDue, createLedger, nextDue, releaseClaims, unclaim } from './ledger.ts';
+import { type Allows, connectorTo, createSender, type Sender } from './sender.ts';
 
 export interface DispatcherDependencies {
   readonly pool: Pool;

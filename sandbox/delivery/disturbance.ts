@@ -1,4 +1,7 @@
+import type { Pool } from 'pg';
 import { z } from 'zod';
+import { readSetting, writeSetting } from '../database.ts';
+import type { DeliveryDelay } from '../events.ts';
 import { createRandom } from '../generate/random.ts';
 
 const probability = z.number().min(0).max(1);
@@ -21,7 +24,7 @@ export const disturbanceSchema = z
   .refine(({ delayMs }) => delayMs[0] <= delayMs[1], 'delayMs is [least, most]');
 export type Disturbance = z.infer<typeof disturbanceSchema>;
 
-export const undisturbed: Disturbance = disturbanceSchema.parse({});
+const undisturbed: Disturbance = disturbanceSchema.parse({});
 
 export interface Fate {
   readonly dropped: boolean;
@@ -49,4 +52,33 @@ export function shuffled<T>(items: readonly T[], seed: string): T[] {
     result[other] = held;
   }
   return result;
+}
+
+/** The active disturbances: one for all endpoints, and any number for single endpoints. They survive a restart. */
+export interface Disturbances {
+  of(endpointId: string): Disturbance;
+  delays(): DeliveryDelay[];
+  set(endpointId: string | null, disturbance: Disturbance): Promise<void>;
+}
+
+const setting = 'disturbances';
+
+export async function openDisturbances(pool: Pool): Promise<Disturbances> {
+  const everywhere = '';
+  const kept = (await readSetting<Record<string, Disturbance>>(pool, setting)) ?? {};
+  const known = new Map(Object.entries(kept));
+  return {
+    of: (endpointId) => known.get(endpointId) ?? known.get(everywhere) ?? undisturbed,
+    delays: () =>
+      [...known].map(([id, { delayMs, seed }]) => ({
+        endpointId: id === everywhere ? null : id,
+        leastMs: delayMs[0],
+        mostMs: delayMs[1],
+        seed,
+      })),
+    async set(endpointId, disturbance) {
+      known.set(endpointId ?? everywhere, disturbance);
+      await writeSetting(pool, setting, Object.fromEntries(known));
+    },
+  };
 }

@@ -1,13 +1,12 @@
-import { secondsToMicros, toText } from '../timestamps.ts';
-import type { Claimed } from './claim.ts';
+import { secondsToMicros, toText } from '../time.ts';
 import { type Disturbance, type Fate, fateOf, shuffled } from './disturbance.ts';
-import type { Outcome } from './outcome.ts';
-import type { Answer, Sender } from './send.ts';
+import type { Claimed, Outcome } from './ledger.ts';
+import type { Answer, Sender } from './sender.ts';
 
 /** How many deliveries are claimed together. `shuffle` mixes only deliveries that are claimed together. */
 const claimSize = 256;
 
-export interface LaneDependencies {
+interface LaneDependencies {
   readonly endpointId: string;
   readonly sender: Sender;
   readonly concurrency: number;
@@ -125,3 +124,15 @@ export function createLane(dependencies: LaneDependencies): Lane {
 }
 
 const untouched: Fate = { dropped: false, duplicate: 'none' };
+
+/** service.md 6.4: seconds before each attempt, counted from the failure of the previous attempt. */
+const attemptDelaysSeconds = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36_000] as const;
+
+/**
+ * Seconds from the failure of attempt `number` to the next, spread by up to `jitter` (0.2: ±20 %), so
+ * that messages that failed together do not return together. `draw` is in [0, 1). Undefined after the last.
+ */
+export function retryDelaySeconds(number: number, jitter: number, draw: number): number | undefined {
+  const delay = attemptDelaysSeconds[number];
+  return delay === undefined ? undefined : delay * (1 + jitter * (2 * draw - 1));
+}

@@ -1,13 +1,17 @@
-import type { CompanyObject, SiteObject } from '../records/company.ts';
+import type { CompanyRow, ConnectionRow, SiteRow } from '../records/company.ts';
 import {
   type Account,
+  type CompanyObject,
   type ConnectionFacts,
   failingStatuses,
+  type MeterInPlace,
+  meterFacts,
+  type SiteObject,
   type SiteRelation,
-} from '../records/connection.ts';
-import { type MeterInPlace, meterFacts } from '../records/meter.ts';
-import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
-import { type BillingPlan, generateBills } from './bills.ts';
+} from '../records/company.ts';
+import type { StoredDocument } from '../records/rows.ts';
+import { addDays, fromText, secondsToMicros, toText } from '../time.ts';
+import { type BillingPlan, generateBills, makeIrregular } from './bills.ts';
 import {
   type City,
   cities,
@@ -19,9 +23,7 @@ import {
   type Utility,
   utilities,
 } from './catalogue.ts';
-import { makeIrregular } from './irregular.ts';
 import { createRandom, type Random } from './random.ts';
-import type { CompanyData, ConnectionRow, DocumentRow, SiteRow } from './rows.ts';
 
 export interface CompanyPlan extends BillingPlan {
   readonly seed: number;
@@ -31,6 +33,15 @@ export interface CompanyPlan extends BillingPlan {
   readonly firstMeterNumber: number;
   /** Share of bills that are irregular. If it is more than 0, some accounts also have net metering. */
   readonly irregular: number;
+}
+
+/** Everything that belongs to one company, except intervals, which are streamed. */
+export interface CompanyData {
+  readonly company: CompanyRow;
+  readonly sites: readonly SiteRow[];
+  readonly connections: readonly ConnectionRow[];
+  readonly meters: readonly MeterInPlace[];
+  readonly documents: readonly StoredDocument[];
 }
 
 interface Place {
@@ -88,7 +99,7 @@ export function generateCompany(plan: CompanyPlan): CompanyData {
 }
 
 /** Returns the document with times before a day, moved back by as many whole days as necessary. */
-function madeBefore(document: DocumentRow, day: string): DocumentRow {
+function madeBefore(document: StoredDocument, day: string): StoredDocument {
   const begins = fromText(day);
   const oneDay = secondsToMicros(86_400);
   const sooner = (at: bigint, limit: bigint): bigint =>

@@ -1,12 +1,11 @@
-import { copyLine } from '../database/copy.ts';
-import { decimal } from '../records/decimal.ts';
-import type { MeterInPlace } from '../records/meter.ts';
-import { addDays, toText } from '../timestamps.ts';
-import type { LocalDays } from './local-days.ts';
+import type { MeterInPlace } from '../records/company.ts';
+import { decimal } from '../records/texts.ts';
+import { addDays, toText } from '../time.ts';
+import { copyLine } from './copy.ts';
 import { createRandom } from './random.ts';
 
 /** Readings of a meter with one granularity and unit; a meter can have several (service.md 2.6). */
-export interface Series {
+interface Series {
   readonly meter: MeterInPlace;
   readonly seconds: number;
   readonly units: string;
@@ -60,3 +59,44 @@ export function* intervalLines(
 
 /** By how many percent the load of an hour of the local day is above the load at night. */
 const shape = (hour: number): number => (hour < 6 ? 0 : hour < 9 ? 45 : hour < 18 ? 90 : hour < 22 ? 60 : 15);
+
+/** Finds when days begin in time zones. A call of Intl takes 50 µs, so results are kept. */
+export interface LocalDays {
+  /** Milliseconds since 1970 at which a date `YYYY-MM-DD` begins in a zone. */
+  midnight(date: string, timeZone: string): number;
+}
+
+export function createLocalDays(): LocalDays {
+  const known = new Map<string, number>();
+  const formats = new Map<string, Intl.DateTimeFormat>();
+
+  const formatOf = (timeZone: string): Intl.DateTimeFormat => {
+    const format =
+      formats.get(timeZone) ?? new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
+    formats.set(timeZone, format);
+    return format;
+  };
+
+  const compute = (date: string, timeZone: string): number => {
+    const utc = Date.parse(`${date}T00:00:00Z`);
+    const format = formatOf(timeZone);
+    // Two steps, because the offset at UTC midnight may belong to the other side of a clock change.
+    return utc - offsetAt(utc - offsetAt(utc, format), format);
+  };
+
+  return {
+    midnight(date, timeZone) {
+      const key = `${timeZone} ${date}`;
+      const at = known.get(key) ?? compute(date, timeZone);
+      known.set(key, at);
+      return at;
+    },
+  };
+}
+
+/** Milliseconds that local time is ahead of UTC. */
+function offsetAt(at: number, format: Intl.DateTimeFormat): number {
+  const name = format.formatToParts(at).find((part) => part.type === 'timeZoneName')?.value;
+  const [, sign = '+', hours = '0', minutes = '0'] = /GMT([+-])(\d{2}):(\d{2})/.exec(name ?? '') ?? [];
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+}

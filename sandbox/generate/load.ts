@@ -1,15 +1,16 @@
 import type { ClientBase } from 'pg';
-import { newApiKey } from '../api/keys.ts';
-import { copyInto } from '../database/copy.ts';
-import { addDays } from '../timestamps.ts';
+import { newApiKey } from '../organizations.ts';
+import type { MeterInPlace } from '../records/company.ts';
+import { documentColumns, documentValues, usageColumns, usageValues } from '../records/rows.ts';
+import { toMembers } from '../records/texts.ts';
+import { addDays } from '../time.ts';
+import type { CompanyData } from './company.ts';
 import { type CompanyPlan, generateCompany } from './company.ts';
-import { companyColumns, companyLines, type TableLines } from './copy-lines.ts';
-import { intervalLines, seriesOf } from './intervals.ts';
-import { createLocalDays, type LocalDays } from './local-days.ts';
+import { copyInto, copyLine } from './copy.ts';
+import { createLocalDays, intervalLines, type LocalDays, seriesOf } from './intervals.ts';
 import { createRandom } from './random.ts';
-import type { CompanyData } from './rows.ts';
 
-export interface DataPlan {
+interface DataPlan {
   readonly seed: number;
   readonly organizations: number;
   readonly companies: number;
@@ -23,6 +24,79 @@ export interface DataPlan {
   /** Share of bills that are irregular. */
   readonly irregular: number;
 }
+
+const companyColumns = {
+  companies: ['organization_id', 'id', 'external_id', 'public_id', 'name', 'members'],
+  sites: ['id', 'company_id', 'name', 'time_zone', 'members'],
+  connections: ['id', 'company_id', 'created', 'updated', 'status', 'members', 'secrets'],
+  meters: [
+    'number',
+    'id',
+    'company_id',
+    'site_id',
+    'connection_id',
+    'account_id',
+    'account_number',
+    'datasource_type',
+    'members',
+  ],
+  documents: documentColumns,
+  usage_data: usageColumns,
+} as const;
+
+const companyLines = {
+  *companies(batch: readonly CompanyData[]) {
+    for (const { company: row } of batch) {
+      const { id, externalId, publicId, name } = row.company;
+      yield copyLine([row.organizationId ?? null, id, externalId, publicId, name, toMembers(row.facts)]);
+    }
+  },
+  *sites(batch: readonly CompanyData[]) {
+    for (const site of batch.flatMap((data) => data.sites)) {
+      yield copyLine([site.id, site.companyId, site.name, site.timeZone, toMembers(site.facts)]);
+    }
+  },
+  *connections(batch: readonly CompanyData[]) {
+    for (const row of batch.flatMap((data) => data.connections)) {
+      const { facts } = row;
+      const secrets = JSON.stringify(row.secrets);
+      const members = toMembers(facts);
+      yield copyLine([row.id, facts.company.id, row.created, row.updated, facts.status, members, secrets]);
+    }
+  },
+  *meters(batch: readonly CompanyData[]) {
+    for (const meter of batch.flatMap((data) => data.meters)) {
+      yield copyLine([
+        meter.number,
+        meter.id,
+        meter.companyId,
+        meter.site.id,
+        meter.connectionId,
+        meter.accountId,
+        meter.accountNumber,
+        meter.facts.datasourceType,
+        toMembers(meter.facts),
+      ]);
+    }
+  },
+  *documents(batch: readonly CompanyData[]) {
+    for (const data of batch) {
+      const meters = byId(data.meters);
+      for (const document of data.documents) yield copyLine(documentValues(document, meters));
+    }
+  },
+  *usage_data(batch: readonly CompanyData[]) {
+    for (const data of batch) {
+      const meters = byId(data.meters);
+      for (const document of data.documents) {
+        for (const values of usageValues(document, meters)) yield copyLine(values);
+      }
+    }
+  },
+};
+
+/** For each table, a function that turns a batch of companies into lines for COPY. */
+type TableLines = typeof companyLines;
 
 /** How many rows are collected in memory before they are copied to the database. */
 const rowsPerBatch = 4_000;
@@ -127,3 +201,6 @@ function* batchIntervals(
     }
   }
 }
+
+const byId = (meters: readonly MeterInPlace[]): ReadonlyMap<string, MeterInPlace> =>
+  new Map(meters.map((meter) => [meter.id, meter]));

@@ -1,11 +1,52 @@
-import type { Bill, Reading } from './bill.ts';
-import type { CompanyObject } from './company.ts';
-import { decimal, scaled } from './decimal.ts';
-import { toMembers } from './members.ts';
-import type { MeterInPlace } from './meter.ts';
+import type { CompanyObject, MeterInPlace } from './company.ts';
+import { decimal, scaled, toMembers } from './texts.ts';
+
+/** The reading of one meter for one bill. Usage is in thousandths of `units`. */
+export interface Reading {
+  readonly usageId: string;
+  readonly meterId: string;
+  readonly startDate: string;
+  readonly endDate: string;
+  readonly usageMilli: number;
+  readonly units: string;
+  readonly isEstimated: boolean;
+  /** Subtracted in sums, because somebody else pays for it. */
+  readonly isExcluded?: boolean;
+  /** Price of a unit in hundred-thousandths of the currency. */
+  readonly deliveryRate: number;
+  readonly supplyRate: number;
+  readonly demandMilli: number | null;
+}
+
+/** The content of a bill, from which a document and its usage rows are made. Money is in cents. */
+export interface Bill {
+  readonly periodStart: string;
+  readonly periodEnd: string;
+  readonly billDate: string;
+  readonly dueDate: string;
+  readonly currency: string;
+  readonly invoiceId: string;
+  readonly jobId: string;
+  readonly sourceType: string;
+  readonly previousCents: number;
+  readonly paidCents: number;
+  readonly fixedCents: number;
+  readonly taxPercentMilli: number;
+  readonly isFlagged: boolean;
+  readonly revisedDocumentId: string | null;
+  readonly notes: string;
+  readonly readings: readonly Reading[];
+}
+
+/** Units of a commodity as bills print them. */
+export function unitsOf(datasourceType: string): string {
+  if (datasourceType === 'GAS') return 'thm (US)';
+  if (datasourceType === 'WATER') return 'kgal (US)';
+  return 'kWh';
+}
 
 /** The stored texts of a document: v2 sends the header, v2.1 adds `detail`, v2.2 adds `demandMeters`. */
-export interface DocumentTexts {
+interface DocumentTexts {
   readonly header: string;
   readonly detail: string;
   readonly lineItems: string;

@@ -1,7 +1,7 @@
 import { Webhook } from 'svix';
 import { describe, expect, test } from 'vitest';
 import { decodeEvent } from '../../contract/event.ts';
-import { eventTypes } from '../../sandbox/events/payloads.ts';
+import { eventTypes } from '../../sandbox/events.ts';
 import { answerWith, startReceiver } from '../sandbox/support/receiver.ts';
 import { expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
 import { forFile } from '../support/for-file.ts';

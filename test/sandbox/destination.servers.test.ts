@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { allowDestinations, connectorTo } from '../../sandbox/delivery/destination.ts';
+import { allowDestinations, connectorTo } from '../../sandbox/delivery/sender.ts';
 import { until } from '../support/poll.ts';
 import { type AnyRecord, type Service, startService } from './support/service.ts';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLocalDays } from '../../sandbox/generate/local-days.ts';
+import { createLocalDays } from '../../sandbox/generate/intervals.ts';
 import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
 
 const tables = ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data', 'intervals'];

@@ -1,4 +1,4 @@
-import type { SandboxOptions } from '../../sandbox/options.ts';
+import type { SandboxOptions } from '../../sandbox/parts.ts';
 import { startService } from '../sandbox/support/service.ts';
 
 export type SandboxSize = Pick<SandboxOptions, 'companies' | 'documents' | 'intervalDays'>;

@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { migrateWarehouse } from '../../db/migrate/migrate.ts';
-import { openStores } from '../../sandbox/database/stores.ts';
+import { openStores } from '../../sandbox/database.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
