@@ -9,21 +9,15 @@
 create or replace function ops.refresh_data_issues (
   companies uuid[],
   kinds text[] default array['bills', 'connections', 'intervals'],
-  today date default current_date,
-  checks_off text[] default '{}'
-) returns table (opened integer, closed integer, still_open integer) language plpgsql
-set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
-  enable_hashjoin = off
-set
-  enable_mergejoin = off
-set
-  max_parallel_workers_per_gather = 0
-set
-  plan_cache_mode = force_generic_plan as $$
+  today date default current_date, checks_off text[] default '{}'
+) returns table (opened integer, closed integer, still_open integer)
+language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set max_parallel_workers_per_gather = 0
+set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
   company uuid;
@@ -135,7 +129,8 @@ begin
         and i.closed_reason is null
         and (
           i.last_seen_at < current_date
-          or (i.company_id, i.severity, i.evidence) is distinct from (company, k.severity, k.evidence)
+          or (i.company_id, i.severity, i.evidence)
+            is distinct from (company, k.severity, k.evidence)
         )
     ), fresh as (
       -- Another company may have had the issue, because a record that moves is checked for both
@@ -174,7 +169,13 @@ begin
   return next;
 end
 $$;
-comment on function ops.refresh_data_issues is 'Runs the checks of the given kinds for companies. Opens an issue for new evidence, keeps issues whose evidence is still there, and closes the others. Checks that are turned off open no issues, and their open issues are closed, for all companies. An issue that returns is a new row.';
-comment on column ops.data_issues.last_seen_at is 'When a check last found it, to the day, or found other evidence.';
+comment on function ops.refresh_data_issues is
+  'Runs the checks of the given kinds for companies. Opens an issue for new evidence, keeps '
+  'issues whose evidence is still there, and closes the others. Checks that are turned off open '
+  'no issues, and their open issues are closed, for all companies. An issue that returns is a new '
+  'row.';
+comment on column ops.data_issues.last_seen_at is
+  'When a check last found it, to the day, or found other evidence.';
+
 -- New versions of views and checks may find something else, so everything is checked again.
 delete from metersync.data_checks;

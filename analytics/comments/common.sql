@@ -27,7 +27,8 @@ begin
       ('created', 'When the service created the record.'),
       ('updated', 'When the service last changed the record.'),
       ('api_version', 'Version of the API that it was read from, for example v2.2.'),
-      ('deleted_at', 'When metersync found that it no longer exists; NULL while it exists. Values are kept.'),
+      ('deleted_at', 'When metersync found that it no longer exists; NULL while it exists. Values '
+        'are kept.'),
       ('deleted_reason', 'event: a delete event; absent: complete, stable listings lack it; '
         'listed: among deleted ones; not_found: 404 of its own endpoint; '
         'document: its document is gone.'),
@@ -46,7 +47,8 @@ begin
         'them is estimated.'),
       ('is_complete', 'Whether each day is billed once.'),
       ('is_late', 'Whether the next bill is overdue.'),
-      ('max_kw', 'Highest mean power of a reading; the power of readings with the same start is added.'),
+      ('max_kw', 'Highest mean power of a reading; the power of readings with the same start is '
+        'added.'),
       ('month', 'First day of the month; NULL for amounts without dates.'),
       ('oldest_pending_at', 'Since when the first of them waits.'),
       ('pending_events', 'Events whose record waits for a read.'),
@@ -55,8 +57,8 @@ begin
       ('standard_units', 'Standard unit of the dimension (ops.unit_factors).'),
       ('standard_usage', 'Usage in standard_units.'),
       ('status', 'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …'),
-      ('status_class', 'healthy, waiting, needs_customer, provider_problem, inactive; unknown where '
-        'it is not documented.'),
+      ('status_class', 'healthy, waiting, needs_customer, provider_problem, inactive; unknown '
+        'where it is not documented.'),
       ('time_of_use', 'PEAK, OFF_PEAK, …'),
       ('unmetered_source', 'Stands for the meter of a record without one: commodity and account, '
         'else bill, else record.'),
@@ -76,7 +78,8 @@ begin
       select name, comment from common
       union all
       -- The name says it all.
-      select name, upper(left(name, 1)) || replace(substr(name, 2), '_', ' ') || '.' from named_fully
+      select name, upper(left(name, 1)) || replace(substr(name, 2), '_', ' ') || '.'
+      from named_fully
     )
     select c.oid::regclass as relation, a.attname, known.comment
     from pg_class c
@@ -97,20 +100,19 @@ begin
   end loop;
 end
 $$;
+select metersync.copy_comments(
+  ('analytics.' || months)::regclass,
+  ('metersync.' || months || suffix)::regclass
+)
+from unnest(array['monthly_usage', 'monthly_cost']) months, unnest(array['', '_now']) suffix;
 select
-  metersync.copy_comments (
-    ('analytics.' || months)::regclass,
-    ('metersync.' || months || suffix)::regclass
-  )
-from
-  unnest(array['monthly_usage', 'monthly_cost']) months,
-  unnest(array['', '_now']) suffix;
+  metersync.copy_comments(
+    'analytics.connections_needing_attention',
+    'metersync.unwell_connections'
+  ),
+  metersync.copy_comments('analytics.usage', 'metersync.counted_usage');
 select
-  metersync.copy_comments ('analytics.connections_needing_attention', 'metersync.unwell_connections'),
-  metersync.copy_comments ('analytics.usage', 'metersync.counted_usage');
-select
-  metersync.copy_comments (('utility.' || name)::regclass, 'metersync.earlier_states'),
-  metersync.copy_comments (('utility.' || name)::regclass, ('history.' || name)::regclass),
-  metersync.copy_comments ('metersync.earlier_states', ('history.' || name)::regclass)
-from
-  unnest(array['companies', 'sites', 'connections', 'documents', 'usage_data', 'meters']) name;
+  metersync.copy_comments(('utility.' || name)::regclass, 'metersync.earlier_states'),
+  metersync.copy_comments(('utility.' || name)::regclass, ('history.' || name)::regclass),
+  metersync.copy_comments('metersync.earlier_states', ('history.' || name)::regclass)
+from unnest(array['companies', 'sites', 'connections', 'documents', 'usage_data', 'meters']) name;

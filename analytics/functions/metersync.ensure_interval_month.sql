@@ -3,10 +3,9 @@
 -- takes the same lock as ATTACH, so that sessions take turns. Only roles that may write to the
 -- table can take this lock. Months outside metersync.interval_months() share two partitions. The
 -- writer may call the function, which runs with its owner's rights.
-create or replace function metersync.ensure_interval_month (at timestamptz) returns void language plpgsql security definer
-set
-  search_path = pg_catalog,
-  pg_temp as $$
+create or replace function metersync.ensure_interval_month (at timestamptz) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 declare
   first timestamp := date_trunc('month', at at time zone 'UTC');
   partition text := 'intervals_' || to_char(first, 'YYYY_MM');
@@ -30,7 +29,5 @@ begin
     partition, first at time zone 'UTC', (first + interval '1 month') at time zone 'UTC');
 end
 $$;
-revoke
-execute on function metersync.ensure_interval_month (timestamptz)
-from
-  public;
+revoke execute on function metersync.ensure_interval_month (timestamptz)
+from public;

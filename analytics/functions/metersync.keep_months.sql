@@ -3,25 +3,17 @@
 -- changes are deleted before its records are read, so that a transaction that commits meanwhile
 -- keeps its own note. Changes during this transaction wait for the next one. Every lookup uses an
 -- index, whatever the statistics of the tables say.
-create or replace function metersync.keep_months (budget interval) returns integer language plpgsql
-set
-  enable_nestloop = on
-set
-  enable_seqscan = off
-set
-  enable_bitmapscan = off
-set
-  enable_hashjoin = on
-set
-  enable_mergejoin = off
-set
-  enable_memoize = off
-set
-  jit = off
-set
-  max_parallel_workers_per_gather = 0
-set
-  plan_cache_mode = force_generic_plan as $$
+create or replace function metersync.keep_months (budget interval) returns integer
+language plpgsql
+set enable_nestloop = on
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = on
+set enable_mergejoin = off
+set enable_memoize = off
+set jit = off
+set max_parallel_workers_per_gather = 0
+set plan_cache_mode = force_generic_plan as $$
 declare
   concerned uuid[];
   all_changed_at timestamptz;
@@ -104,7 +96,7 @@ begin
 
     delete from metersync.monthly_usage where company_id = any (concerned);
     delete from metersync.monthly_cost where company_id = any (concerned);
-    -- The same as metersync.monthly_usage_now and monthly_cost_now, with usage computed once for both.
+    -- As in metersync.monthly_usage_now and monthly_cost_now, with usage computed once for both.
     with
       usage as materialized (
         select
@@ -157,8 +149,6 @@ begin
   return kept;
 end
 $$;
+
 -- New versions of views may find something else, so all months are computed again.
-insert into
-  metersync.company_changes (company_id)
-values
-  (null);
+insert into metersync.company_changes (company_id) values (null);

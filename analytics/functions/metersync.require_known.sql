@@ -1,6 +1,7 @@
 -- Refuses a time at which the warehouse had no bill yet although it has bills now, because it is
 -- not known that there were no bills then. NULL as the company means all companies.
-create or replace function metersync.require_known (at timestamptz, company uuid) returns void language plpgsql stable as $$
+create or replace function metersync.require_known (at timestamptz, company uuid) returns void
+language plpgsql stable as $$
 declare
   since timestamptz;
 begin

@@ -1,57 +1,50 @@
 create or replace view analytics.emissions_monthly as
 select
-  u.company_id,
-  u.site_id,
-  u.meter_id,
-  u.datasource_type,
-  u.month,
-  u.usage,
-  u.units,
-  u.coverage,
-  f.scope,
-  f.method,
-  f.version,
+  u.company_id, u.site_id, u.meter_id, u.datasource_type, u.month, u.usage, u.units, u.coverage,
+  f.scope, f.method, f.version,
   f.id as factor_id,
   f.kg_co2e_per_unit,
   u.usage * f.kg_co2e_per_unit as kg_co2e,
   coalesce(o.emission_region, c.emission_region) as emission_region,
   u.datasource_type as commodity,
-  u.company,
-  u.site
-from
-  analytics.monthly_usage u
+  u.company, u.site
+from analytics.monthly_usage u
   left join ops.site_overrides o on o.site_id = u.site_id
   left join ops.company_overrides c on c.company_id = u.company_id
   join ops.emission_factors f on f.datasource_type = u.datasource_type
-  and f.units = u.units
-  and u.month >= f.valid_from
-  and u.month < f.valid_to
-  and (
-    f.region = coalesce(o.emission_region, c.emission_region)
-    or f.region = ''
-    and not exists (
-      select
-      from
-        ops.emission_factors own
-      where
-        own.region = coalesce(o.emission_region, c.emission_region)
-        and own.datasource_type = f.datasource_type
-        and own.units = f.units
-        and own.scope = f.scope
-        and own.method = f.method
-        and own.version = f.version
-        and u.month >= own.valid_from
-        and u.month < own.valid_to
-    )
-  );
-comment on view analytics.emissions_monthly is 'Emissions of monthly_usage by your emission factors: one row for each factor that applies, and no row without a factor.';
+    and f.units = u.units
+    and u.month >= f.valid_from
+    and u.month < f.valid_to
+    and (
+      f.region = coalesce(o.emission_region, c.emission_region)
+      or f.region = ''
+        and not exists (
+          select
+          from ops.emission_factors own
+          where own.region = coalesce(o.emission_region, c.emission_region)
+            and own.datasource_type = f.datasource_type
+            and own.units = f.units
+            and own.scope = f.scope
+            and own.method = f.method
+            and own.version = f.version
+            and u.month >= own.valid_from
+            and u.month < own.valid_to
+        )
+    );
+comment on view analytics.emissions_monthly is
+  'Emissions of monthly_usage by your emission factors: one row for each factor that applies, and '
+  'no row without a factor.';
 comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
 comment on column analytics.emissions_monthly.units is 'Standard unit of the amounts.';
 comment on column analytics.emissions_monthly.coverage is 'Part of the month that bills are for.';
-comment on column analytics.emissions_monthly.scope is 'Scope of the greenhouse gas protocol, 1 to 3.';
-comment on column analytics.emissions_monthly.method is 'For scope 2, location or market; empty for others.';
-comment on column analytics.emissions_monthly.version is 'Set of factors: never add emissions of several.';
+comment on column analytics.emissions_monthly.scope is
+  'Scope of the greenhouse gas protocol, 1 to 3.';
+comment on column analytics.emissions_monthly.method is
+  'For scope 2, location or market; empty for others.';
+comment on column analytics.emissions_monthly.version is
+  'Set of factors: never add emissions of several.';
 comment on column analytics.emissions_monthly.factor_id is 'Factor.';
 comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Kg CO2e per unit.';
 comment on column analytics.emissions_monthly.kg_co2e is 'Kilograms of CO2 equivalent.';
-comment on column analytics.emissions_monthly.emission_region is 'Region that selects emission factors.';
+comment on column analytics.emissions_monthly.emission_region is
+  'Region that selects emission factors.';

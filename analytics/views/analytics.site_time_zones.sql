@@ -10,9 +10,10 @@ select
     when c.time_zone is not null then 'company'
     else 'default'
   end as time_zone_source
-from
-  utility.sites s
+from utility.sites s
   left join ops.site_overrides o on o.site_id = s.id
   left join ops.company_overrides c on c.company_id = s.company_id;
-comment on view analytics.site_time_zones is 'Time zone of each site, which the service does not send.';
-comment on column analytics.site_time_zones.time_zone_source is 'site (ops.site_overrides), company (ops.company_overrides) or default (UTC).';
+comment on view analytics.site_time_zones is
+  'Time zone of each site, which the service does not send.';
+comment on column analytics.site_time_zones.time_zone_source is
+  'site (ops.site_overrides), company (ops.company_overrides) or default (UTC).';

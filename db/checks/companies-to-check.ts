@@ -69,7 +69,8 @@ export async function deleteOutdatedChecks(db: Executor, off: readonly CheckName
         isStale: sql<boolean>`coalesce(
           ${checksOff} <> ${array(off, 'text')}
             or ${today} <> current_date and ${isAmong(runWith, kindsOfADay)}
-            or case when ${readsReadings} then ${changed.at} else ${changed.atOfRecords} end >= ${seenUntil}
+            or case when ${readsReadings} then ${changed.at} else ${changed.atOfRecords} end
+              >= ${seenUntil}
             or ${isRead},
           false
         )`.as('is_stale'),

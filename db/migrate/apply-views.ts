@@ -290,7 +290,7 @@ function inOrder(files: readonly ViewFile[]): ViewFile[] {
 
 /** Replaces each template reference by the template. */
 function withTemplates(folder: string, text: string): string {
-  return text.replace(/\{\{(\w+)(.*?)\}\}/g, (_, name: string, given: string) => {
+  return text.replace(/\{\{(\w+)(.*?)\}\}/gs, (_, name: string, given: string) => {
     const values = new Map(
       [...given.matchAll(/(\w+)="(.*?)"/g)].map(([, key, value]) => [key, value]),
     );

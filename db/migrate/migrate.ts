@@ -118,7 +118,11 @@ async function waitingShortly<T>(
     try {
       return await withTransaction(db, async (tx) => {
         await tx.execute(sql`
-          select set_config(name, case name when 'lock_timeout' then ${lockTimeoutMs}::text else '0' end, true)
+          select set_config(
+            name,
+            case name when 'lock_timeout' then ${lockTimeoutMs}::text else '0' end,
+            true
+          )
           from pg_settings
           where name in ('lock_timeout', 'statement_timeout', 'transaction_timeout')`);
         return await work(tx);

@@ -40,14 +40,15 @@ const keptRow = (resource: RecordResource) =>
       ))`;
 
 /** Companies whose listings should contain a `row`: its lister, and others that list its record. */
-const listingCompanies = (resource: RecordResource) =>
-  resource === 'companies'
-    ? sql<string[]>`array[]::text[]`
-    : sql<string[]>`array(
-        select ${judgedBy(resource)}::text
-        where ${row.companyId} is not null
-        ${isListedByCompany(resource) ? sql`union all select other.company_id::text${alsoListing(resource)}` : sql``}
-      )`;
+function listingCompanies(resource: RecordResource): SQL<string[]> {
+  if (resource === 'companies') return sql`array[]::text[]`;
+  const others = sql`union all select other.company_id::text${alsoListing(resource)}`;
+  return sql`array(
+    select ${judgedBy(resource)}::text
+    where ${row.companyId} is not null
+    ${isListedByCompany(resource) ? others : sql``}
+  )`;
+}
 
 /**
  * Reads live rows that the service did not list, of all companies (null) or of one company,

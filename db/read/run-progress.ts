@@ -57,9 +57,8 @@ async function readSummary(db: Executor, runId: string) {
       // A backfill ends with the readings of a company. The parts of a reconcile have no last one.
       done: sql`count(*) filter (where ${resource} = 'intervals' and ${state} <> 'running')
         + count(distinct ${companyId}) filter (where ${kind} = 'reconcile')
-        - count(distinct ${companyId}) filter (where ${kind} = 'reconcile' and ${state} = 'running')`.as(
-        'done',
-      ),
+        - count(distinct ${companyId})
+            filter (where ${kind} = 'reconcile' and ${state} = 'running')`.as('done'),
       rows: sql`coalesce(sum(${rowsOfPart}), 0)`.as('part_rows'),
       requests: sql`coalesce(sum(${requests}), 0)`.as('part_requests'),
     })
@@ -166,7 +165,10 @@ async function readRunning(db: Executor, runId: string) {
       unit: sql<'records' | 'meters'>`case when ${isOfIntervals} then 'meters' else 'records' end`,
       /** How many of `unit` are read; a meter under way counts as the fraction that is written. */
       done: sql<number>`coalesce(
-        case when ${isOfIntervals} then least(${read.done} + ${ofMeter}, ${read.total}) else ${listed.done} end,
+        case
+          when ${isOfIntervals} then least(${read.done} + ${ofMeter}, ${read.total})
+          else ${listed.done}
+        end,
         0
       )::float8`,
       /** How many there are in all; unknown before the first page. */

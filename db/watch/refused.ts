@@ -17,7 +17,8 @@ const sumOf = (refused: SQLWrapper) =>
 
 /** Whether the earlier refusals are over, because receivers refused nothing for some minutes. */
 const isOver = sql`coalesce(
-  ${heartbeat.refusedUntil} < clock_timestamp() - make_interval(secs => ${notifyPolicy.refusedSeconds}),
+  ${heartbeat.refusedUntil}
+    < clock_timestamp() - make_interval(secs => ${notifyPolicy.refusedSeconds}),
   true
 )`;
 

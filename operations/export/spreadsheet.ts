@@ -81,12 +81,12 @@ function cellOf(text: SQL): SQL {
   const rest = sql`regexp_replace(${text}, ${literal(formula)}, '\\1''\\2', 'g')`;
   const cell = sql`translate(${start} || ${rest}, ${charactersOf(uncellable)}, ${charactersOf(shownAs)})`;
   const pairs = sql`regexp_count(${cell}, '[\\U00010000-\\U0010ffff]')`;
-  const max = sql.raw(String(cellMax));
+  const [max, kept, keptOfPairs] = [cellMax, keptMax, keptMaxOfPairs].map((count) => sql.raw(String(count)));
   // Apostrophes at most double the length, so few texts have to be measured exactly.
   return sql`case
     when 2 * octet_length(${text}) <= ${max} then ${cell}
     when length(${cell}) + ${pairs} <= ${max} then ${cell}
-    else left(${cell}, case when ${pairs} > 0 then ${sql.raw(String(keptMaxOfPairs))} else ${sql.raw(String(keptMax))} end)
+    else left(${cell}, case when ${pairs} > 0 then ${keptOfPairs} else ${kept} end)
       || ' … [shortened from ' || length(${text}) || ' characters]'
   end`;
 }
