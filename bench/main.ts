@@ -1,11 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { type Measure, runMeasure } from './measure.ts';
-import { keepMeasured, machine } from './measured.ts';
 import { measures } from './measures/all.ts';
-import { describeReport, type Report } from './report.ts';
-import { type SizeName, sizes } from './size.ts';
+import { describeReport, keepMeasured, machine, type Report } from './report.ts';
+import { type SizeName, sizeOf } from './size.ts';
 import { startBenchStack } from './stack.ts';
 
 interface Options {
@@ -13,7 +11,6 @@ interface Options {
   readonly json?: string | true;
   readonly keep: boolean;
   readonly quick: boolean;
-  readonly profile?: string;
 }
 
 const names = measures.map(
@@ -29,7 +26,6 @@ function command(): Command {
     .option('--json [file]', 'write {measure: {figure: number}} to a file; without one, print it instead')
     .option('--quick', 'about a fifth of the work: for a look, not for the goals', false)
     .option('--keep', 'keep the figures in bench/measured.json, which docs/performance.md shows', false)
-    .option('--profile <folder>', 'write a CPU profile of every process of the bench')
     .addHelpText('after', `\nMeasures:\n${names.join('\n')}`)
     .exitOverride();
 }
@@ -37,7 +33,7 @@ function command(): Command {
 const isWanted = ({ name, onlyByName = false }: Measure, wanted: readonly string[]): boolean =>
   wanted.length === 0 ? !onlyByName : wanted.includes(name);
 
-function sizeOf(wanted: readonly string[], { quick }: Options): Exclude<SizeName, 'tiny'> {
+function sizeNameOf(wanted: readonly string[], { quick }: Options): SizeName {
   if (quick) return 'quick';
   return wanted.length === 0 ? 'whole' : 'full';
 }
@@ -47,9 +43,7 @@ async function takeMeasures(
   wanted: readonly string[],
   options: Options,
 ): Promise<{ report: Report; failed: boolean }> {
-  const size = sizes[sizeOf(wanted, options)];
-  const profileDir = options.profile === undefined ? undefined : resolve(options.profile);
-  if (profileDir !== undefined) mkdirSync(profileDir, { recursive: true });
+  const size = sizeOf(sizeNameOf(wanted, options));
   const report: Report = {};
   let failed = false;
   const stack = await startBenchStack();
@@ -61,7 +55,7 @@ async function takeMeasures(
       const began = performance.now();
       const say = (line: string) => console.error(`${measure.name}: ${line}`);
       try {
-        report[measure.name] = await runMeasure(measure, { stack, size, say, profileDir });
+        report[measure.name] = await runMeasure(measure, { stack, size, say });
         say(`took ${((performance.now() - began) / 1000).toFixed(0)} s`);
       } catch (error) {
         failed = true;
@@ -91,12 +85,12 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.json === true) process.stdout.write(json);
   else {
     if (options.json !== undefined) writeFileSync(options.json, json);
-    console.log(describeReport(report, sizeOf(wanted, options)));
+    console.log(describeReport(report, sizeNameOf(wanted, options)));
     console.log(
       `${machine()}${options.quick ? '; quick: smaller than the size for which the goals hold' : ''}`,
     );
   }
-  if (options.keep) keepMeasured(report, sizeOf(wanted, options));
+  if (options.keep) keepMeasured(report, sizeNameOf(wanted, options));
   return failed ? 1 : 0;
 }
 

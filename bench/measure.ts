@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { type Child, startChild } from './process/child.ts';
-import type { Calls } from './process/serve.ts';
+import { type Calls, type Child, startChild } from './child.ts';
 import type { Size } from './size.ts';
 import type { BenchStack } from './stack.ts';
 
@@ -29,20 +28,10 @@ export interface Measure {
   run(bench: Bench): Promise<Figures>;
 }
 
-/**
- * Runs a measure and stops all that it started, also after a failure.
- * @param options.profileDir folder for a CPU profile of each process; if undefined, no profiles are written
- */
+/** Runs a measure and stops all that it started, also after a failure. */
 export async function runMeasure(
   measure: Measure,
-  {
-    start = startChild,
-    profileDir,
-    ...given
-  }: Pick<Bench, 'stack' | 'size' | 'say'> & {
-    readonly start?: typeof startChild;
-    readonly profileDir?: string | undefined;
-  },
+  given: Pick<Bench, 'stack' | 'size' | 'say'>,
 ): Promise<Figures> {
   const cleanUps: (() => Promise<void>)[] = [];
   const output = join(given.stack.dir, 'logs', 'bench.log');
@@ -50,7 +39,7 @@ export async function runMeasure(
     ...given,
     atEnd: (cleanUp) => cleanUps.push(cleanUp),
     child: <C extends Calls>(script: string) => {
-      const child = start<C>(script, { output, profileDir });
+      const child = startChild<C>(script, output);
       cleanUps.push(() => child.stop());
       return child;
     },

@@ -1,9 +1,15 @@
-import { describeGoal, goals, isJudged, isReached } from '../bench/goals.ts';
-import { type AllMeasured, type Measured, readMeasured } from '../bench/measured.ts';
-import { describeFigure } from '../bench/report.ts';
+import {
+  type AllMeasured,
+  describeFigure,
+  describeGoal,
+  goals,
+  judge,
+  type Measured,
+  readMeasured,
+} from '../bench/report.ts';
 import { markdownTable, replaceGenerated } from './markdown.ts';
 
-/** Creates docs/performance.md with the latest figures of bench/measured.json next to the goals of bench/goals.ts. */
+/** Creates docs/performance.md with the latest figures of bench/measured.json next to the goals of bench/report.ts. */
 export function performancePage(page: string, measured: AllMeasured = readMeasured()): string {
   const title = '## Figures, goals and what was measured last';
   return replaceGenerated(page, [title, goalTable(measured), ...machines(measured)].join('\n\n'));
@@ -28,11 +34,11 @@ function goalTable(measured: AllMeasured): string {
 
 /** Writes a figure and whether it missed its goal, or an empty text if it was not measured. */
 function judgedFigure(measured: AllMeasured, measure: string, name: string): string {
-  const { figures = {}, size } = measured[measure] ?? {};
-  const [figure, goal] = [figures[name], goals[measure]?.[name]];
+  const { figures = {}, size = 'full' } = measured[measure] ?? {};
+  const figure = figures[name];
   if (figure === undefined) return '';
-  const judged = goal !== undefined && size !== undefined && isJudged(measure, size);
-  return `${describeFigure(figure)}${judged && !isReached(goal, figure) ? ', missed' : ''}`;
+  const isMissed = judge(measure, name, figure, size)?.reached === false;
+  return `${describeFigure(figure)}${isMissed ? ', missed' : ''}`;
 }
 
 /** Lists for each machine its measures and when they were taken. */

@@ -1,12 +1,11 @@
-import { bytesOnDisk } from '../load/disk.ts';
-import type { Outgoing } from '../load/signed.ts';
+import type { CheapServiceCalls, Recorded } from '../cheap-service.ts';
+import type { FetchOnlyCalls } from '../fetch-only.ts';
+import type { Outgoing } from '../load.ts';
 import { type Bench, type Figures, type Measure, median, medians } from '../measure.ts';
-import { type Pipeline, startPipeline } from '../pipeline/start.ts';
-import { runBackfill } from '../service/backfill.ts';
-import type { FetchOnlyCalls } from '../service/fetch-only.ts';
-import type { PagesCalls, Recorded } from '../service/pages.ts';
-import { startSandbox } from '../service/sandbox.ts';
+import { type Pipeline, runBackfill, startPipeline } from '../pipeline.ts';
+import { startSandbox } from '../sandbox.ts';
 import { withClient } from '../stack.ts';
+import { bytesOnDisk } from '../warehouse.ts';
 
 export const backfill: Measure = {
   name: 'backfill',
@@ -34,7 +33,7 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
   const { backfillCompanies, backfillDocuments } = bench.size;
   const recorded = await record(bench, backfillCompanies, backfillDocuments);
   const service = { url: recorded.url, apiKey };
-  const fetcher = bench.child<FetchOnlyCalls>('service/fetch-only.ts');
+  const fetcher = bench.child<FetchOnlyCalls>('fetch-only.ts');
   const fetchAll = async (): Promise<number> => {
     const { documents, seconds } = await fetcher.call('fetch', service);
     if (documents !== recorded.documents)
@@ -103,7 +102,7 @@ interface CheapService extends Recorded {
 export async function record(bench: Bench, companies: number, documents: number): Promise<CheapService> {
   bench.say(`the sandbox makes ${companies} companies of ${documents} documents; their pages are recorded`);
   const sandbox = await startSandbox(bench, { companies, documents, intervalDays: 0 });
-  const pages = bench.child<PagesCalls>('service/pages.ts');
+  const pages = bench.child<CheapServiceCalls>('cheap-service.ts');
   const { apiUrl, apiKey } = sandbox;
   const recorded = await pages.call('record', { apiUrl, apiKey });
   await sandbox.stop();

@@ -6,9 +6,9 @@ import { startConsole } from '../../cli/commands/console.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { eventOf, idOf, loadPlots, meterOf, perPlot, prepareTables } from '../../test/db/cost/rows.ts';
-import { loadWithoutIndexes } from '../load/without-indexes.ts';
 import { type Bench, type Figures, type Measure, median, msOf } from '../measure.ts';
 import { withClient } from '../stack.ts';
+import { loadWithoutIndexes } from '../warehouse.ts';
 
 export const consolePages: Measure = {
   name: 'console',

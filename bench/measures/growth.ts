@@ -1,32 +1,16 @@
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { readStatus } from '../../db/read/status.ts';
-import { exceptions } from '../../test/db/cost/exceptions.ts';
-import { complaintsAbout } from '../../test/db/cost/judge.ts';
-import {
-  analyseAtRest,
-  forgetStatistics,
-  loadPlots,
-  perPlot,
-  prepareTables,
-} from '../../test/db/cost/rows.ts';
-import { everything } from '../../test/db/cost/work/everything.ts';
-import type { Work } from '../../test/db/cost/work/work.ts';
-import { connectExplained, type Ran } from '../../test/support/plans.ts';
-import { untilReceived } from '../load/journal.ts';
-import { type Generator, startGenerator } from '../load/send.ts';
-import { loadWithoutIndexes } from '../load/without-indexes.ts';
+import type { CheapServiceCalls, Recorded } from '../cheap-service.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
-import { type Pipeline, startPipeline } from '../pipeline/start.ts';
-import { runBackfill } from '../service/backfill.ts';
-import type { Copied, CopiesCalls } from '../service/copies.ts';
-import { startSandbox } from '../service/sandbox.ts';
+import { type Generator, type Pipeline, runBackfill, startGenerator, startPipeline } from '../pipeline.ts';
+import { startSandbox } from '../sandbox.ts';
 import { withClient } from '../stack.ts';
+import { untilReceived } from '../warehouse.ts';
 
 export const growth: Measure = {
   name: 'growth',
-  about:
-    'whether rates hold: documents of the last tenth of a first load, events while many wait, blocks of statements among 4 M events',
+  about: 'whether rates hold: documents of the last tenth of a first load, events while many wait',
   onlyByName: true,
   run: measureGrowth,
 };
@@ -36,20 +20,6 @@ const inFlight = 512;
 const eventsTogether = 20_000;
 /** Companies that are backfilled before anything is timed. */
 const warmUpCompanies = 5;
-/** Companies ("plots") are loaded in portions of this many, with one statement for each table. */
-const plotsTogether = 1_000;
-/** Length of a reported statement, in characters. */
-const textMax = 160;
-/** Number of the first plot on which no work is done. */
-const firstPlotBeside = 10_001;
-
-/** The statistics that Postgres has of a large warehouse: only of its first plots, of all, or none. */
-const knowledge: readonly (readonly [string, (warehouse: Warehouse) => Promise<unknown>])[] = [
-  ['analysed before it was loaded', async () => {}],
-  ['analysed', ({ pool }) => pool.query('analyze')],
-  ['never analysed', ({ db }) => forgetStatistics(db)],
-];
-
 async function measureGrowth(bench: Bench): Promise<Figures> {
   const copied = await copyDocuments(bench);
   // Without usage endpoints, usage comes from the documents, so each page also writes usage.
@@ -63,19 +33,17 @@ async function measureGrowth(bench: Bench): Promise<Figures> {
     documentsWithListingPerSecond: withListing.perSecond,
     documentsWithoutListingPerSecond: withoutListing.perSecond,
     ...(await measureEvents(bench)),
-    statementsAsCheap: await measureStatements(bench),
   };
 }
 
 /** Makes a service of many companies. Each has copies of the documents of a company of the sandbox. */
-async function copyDocuments(bench: Bench): Promise<Copied> {
+async function copyDocuments(bench: Bench): Promise<Recorded> {
   const { growthCompanies, growthDocuments: documents } = bench.size;
   const sandbox = await startSandbox(bench, { companies: 1, documents, intervalDays: 0 });
   const { apiUrl, apiKey } = sandbox;
   const companies = growthCompanies + warmUpCompanies;
-  const copied = await bench
-    .child<CopiesCalls>('service/copies.ts')
-    .call('copy', { apiUrl, apiKey, companies });
+  const service = bench.child<CheapServiceCalls>('cheap-service.ts');
+  const copied = await service.call('copy', { apiUrl, apiKey, companies });
   await sandbox.stop();
   return copied;
 }
@@ -83,14 +51,14 @@ async function copyDocuments(bench: Bench): Promise<Copied> {
 /** Loads all companies into a new warehouse, and times the first and the last tenth. */
 async function measureDocuments(
   bench: Bench,
-  { url, companies, documents, bytesOfDocument }: Copied,
+  { url, companies, documents, bytes }: Recorded,
   usage: 'with' | 'without',
   endpoints: Partial<EndpointCatalogue>,
 ): Promise<{ lastOfFirst: number; perSecond: number }> {
   const measured = companies.slice(warmUpCompanies);
-  const count = (some: readonly string[]) => some.length * documents;
+  const count = (some: readonly string[]) => (some.length * documents) / companies.length;
   bench.say(
-    `${count(measured).toLocaleString('en')} documents of ${Math.round(bytesOfDocument)} B, ${usage} a listing of usage`,
+    `${count(measured).toLocaleString('en')} documents of ${Math.round(bytes / documents)} B, ${usage} a listing of usage`,
   );
   // Turns off the other endpoints, because the figure is about documents.
   const none = { connections: null, meters: null, intervals: null };
@@ -104,7 +72,7 @@ async function measureDocuments(
     seconds.push(await runBackfill(pipeline, part));
     bench.say(`${count(part).toLocaleString('en')} documents in ${seconds.at(-1)?.toFixed(1)} s`);
   }
-  await proveDocuments(pipeline, count(companies));
+  await proveDocuments(pipeline, documents);
   await pipeline.process.stop();
   const [first = 0, between = 0, last = 0] = seconds;
   return { lastOfFirst: first / last, perSecond: count(measured) / (first + between + last) };
@@ -174,81 +142,9 @@ const countWaiting = ({ databaseUrl }: Pipeline): Promise<number> =>
 
 /** Returns the events per second from the first byte sent to the last event in the journal. */
 async function rateOf(generator: Generator, pipeline: Pipeline, events: number): Promise<number> {
-  const { beganAt } = await generator.send(pipeline, events, inFlight);
+  const { beganAt } = await generator.send(pipeline, { count: events }, inFlight);
   const endedAt = await withClient(pipeline.databaseUrl, (client) => untilReceived(client, beganAt, events));
   return (events * 1000) / (endedAt - beganAt);
-}
-
-/**
- * Measures the share of a deployment's statements that touch as few blocks in a large warehouse as in a small
- * one, as the cost test does (test/db/cost), but in a warehouse twenty times as large.
- */
-async function measureStatements(bench: Bench): Promise<number> {
-  const { growthPlots, growthEveryNthWork } = bench.size;
-  const works = everything
-    .filter(({ asksForAll }) => asksForAll === undefined)
-    .filter((_, place) => place % growthEveryNthWork === 0);
-  const small = bench.stack.asSuperuser(await bench.stack.warehouse());
-  const large = bench.stack.asSuperuser(await bench.stack.warehouse());
-  await withWarehouse(small, async ({ db }) => {
-    await prepareTables(db);
-    await loadPlots(db, 1, works.length);
-  });
-  const before: Ran[][] = [];
-  // In small tables the planner rightly scans. Without scans, it uses the plan for large tables.
-  for (const [place, work] of works.entries())
-    before.push(await ranBy(small, work, place + 1, { enable_seqscan: 'off' }));
-  await loadLarge(bench, large, works.length * knowledge.length, growthPlots);
-  let cheap = 0;
-  for (const [way, [known, learn]] of knowledge.entries()) {
-    await withWarehouse(large, learn);
-    for (const [place, work] of works.entries()) {
-      // Each state of the statistics has its own plots, because work changes its plot.
-      const plot = way * works.length + place + 1;
-      const ran = await ranBy(large, work, plot, { random_page_cost: '4' });
-      const said = complaintsAbout(before[place] ?? [], ran, work.rows).filter(
-        ({ text }) => !isExcused(text),
-      );
-      if (said.length === 0) cheap += 1;
-      for (const complaint of said)
-        bench.say(`${known}: ${work.name}: ${complaint.said}: ${complaint.text.slice(0, textMax)}`);
-    }
-  }
-  return cheap / (works.length * knowledge.length);
-}
-
-const isExcused = (text: string): boolean => exceptions.some(({ statement }) => text.includes(statement));
-
-async function loadLarge(bench: Bench, url: string, plotsOfWork: number, plotsBeside: number): Promise<void> {
-  await withWarehouse(url, async ({ db }) => {
-    await prepareTables(db);
-    await loadPlots(db, 1, plotsOfWork);
-    await analyseAtRest(db, 1, plotsOfWork);
-    await loadWithoutIndexes(url, async () => {
-      for (let loaded = 0; loaded < plotsBeside; loaded += plotsTogether)
-        await loadPlots(db, firstPlotBeside + loaded, Math.min(plotsTogether, plotsBeside - loaded));
-    });
-  });
-  const of = (each: number) => (each * plotsBeside).toLocaleString('en');
-  bench.say(
-    `statements beside ${of(perPlot.documents)} documents, ${of(perPlot.readings)} readings and ${of(perPlot.events)} events of which ${of(perPlot.pending)} wait`,
-  );
-}
-
-/** Runs work on its plot. Returns the statements that Postgres ran. */
-async function ranBy(
-  url: string,
-  work: Work,
-  plot: number,
-  settings: Readonly<Record<string, string>>,
-): Promise<Ran[]> {
-  const warehouse = connectExplained(url, settings);
-  try {
-    await work.prepare?.(warehouse, plot);
-    return await warehouse.plansOf(() => work.run(warehouse, plot));
-  } finally {
-    await warehouse.close();
-  }
 }
 
 async function withWarehouse<T>(url: string, work: (warehouse: Warehouse) => Promise<T>): Promise<T> {

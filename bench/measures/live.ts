@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { countRecordsRead, untilSettled } from '../load/journal.ts';
-import type { Outgoing } from '../load/signed.ts';
+import type { Outgoing } from '../load.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
-import { type Pipeline, startPipeline } from '../pipeline/start.ts';
-import { runBackfill } from '../service/backfill.ts';
-import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
+import { type Pipeline, runBackfill, startPipeline } from '../pipeline.ts';
+import { type BenchSandbox, startSandbox } from '../sandbox.ts';
 import { withClient } from '../stack.ts';
+import { countRecordsRead, untilSettled } from '../warehouse.ts';
 
 /** Data of each company before any change. It is enough to have records of every kind that can change. */
 const documents = 60;

@@ -1,12 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { createLatencies, type Latencies } from '../load/latencies.ts';
-import { type Outgoing, signedRequest } from '../load/signed.ts';
-import { LeanSocket } from '../load/socket.ts';
+import { LeanSocket, type Outgoing, percentile, signedRequest } from '../load.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
-import { startPipeline, type Target } from '../pipeline/start.ts';
-import { runBackfill } from '../service/backfill.ts';
-import { startSandbox } from '../service/sandbox.ts';
+import { runBackfill, startPipeline, type Target } from '../pipeline.ts';
+import { startSandbox } from '../sandbox.ts';
 import { withClient } from '../stack.ts';
 
 /** How often the rows are polled. This is the resolution of the figures. */
@@ -22,7 +19,7 @@ export const lone: Measure = {
 };
 
 type Stage = 'answer' | 'row' | 'record';
-type Stages = Record<Stage, Latencies>;
+type Stages = Record<Stage, number[]>;
 
 async function measureLone(bench: Bench): Promise<Figures> {
   const companies = bench.size.loneCompanies;
@@ -33,24 +30,24 @@ async function measureLone(bench: Bench): Promise<Figures> {
   const warmUp = Math.ceil(bench.size.eventsLone / 10);
   const events = await documentEvents(sandbox, bench.size.eventsLone + warmUp);
   bench.say(`${events.length - warmUp} document events, each sent when the record of the one before is read`);
-  const stages: Stages = { answer: createLatencies(), row: createLatencies(), record: createLatencies() };
+  const stages: Stages = { answer: [], row: [], record: [] };
   await withClient(pipeline.databaseUrl, async (client) => {
     const socket = new LeanSocket(pipeline.port);
     for (const [place, event] of events.entries()) {
       const times = await follow(client, socket, pipeline, event);
       if (place >= warmUp)
-        for (const stage of ['answer', 'row', 'record'] as const) stages[stage].add(times[stage]);
+        for (const stage of ['answer', 'row', 'record'] as const) stages[stage].push(times[stage]);
       await delay(restMs);
     }
     socket.close();
   });
   return {
-    ackP50Ms: stages.answer.percentile(50),
-    ackP99Ms: stages.answer.percentile(99),
-    rowP50Ms: stages.row.percentile(50),
-    rowP99Ms: stages.row.percentile(99),
-    recordP50Ms: stages.record.percentile(50),
-    recordP99Ms: stages.record.percentile(99),
+    ackP50Ms: percentile(stages.answer, 50),
+    ackP99Ms: percentile(stages.answer, 99),
+    rowP50Ms: percentile(stages.row, 50),
+    rowP99Ms: percentile(stages.row, 99),
+    recordP50Ms: percentile(stages.record, 50),
+    recordP99Ms: percentile(stages.record, 99),
   };
 }
 
@@ -78,7 +75,7 @@ async function follow(
   const request = signedRequest(secret, event);
   const began = performance.now();
   const since = () => performance.now() - began;
-  const status = await new Promise<number>((done, failed) => socket.send(request, done, failed));
+  const status = await socket.send(request);
   if (status !== 204) throw new Error(`the event was answered ${status}`);
   const answer = since();
   let row: number | undefined;

@@ -1,24 +1,25 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { backfillBounds } from '../../contract/limits.ts';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
-import { untilReceived } from '../load/journal.ts';
-import type { LoadReport } from '../load/run.ts';
-import { type Generator, latenciesOf, perSecond, startGenerator } from '../load/send.ts';
-import { newSecret } from '../load/signed.ts';
+import type { CheapServiceCalls, Recorded } from '../cheap-service.ts';
+import { type LoadReport, newSecret, percentile, perSecond } from '../load.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
-import { installDlt, installStripeSync, peersDir } from '../peers/install.ts';
-import { makeSmallDocuments, type SmallDocuments } from '../peers/small-documents.ts';
-import type { StripeLoadCalls } from '../peers/stripe-load.ts';
-import type { StripeSyncCalls } from '../peers/stripe-sync.ts';
-import { type Pipeline, startPipeline } from '../pipeline/start.ts';
-import type { Child } from '../process/child.ts';
-import { runBackfill, withTemporal } from '../service/backfill.ts';
-import type { BarePagesCalls } from '../service/bare-pages.ts';
+import type { StripeCalls } from '../peers/stripe.ts';
+import {
+  type Generator,
+  type Pipeline,
+  runBackfill,
+  startGenerator,
+  startPipeline,
+  withTemporal,
+} from '../pipeline.ts';
 import { withClient } from '../stack.ts';
+import { untilReceived } from '../warehouse.ts';
 
 export const peers: Measure = {
   name: 'peers',
@@ -31,26 +32,24 @@ const levels = [512, 64] as const;
 type Level = (typeof levels)[number];
 
 async function measurePeers(bench: Bench): Promise<Figures> {
-  const installing = { dir: peersDir, env: process.env, say: bench.say };
-  const python = await installDlt(installing);
-  const folder = await installStripeSync(installing);
+  const python = await installDlt(bench.say);
+  const folder = await installStripeSync(bench.say);
   return { ...(await measureBackfill(bench, python)), ...(await measureEvents(bench, folder)) };
 }
 
 /** Measures a first load by dlt and by metersync of the same pages in memory, each with its own database. */
 async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
   const { peersCompanies, peersDocuments, rounds } = bench.size;
-  const made = makeSmallDocuments(peersCompanies, peersDocuments);
-  const port = await bench.child<BarePagesCalls>('service/bare-pages.ts').call('listen', made.pages);
-  const url = `http://127.0.0.1:${port}/v2.2`;
+  const shape = { companies: peersCompanies, documents: peersDocuments };
+  const made = await bench.child<CheapServiceCalls>('cheap-service.ts').call('make', shape);
   bench.say(
     `${made.documents.toLocaleString('en')} documents of ${Math.round(made.bytes / made.documents)} B, served from memory`,
   );
   const dlt: number[] = [];
   const ours: number[] = [];
   for (let round = 1; round <= rounds; round++) {
-    dlt.push(await loadWithDlt(bench, python, url, made));
-    ours.push(await loadWithMetersync(bench, url, made));
+    dlt.push(await loadWithDlt(bench, python, made));
+    ours.push(await loadWithMetersync(bench, made));
     bench.say(
       `round ${round} of ${rounds}: ${dlt.at(-1)?.toFixed(0)} documents/s by dlt, ${ours.at(-1)?.toFixed(0)} by metersync`,
     );
@@ -63,12 +62,7 @@ async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
 }
 
 /** Returns the documents per second between the start and the end of the run, without the start-up of dlt. */
-async function loadWithDlt(
-  bench: Bench,
-  python: string,
-  url: string,
-  { documents }: SmallDocuments,
-): Promise<number> {
+async function loadWithDlt(bench: Bench, python: string, { url, documents }: Recorded): Promise<number> {
   const databaseUrl = await bench.stack.database('dlt');
   const dir = await mkdtemp(join(bench.stack.dir, 'dlt-'));
   const child = spawn(python, [join(import.meta.dirname, '../peers/dlt_backfill.py')], {
@@ -91,7 +85,7 @@ async function loadWithDlt(
 }
 
 /** Returns the documents per second of a backfill that also reads the list of companies, as dlt does. */
-async function loadWithMetersync(bench: Bench, url: string, { documents }: SmallDocuments): Promise<number> {
+async function loadWithMetersync(bench: Bench, { url, documents }: Recorded): Promise<number> {
   // Turns off the other endpoints, because dlt does not read them either.
   const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
   const service = { url, apiKey: 'bench', endpoints };
@@ -172,7 +166,13 @@ const timesOf = (ours: readonly Round[], theirs: readonly Round[]): number =>
 function eventFigures(engine: '' | 'stripeSync', rounds: Rounds): Figures {
   const figures = levels.flatMap((level) => [
     [`acknowledged${level}PerSecond`, perSecond(reportsOf(rounds[level]))] as const,
-    [`acknowledged${level}P99Ms`, latenciesOf(reportsOf(rounds[level])).percentile(99)] as const,
+    [
+      `acknowledged${level}P99Ms`,
+      percentile(
+        reportsOf(rounds[level]).flatMap(({ latencies }) => latencies),
+        99,
+      ),
+    ] as const,
   ]);
   const named = figures.map(
     ([name, figure]) =>
@@ -187,7 +187,7 @@ async function sendOurs(
   events: number,
   level: Level,
 ): Promise<Round> {
-  const report = await generator.send(pipeline, events, level);
+  const report = await generator.send(pipeline, { count: events }, level);
   const endedAt = await withClient(pipeline.databaseUrl, (client) =>
     untilReceived(client, report.beganAt, events),
   );
@@ -198,9 +198,9 @@ async function sendOurs(
 async function startStripeSync(bench: Bench, folder: string) {
   const databaseUrl = bench.stack.asSuperuser(await bench.stack.database('stripe'));
   const secret = newSecret();
-  const engine: Child<StripeSyncCalls> = bench.child<StripeSyncCalls>('peers/stripe-sync.ts');
-  const { port } = await engine.call('start', { folder, databaseUrl, secret });
-  const load: Child<StripeLoadCalls> = bench.child<StripeLoadCalls>('peers/stripe-load.ts');
+  const engine = bench.child<StripeCalls>('peers/stripe.ts');
+  const port = await engine.call('start', { folder, databaseUrl, secret });
+  const load = bench.child<StripeCalls>('peers/stripe.ts');
   return {
     send: async (count: number, inFlight: Level): Promise<Round> => {
       await load.call('prepare', { secret, count });
@@ -208,4 +208,81 @@ async function startStripeSync(bench: Bench, folder: string) {
       return { report, applied: perSecond([report]) };
     },
   };
+}
+
+/** Versions of the measured peers, and of what each needs. */
+const versions = {
+  dlt: '1.31.0',
+  stripeSyncEngine: '0.48.5',
+  stripe: '23.1.0',
+} as const;
+
+/** The folder of all peers, next to the embedded stack and apart from the project's own packages. */
+const peersDir = resolve(import.meta.dirname, '../../.metersync/peers');
+
+const run = promisify(execFile);
+/** Time-out of a first fetch over a slow line. */
+const installWithinMs = 600_000;
+
+/** Installs dlt in its own virtual environment, if needed. Returns its Python or throws an Error. */
+async function installDlt(say: Bench['say']): Promise<string> {
+  const home = join(peersDir, `dlt-${versions.dlt}`);
+  const python = join(home, process.platform === 'win32' ? 'Scripts/python.exe' : 'bin/python');
+  await filled(home, async () => {
+    await explain('the bench of peers needs python3', () => run('python3', ['--version']));
+    say(`dlt ${versions.dlt} is fetched from PyPI`);
+    await explain('the bench of peers needs venv and pip of python3', () =>
+      run('python3', ['-m', 'venv', home], { timeout: installWithinMs }),
+    );
+    const wanted = `dlt[postgres]==${versions.dlt}`;
+    await explain(`pip could not install ${wanted}`, () =>
+      run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', wanted], {
+        timeout: installWithinMs,
+      }),
+    );
+  });
+  return python;
+}
+
+/** Installs stripe-sync-engine in its own folder, if needed. Returns the folder or throws an Error. */
+async function installStripeSync(say: Bench['say']): Promise<string> {
+  const home = join(peersDir, `stripe-sync-engine-${versions.stripeSyncEngine}`);
+  await filled(home, async () => {
+    say(`stripe-sync-engine ${versions.stripeSyncEngine} is fetched from npm`);
+    const dependencies = {
+      '@supabase/stripe-sync-engine': versions.stripeSyncEngine,
+      stripe: versions.stripe,
+    };
+    await writeFile(join(home, 'package.json'), JSON.stringify({ private: true, dependencies }));
+    const args = ['install', '--no-audit', '--no-fund', '--ignore-scripts'];
+    await explain(`npm could not install ${Object.keys(dependencies).join(' and ')}`, () =>
+      run('npm', args, { cwd: home, timeout: installWithinMs, shell: process.platform === 'win32' }),
+    );
+  });
+  return home;
+}
+
+/** Fills a folder by `install`. An interrupted install starts again. */
+async function filled(home: string, install: () => Promise<void>): Promise<void> {
+  const complete = join(home, '.complete');
+  const isComplete = await access(complete).then(
+    () => true,
+    () => false,
+  );
+  if (isComplete) return;
+  await rm(home, { recursive: true, force: true });
+  await mkdir(home, { recursive: true });
+  await install();
+  await writeFile(complete, '');
+}
+
+/** Puts the purpose of the work before the error, which has the end of the program's output. */
+async function explain(what: string, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const { code, stderr, message } = error as { code?: unknown; stderr?: string; message: string };
+    const said = code === 'ENOENT' ? 'there is no such program' : stderr?.trim().slice(-600) || message;
+    throw new Error(`${what}: ${said}`, { cause: error });
+  }
 }

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { fillAnalytics } from '../../bench/load/analytics-world.ts';
-import { joinsOfViews, statementOf } from '../../bench/load/joins.ts';
+import { fillAnalytics, joinsOfViews, statementOf } from '../../bench/analytics-world.ts';
 import { keepMonths } from '../../db/watch/months.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 

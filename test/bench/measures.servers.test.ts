@@ -1,18 +1,14 @@
 import { afterAll, expect, inject, test } from 'vitest';
-import { goals } from '../../bench/goals.ts';
 import { runMeasure } from '../../bench/measure.ts';
 import { measures } from '../../bench/measures/all.ts';
-import { sizes } from '../../bench/size.ts';
+import { goals } from '../../bench/report.ts';
+import { sizeOf } from '../../bench/size.ts';
 import { startBenchStack } from '../../bench/stack.ts';
 import { long } from '../support/cases.ts';
-import { reusingProcesses } from './reused-processes.ts';
-
-const processes = reusingProcesses();
 
 const stack = await startBenchStack(inject('temporalAddress'));
 
 afterAll(async () => {
-  await processes.end();
   await stack.stop();
 });
 
@@ -24,9 +20,8 @@ const own = measures.filter(({ name }) => name !== 'peers' && (long || quick.inc
 test.each(own)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
   const figures = await runMeasure(measure, {
     stack,
-    size: sizes.tiny,
+    size: sizeOf('tiny'),
     say: () => {},
-    start: processes.start,
   });
   for (const [name, figure] of Object.entries(figures)) {
     expect(figure, `${measure.name}.${name}`).toSatisfy(Number.isFinite);

@@ -1,13 +1,12 @@
 import { test } from 'vitest';
-import { untilReceived } from '../../bench/load/journal.ts';
-import type { LoadReport } from '../../bench/load/run.ts';
-import { latenciesOf, perSecond, startGenerator } from '../../bench/load/send.ts';
+import { type LoadReport, percentile, perSecond } from '../../bench/load.ts';
 import { type Bench, type Figures, type Measure, runMeasure } from '../../bench/measure.ts';
 import { backfill } from '../../bench/measures/backfill.ts';
 import { lone } from '../../bench/measures/lone.ts';
-import { startPipeline } from '../../bench/pipeline/start.ts';
-import { sizes } from '../../bench/size.ts';
+import { startGenerator, startPipeline } from '../../bench/pipeline.ts';
+import { sizeOf } from '../../bench/size.ts';
 import { type BenchStack, startBenchStack, withClient } from '../../bench/stack.ts';
+import { untilReceived } from '../../bench/warehouse.ts';
 import { say } from '../faults/fault.ts';
 import { startCluster } from './cluster.ts';
 import type { Rates } from './rates.ts';
@@ -40,7 +39,7 @@ async function measured(stack: BenchStack): Promise<Record<string, Figures>> {
     const figures: Record<string, Figures> = {};
     for (const measure of measures) {
       const sayOf = (line: string) => void say(`${measure.name}: ${line}`);
-      figures[measure.name] = await runMeasure(measure, { stack, size: sizes.quick, say: sayOf });
+      figures[measure.name] = await runMeasure(measure, { stack, size: sizeOf('quick'), say: sayOf });
     }
     return figures;
   } finally {
@@ -54,7 +53,7 @@ async function measureAcknowledged(bench: Bench): Promise<Figures> {
   const pipeline = await startPipeline(bench);
   /** Sends events, and waits until all are recorded, so that nothing is left to do for the next load. */
   const load = async (events: number, inFlight: number): Promise<LoadReport> => {
-    const report = await generator.send(pipeline, events, inFlight);
+    const report = await generator.send(pipeline, { count: events }, inFlight);
     await withClient(pipeline.databaseUrl, (client) => untilReceived(client, report.beganAt, events));
     return report;
   };
@@ -65,6 +64,6 @@ async function measureAcknowledged(bench: Bench): Promise<Figures> {
   return {
     perSecond512: perSecond([with512]),
     perSecond64: perSecond([with64]),
-    p99Ms512: latenciesOf([with512]).percentile(99),
+    p99Ms512: percentile(with512.latencies, 99),
   };
 }

@@ -3,7 +3,7 @@ import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import type { ScheduleState } from '../../app/temporal/schedules.ts';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { scheduleIds, workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import { fault, say, seeds, times } from '../faults/fault.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { type Found, fault, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { seedOf } from './plan.ts';

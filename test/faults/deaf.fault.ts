@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { startBackfill } from '../../app/backfill.ts';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { fault, say, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { drawn, seedOf } from './plan.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { fault, say, seeds, times } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';

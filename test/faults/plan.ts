@@ -1,4 +1,4 @@
-import { createRandom, type Random } from '../../bench/load/random.ts';
+import { createRandom, type Random } from '../../bench/world.ts';
 
 export const partNames = ['receiver', 'worker', 'temporal', 'postgres'] as const;
 export type PartName = (typeof partNames)[number];

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { fault, seeds } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { seedOf } from './plan.ts';

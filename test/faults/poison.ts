@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Random } from '../../bench/load/random.ts';
+import type { Random } from '../../bench/world.ts';
 import { deliverBody } from '../support/deliver.ts';
 import { documentEvent, intervalsEvent } from '../support/events.ts';
 import type { Rig } from './rig.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import { fault, say, seeds } from './fault.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { cases, long } from '../support/cases.ts';
 import { withoutThreads } from '../support/command-process.ts';
 import { until } from '../support/poll.ts';

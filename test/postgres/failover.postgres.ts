@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { fault, say, seeds } from '../faults/fault.ts';

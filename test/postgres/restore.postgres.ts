@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { childEnvironment } from '../../embedded/environment.ts';
 import type { PostgresRelease } from '../../embedded/postgres-data.ts';

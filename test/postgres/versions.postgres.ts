@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, expect } from 'vitest';
-import { createRandom } from '../../bench/load/random.ts';
+import { createRandom } from '../../bench/world.ts';
 import { fault, say, seeds } from '../faults/fault.ts';
 import { seedOf } from '../faults/plan.ts';
 import type { PostgresPart } from '../faults/postgres-part.ts';

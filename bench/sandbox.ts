@@ -1,8 +1,8 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../../cli/sandbox.ts';
-import type { Outgoing } from '../load/signed.ts';
-import type { Bench } from '../measure.ts';
+import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../cli/sandbox.ts';
+import type { Outgoing } from './load.ts';
+import type { Bench } from './measure.ts';
 
 /** How many changes one request of the control routes asks for. More changes are made in portions. */
 const changesTogether = 2_000;

@@ -1,18 +1,17 @@
 /** The process of a deployment: receiver and worker in one, as `npm start` runs them, but without metrics. */
-
-import { createLog } from '../../app/process/log.ts';
-import type { Running } from '../../app/process/running.ts';
-import { startReceiver } from '../../app/receiver-part.ts';
-import { readSettings } from '../../app/settings/settings.ts';
-import { installRuntime } from '../../app/temporal/native.ts';
-import type { TemporalPlace } from '../../app/temporal/place.ts';
-import { startWorker, type WorkerOverrides } from '../../app/worker-part.ts';
-import type { EndpointCatalogue } from '../../contract/endpoints.ts';
-import { healthOf } from '../../operations/health.ts';
-import { fixedSecrets } from '../../receiver/secrets.ts';
-import type { Start } from '../../receiver/starts.ts';
-import { serve } from '../process/serve.ts';
-import { withClient } from '../stack.ts';
+import { createLog } from '../app/process/log.ts';
+import type { Running } from '../app/process/running.ts';
+import { startReceiver } from '../app/receiver-part.ts';
+import { readSettings } from '../app/settings/settings.ts';
+import { installRuntime } from '../app/temporal/native.ts';
+import type { TemporalPlace } from '../app/temporal/place.ts';
+import { startWorker, type WorkerOverrides } from '../app/worker-part.ts';
+import type { EndpointCatalogue } from '../contract/endpoints.ts';
+import { healthOf } from '../operations/health.ts';
+import { fixedSecrets } from '../receiver/secrets.ts';
+import type { Start } from '../receiver/starts.ts';
+import { serve } from './child.ts';
+import { withClient } from './stack.ts';
 
 /** Without a service, nothing is read: the gate for requests is closed, the sweep is not started, and no schedule runs. */
 const eventsAlone: WorkerOverrides = {

@@ -1,10 +1,10 @@
 /** The upper limit of a backfill: a process that only fetches and parses every page with the same client. */
-import { createLog } from '../../app/process/log.ts';
-import { openService } from '../../app/service.ts';
-import { readSettings } from '../../app/settings/settings.ts';
-import { backfillBounds } from '../../contract/limits.ts';
-import { walkPages } from '../../service/walk.ts';
-import { serve } from '../process/serve.ts';
+import { createLog } from '../app/process/log.ts';
+import { openService } from '../app/service.ts';
+import { readSettings } from '../app/settings/settings.ts';
+import { backfillBounds } from '../contract/limits.ts';
+import { walkPages } from '../service/walk.ts';
+import { serve } from './child.ts';
 
 export type FetchOnlyCalls = ReturnType<typeof createFetchOnly>;
 

@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Answer, CallOf, Calls, Request } from './serve.ts';
 
 /** A module with which the commands of metersync begin, too. */
-const quickStart = new URL('../../cli/quick-start.ts', import.meta.url).href;
+const quickStart = new URL('../cli/quick-start.ts', import.meta.url).href;
 
 /** Time that a child has to end after it was asked to. Then it is killed. */
 const stopWithinMs = 15_000;
@@ -23,30 +22,18 @@ export interface Child<C extends Calls> {
 /**
  * Starts a script of the bench whose last statement is `serve(...)`. It ends with this process.
  * @param script path relative to `bench/`
- * @param options.output file to which its output is added
- * @param options.profileDir folder for a CPU profile that it writes at its end
+ * @param output file to which its output is added
  */
-export function startChild<C extends Calls>(
-  script: string,
-  { output, profileDir }: { readonly output: string; readonly profileDir?: string | undefined },
-): Child<C> {
-  const path = fileURLToPath(new URL(`../${script}`, import.meta.url));
+export function startChild<C extends Calls>(script: string, output: string): Child<C> {
+  const path = fileURLToPath(new URL(script, import.meta.url));
   const log = openSync(output, 'a');
-  const profile =
-    profileDir === undefined
-      ? []
-      : [
-          '--cpu-prof',
-          `--cpu-prof-dir=${profileDir}`,
-          `--cpu-prof-name=${script.replace(/\W+/g, '-')}-${process.pid}-${Date.now()}.cpuprofile`,
-        ];
   const child = fork(path, {
-    execArgv: ['--import', quickStart, ...profile],
+    execArgv: ['--import', quickStart],
     serialization: 'advanced',
     stdio: ['ignore', log, 'inherit', 'ipc'],
   });
   closeSync(log);
-  const waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  const waiting = new Map<number, PromiseWithResolvers<never>>();
   let asked = 0;
   child.on('message', (answer: Answer) => {
     const call = waiting.get(answer.id);
@@ -61,13 +48,13 @@ export function startChild<C extends Calls>(
   return {
     pid: child.pid ?? 0,
     call: async (name, input) => {
-      const call = Promise.withResolvers<unknown>();
+      const call = Promise.withResolvers<never>();
       const request: Request = { id: asked, name, input };
       asked += 1;
       // Throws if the input cannot be sent; then nothing waits for an answer.
       child.send(request, (error) => error && call.reject(error));
       waiting.set(request.id, call);
-      return (await call.promise) as CallOf<C, typeof name>;
+      return await call.promise;
     },
     stop: () => stopChild(child),
   };
@@ -82,4 +69,46 @@ async function stopChild(child: ChildProcess): Promise<void> {
   if (ended) return;
   child.kill('SIGKILL');
   await exit;
+}
+
+/** The calls of a child. Each takes one value and returns one value. */
+// biome-ignore lint/suspicious/noExplicitAny: the table is only a bound; every call site is typed by its own table
+export type Calls = Record<string, (input: any) => unknown>;
+
+interface Request {
+  readonly id: number;
+  readonly name: string;
+  readonly input: unknown;
+}
+type Answer =
+  | { readonly id: number; readonly value: never }
+  | { readonly id: number; readonly error: string };
+
+/**
+ * Answers the calls of the process that forked this one, until `stop` or that process closes the channel.
+ * Then awaits `cleanUp`.
+ */
+export function serve(calls: Calls, cleanUp: () => Promise<void> = async () => {}): void {
+  process.on('message', async (request: Request) => {
+    const answer = await answerTo(calls, request);
+    if (process.connected) process.send?.(answer);
+  });
+  process.on('disconnect', () => {
+    cleanUp().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  });
+  // Ctrl-C reaches every process of the terminal, but the parent decides when this process ends.
+  process.on('SIGINT', () => {});
+}
+
+async function answerTo(calls: Calls, { id, name, input }: Request): Promise<Answer> {
+  try {
+    const call = calls[name];
+    if (call === undefined) throw new Error(`there is no call ${name}`);
+    return { id, value: (await call(input)) as never };
+  } catch (error) {
+    return { id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
 }
