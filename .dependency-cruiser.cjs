@@ -40,9 +40,32 @@ const arrows = all.map((room) => ({
   },
 }));
 
+/** Who may import a folder of `db/`, besides the folder itself. The folders are layers: nothing below imports `read`. */
+const importersInDb = { read: '', 'watch|checks': 'read' };
+/** What the lowest folders of `db/` may import there. */
+const importsInDb = { connection: '', schema: 'connection' };
+
+const layers = [
+  ...Object.entries(importersInDb).map(([folder, importers]) => ({
+    from: { path: '^db/', pathNot: `^db/(${folder}|${importers || folder})/` },
+    to: { path: `^db/(${folder})/` },
+  })),
+  ...Object.entries(importsInDb).map(([folder, imports]) => ({
+    from: { path: `^db/${folder}/` },
+    to: { path: '^db/', pathNot: `^db/(${folder}|${imports || folder})/` },
+  })),
+].map((rule, at) => ({
+  name: `folders-of-db-are-layers-${at}`,
+  comment:
+    'The folders of db/ import one another in one direction: see "Rooms and arrows" in ARCHITECTURE.md',
+  severity: 'error',
+  ...rule,
+}));
+
 module.exports = {
   forbidden: [
     ...arrows,
+    ...layers,
     {
       name: 'workflows-know-only-the-types-of-activities',
       comment:

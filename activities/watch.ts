@@ -1,8 +1,7 @@
 import { notifyPolicy } from '../contract/retry-policy.ts';
+import { withTimeout } from '../db/connection/connect.ts';
 import { sqlMessage } from '../db/connection/failures.ts';
-import { withTimeout } from '../db/connection/with-timeout.ts';
-import { type Look, type Looked, noteLook } from '../db/watch/look.ts';
-import { noteSent } from '../db/watch/sent.ts';
+import { type Look, type Looked, noteLook, noteSent } from '../db/watch/alarms.ts';
 import { type AlarmNotice, seenIn } from '../health/alarms.ts';
 import { alarmTypes } from '../health/findings.ts';
 import type { ActivityDependencies } from './dependencies.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { withTimeout } from '../db/connection/with-timeout.ts';
+import { withTimeout } from '../db/connection/connect.ts';
 import { prepareFolder } from '../embedded/folder.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
 import { readRunning } from '../embedded/running.ts';

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { sqlMessage } from '../db/connection/failures.ts';
-import { connectionsNeedingAttention } from '../db/read/attention.ts';
 import { consoleBounds } from '../db/read/bounds.ts';
+import { connectionsNeedingAttention } from '../db/read/companies.ts';
 import { badge } from '../web/badge.ts';
 import type { Markup } from '../web/markup.ts';
 import type { Asking } from './asking.ts';

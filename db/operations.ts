@@ -3,8 +3,8 @@ import { batches } from '../contract/limits.ts';
 import type { OperationAction, OperationOutcome, OperatorRole } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
 import type { DifferingAudit } from '../health/measured.ts';
+import { readAllSince } from './backfill/runs.ts';
 import type { Executor } from './connection/connect.ts';
-import { readAllSince } from './read/kinds-of-runs.ts';
 import { operations } from './schema/metersync.ts';
 
 /** What somebody asked for. */

@@ -1,8 +1,8 @@
 import { and, count, eq, getTableColumns, sql } from 'drizzle-orm';
 import { array, excluded, isAmong } from './connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from './connection/connect.ts';
-import { listedSites } from './read/views.ts';
 import { siteOverrides } from './schema/ops.ts';
+import { listedSites } from './schema/views.ts';
 
 /** Columns of `analytics.sites` that people set, because the service does not send them. */
 export const siteAttributes = [

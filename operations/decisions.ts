@@ -3,7 +3,7 @@ import type { Database } from '../db/connection/connect.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../db/deletes/decide.ts';
 import type { SumOfDeleted } from '../db/deletes/list-rows.ts';
 import type { DataIssue } from '../db/read/issues.ts';
-import { acknowledgeFinding, unacknowledgeFinding } from '../db/watch/acknowledge.ts';
+import { acknowledgeFinding, unacknowledgeFinding } from '../db/watch/alarms.ts';
 import type { AlarmName } from '../health/findings.ts';
 import { acknowledgeable, type Finding, needsNobody, type Verdict } from '../health/verdict.ts';
 import { Refused } from './recorded.ts';

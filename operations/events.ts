@@ -2,8 +2,13 @@ import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { TemporalPlace } from '../app/temporal/place.ts';
 import { dataConverterOf, withClient } from '../app/temporal/temporal.ts';
-import type { DeliveredEvent, EventGroup, Replay } from '../contract/event.ts';
-import { type DecodedEvent, decodeEvent } from '../contract/event.ts';
+import {
+  type DecodedEvent,
+  type DeliveredEvent,
+  decodeEvent,
+  type EventGroup,
+  type Replay,
+} from '../contract/event.ts';
 import { withoutByteOrderMark } from '../contract/json.ts';
 import {
   type EventOutcome,
@@ -15,10 +20,7 @@ import {
 import { serverWaits } from '../contract/retry-policy.ts';
 import { counted } from '../contract/words.ts';
 import type { Database } from '../db/connection/connect.ts';
-import type { EventFilter } from '../db/read/event-filter.ts';
-import { outcomesOf } from '../db/read/events.ts';
-import { findAllEvents } from '../db/read/found-events.ts';
-import { readKept } from '../db/read/kept-events.ts';
+import { type EventFilter, findAllEvents, outcomesOf, readKept } from '../db/read/events.ts';
 import { type EncodedEvent, encodeEvent, sizeOfNextGroup } from '../receiver/group.ts';
 
 interface ReplayReport {

@@ -1,5 +1,5 @@
-import { analyseYoung } from '../../db/connection/analyse-young.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
+import { analyseYoung } from '../../db/records/analyse-young.ts';
 import type { RecordPage } from '../../db/records/page.ts';
 import { type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';

@@ -1,6 +1,6 @@
 import { capitalized } from '../../contract/words.ts';
+import { NoAnswer } from '../../db/connection/connect.ts';
 import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
-import { NoAnswer } from '../../db/connection/with-timeout.ts';
 import type { Away } from '../../health/measured.ts';
 
 /** Classes of SQLSTATE of a server that cannot be used now, but may be soon. */

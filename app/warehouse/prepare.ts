@@ -1,11 +1,10 @@
 import type { Logger } from 'pino';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
-import { searchPath, type Warehouse } from '../../db/connection/connect.ts';
+import { searchPath, type Warehouse, withTimeout } from '../../db/connection/connect.ts';
 import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
-import { withTimeout } from '../../db/connection/with-timeout.ts';
+import { readServer, readSetting } from '../../db/connection/session.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { type MigrationPlan, planMigration } from '../../db/migrate/migration-plan.ts';
-import { readServer, readSetting } from '../../db/read/session.ts';
 import { askAgain } from '../ask-again.ts';
 import type { Settings } from '../settings/settings.ts';
 import { placeOf, WarehouseAway } from './absence.ts';

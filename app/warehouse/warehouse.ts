@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { consolePolicy, serverWaits } from '../../contract/retry-policy.ts';
-import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
-import { withTimeout } from '../../db/connection/with-timeout.ts';
+import { connectWarehouse, type Warehouse, withTimeout } from '../../db/connection/connect.ts';
 import type { Settings } from '../settings/settings.ts';
 
 interface Opening {

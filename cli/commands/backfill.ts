@@ -13,7 +13,7 @@ import {
   type FailedPart,
   type RunProgress,
   readRunProgress,
-} from '../../db/read/run-progress.ts';
+} from '../../db/read/runs.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { describeResumed, requireWorker, resumeParked, whyRefused } from '../../operations/runs.ts';
 import { asOperation } from '../command-line.ts';

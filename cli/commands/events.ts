@@ -3,9 +3,15 @@ import { type EventOutcome, eventOutcomes, type TracedKind } from '../../contrac
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
 import type { Database } from '../../db/connection/connect.ts';
-import type { EventFilter } from '../../db/read/event-filter.ts';
-import { placeText, readPlace } from '../../db/read/event-place.ts';
-import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
+import {
+  type EventDetails,
+  type EventFilter,
+  type JournalledEvent,
+  listEvents,
+  placeText,
+  readEvent,
+  readPlace,
+} from '../../db/read/events.ts';
 import { type Found, findById, findByName } from '../../db/read/find.ts';
 import { type Trace, traceRecord } from '../../db/read/trace.ts';
 import { recorded } from '../../operations/recorded.ts';

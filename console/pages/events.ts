@@ -6,16 +6,22 @@ import { eventOutcomes } from '../../contract/names.ts';
 import { label } from '../../contract/words.ts';
 import type { Executor } from '../../db/connection/connect.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
-import type { EventFilter } from '../../db/read/event-filter.ts';
-import { placeText, readPlace } from '../../db/read/event-place.ts';
-import { type EventDetails, type JournalledEvent, listEvents, readEvent } from '../../db/read/events.ts';
+import {
+  type EventDetails,
+  type EventFilter,
+  type JournalledEvent,
+  listEvents,
+  placeText,
+  readEvent,
+  readPlace,
+} from '../../db/read/events.ts';
 import {
   companyOf,
   type KnownRecord,
   knownOfRecords,
   namesOfRecords,
   type RecordKey,
-} from '../../db/read/names.ts';
+} from '../../db/records/names.ts';
 import type { Markup } from '../../web/markup.ts';
 import { type Asking, asked, type MakePage, mayAct } from '../asking.ts';
 import { asGiven, givenCompany, givenText, givenTime, givenWord, isGiven, wrongOf } from '../given.ts';

@@ -5,9 +5,9 @@ import type { RunKind, RunState } from '../../contract/names.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { waitingForCompany } from '../events/queue.ts';
-import { unreadableIn } from '../read/unreadable-values.ts';
+import { unreadableIn } from '../records/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
-import { runs } from '../schema/metersync.ts';
+import { runCompanies, runs } from '../schema/metersync.ts';
 import { livesCompany } from './failed-parts.ts';
 
 /** A run (company and resource are null), or a part of a run. */
@@ -283,4 +283,25 @@ export async function noteProgress(
     .where(isRun(key))
     .returning({ now: sql<string>`clock_timestamp()::text` });
   return noted?.now;
+}
+
+/** Whether a run that began after a time has read all companies completely; of any kind if none is given. */
+export function readAllSince(db: Executor, after: SQL, kind?: RunKind): SQL {
+  const run = alias(runs, 'whole');
+  const chosen = db.select({}).from(runCompanies).where(eq(runCompanies.runId, run.runId));
+  const complete = db
+    .select({})
+    .from(run)
+    .where(
+      and(
+        isWhole(run),
+        kind === undefined ? undefined : eq(run.kind, kind),
+        eq(run.state, 'complete'),
+        // Implied by the start, but the index has the end.
+        sql`${run.finishedAt} > ${after}`,
+        sql`${run.startedAt} > ${after}`,
+        notExists(chosen),
+      ),
+    );
+  return exists(complete);
 }

@@ -1,9 +1,11 @@
 import type { ConnectionOptions } from 'node:tls';
+import { type SQLWrapper, sql } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { serverWaits } from '../../contract/retry-policy.ts';
+import { formatSeconds } from '../../contract/times.ts';
+import { oneRow } from './arrays.ts';
 import { sqlState } from './failures.ts';
-import { belongsTo } from './pools.ts';
 
 export type Database = NodePgDatabase & { readonly $client: pg.Pool };
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
@@ -167,4 +169,61 @@ export async function withConnection<T>(
   } finally {
     client.release(lastStates.includes(sqlState(failure)));
   }
+}
+
+/** The pools of transactions; `withTransaction` notes them. */
+const pools = new WeakMap<object, pg.Pool>();
+
+/** Returns the pool of a database, or of a transaction of `withTransaction`; undefined for others. */
+export const poolOf = (db: object): pg.Pool | undefined =>
+  '$client' in db ? (db.$client as pg.Pool) : pools.get(db);
+
+/** Notes that a transaction has the pool of the database, or of the transaction, in which it began. */
+export function belongsTo(tx: object, db: object): void {
+  const pool = poolOf(db);
+  if (pool !== undefined) pools.set(tx, pool);
+}
+
+/** Changes settings of the session until the transaction ends. */
+export async function setLocal(
+  tx: Executor,
+  settings: Readonly<Record<string, string>>,
+): Promise<void> {
+  const set = Object.entries(settings).map(
+    ([name, value]) => [name, sql`set_config(${name}, ${value}, true)`] as const,
+  );
+  await tx.select(Object.fromEntries(set)).from(oneRow);
+}
+
+/** A server did not answer in time. */
+export class NoAnswer extends Error {
+  constructor(ms: number) {
+    super(`no answer within ${formatSeconds(ms / 1_000)}`);
+    this.name = 'NoAnswer';
+  }
+}
+
+/** Waits at most `ms` for Postgres, because statements to a server that hangs wait forever. */
+export async function withTimeout<T>(
+  asking: Promise<T>,
+  ms: number = serverWaits.healthInAllMs,
+): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new NoAnswer(ms)), ms);
+  try {
+    return await Promise.race([asking, late]);
+  } finally {
+    clearTimeout(timer);
+    // An error that comes later, such as a broken connection, is of no interest.
+    asking.catch(() => {});
+  }
+}
+
+/**
+ * Waits for the lock of a table and holds it until the transaction ends. It excludes other sessions that take
+ * it, but neither readers nor writers of the table. Any login can take an advisory lock, but only a login that
+ * may write to a table can take a lock on it that is stronger than a reader's.
+ */
+export async function lock(tx: Executor, table: SQLWrapper): Promise<void> {
+  await tx.execute(sql`lock table ${table} in share update exclusive mode`);
 }

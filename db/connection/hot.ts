@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import type { SQLWrapper } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type pg from 'pg';
-import type { Executor } from './connect.ts';
+import { type Executor, poolOf } from './connect.ts';
 import { sqlState } from './failures.ts';
-import { poolOf } from './pools.ts';
 
 /** Errors for a prepared statement that the session lacks, or has from another client. */
 const notOurs: readonly unknown[] = ['26000', '42P05'];

@@ -1,7 +1,7 @@
 import { and, desc, eq, inArray, isNull, max, ne, type SQL, sql } from 'drizzle-orm';
 import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { companyOf, namesOfRecords, type RecordKey } from '../read/names.ts';
+import { companyOf, namesOfRecords, type RecordKey } from '../records/names.ts';
 import { type RecordResource, recordResources } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';

@@ -1,6 +1,6 @@
 import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { companyOf, namesOfRecords, type RecordKey } from '../read/names.ts';
+import { companyOf, namesOfRecords, type RecordKey } from '../records/names.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { waits } from './explained.ts';
 import { note, rowsOfNote, usage } from './tombstone.ts';

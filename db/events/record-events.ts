@@ -8,8 +8,12 @@ import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { isObject, JsonTokens, jsonStopsAt, withoutByteOrderMark } from '../../contract/json.ts';
 import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
-import { constraintOf, sqlMessage, warehouseFailure } from '../connection/failures.ts';
-import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import {
+  constraintOf,
+  splitOnRefusal,
+  sqlMessage,
+  warehouseFailure,
+} from '../connection/failures.ts';
 import { applyConnectionSites } from '../hot/apply-connection-sites.ts';
 import { insertJournal, type JournalEntry, type RecordedBy } from '../hot/insert-journal.ts';
 import { noteDeleted } from '../hot/note-deleted.ts';

@@ -1,7 +1,6 @@
 import { and, gt, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { isAmong } from '../connection/arrays.ts';
-import { type Database, withTransaction } from '../connection/connect.ts';
-import { setLocal } from '../connection/set-local.ts';
+import { type Database, setLocal, withTransaction } from '../connection/connect.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
 
 export interface PayloadsDropped {

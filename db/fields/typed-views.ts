@@ -5,11 +5,12 @@ import { serverWaits } from '../../contract/retry-policy.ts';
 import {
   type Database,
   type Executor,
+  lock,
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
 import { dependentsIn, isMistake, isRefusal, sqlMessage } from '../connection/failures.ts';
-import { lock } from '../connection/locks.ts';
+import { migrations } from '../migrate/migrations-table.ts';
 import { roles } from '../migrate/roles.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
 import { type CataloguedField, fixedColumns, planViews, type TypedView } from './plan-views.ts';
@@ -68,7 +69,7 @@ export async function applyTypedViews(db: Database): Promise<AppliedTypedViews> 
  * get further columns; if its columns would have to change, it stays and is reported.
  */
 export async function applyTypedViewsIn(tx: Transaction): Promise<AppliedTypedViews> {
-  await lock(tx, 'migrations');
+  await lock(tx, migrations);
   const applied: string[] = [];
   const blocked: BlockedView[] = [];
   for (const { view, statements } of await planChanges(tx)) {

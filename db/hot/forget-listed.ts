@@ -1,8 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
-import { type Database, type Transaction, withTransaction } from '../connection/connect.ts';
+import { type Database, lock, type Transaction, withTransaction } from '../connection/connect.ts';
 import { hot } from '../connection/hot.ts';
-import { lock } from '../connection/locks.ts';
 import type { Seen } from '../deletes/listing.ts';
 import { row } from '../deletes/tombstone.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from '../records/connection-sites.ts';
@@ -33,7 +32,7 @@ export async function forgetListed(
   const walk: Walk = { ...of, began: beganAt };
   const listed = array(printedUuids(ids), 'text');
   await withTransaction(db, async (tx) => {
-    await lock(tx, 'alsoListed');
+    await lock(tx, alsoListed);
     const { rows } = await hot(tx, 'forgetListed').execute<{ id: string }>(sql`
     with ${lockedFence(walk)}, forgotten as (
       delete from ${alsoListed} other

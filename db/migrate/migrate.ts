@@ -6,13 +6,13 @@ import { newerSchema, type SchemaVersions } from '../../contract/schema-versions
 import {
   type Database,
   type Executor,
+  lock,
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
 import { sqlState } from '../connection/failures.ts';
-import { lock } from '../connection/locks.ts';
+import { describeSessions, sessionsAtWork } from '../connection/session.ts';
 import { type AppliedTypedViews, applyTypedViewsIn } from '../fields/typed-views.ts';
-import { describeSessions, sessionsAtWork } from '../read/session.ts';
 import { metersync } from '../schema/metersync.ts';
 import { utility } from '../schema/utility.ts';
 import { applyViews, grantAgain } from './apply-views.ts';
@@ -74,7 +74,7 @@ export async function migrateWarehouse(
  * @throws Error when this code cannot migrate the warehouse
  */
 async function takeTurn(tx: Transaction, folder: string): Promise<number> {
-  await lock(tx, 'migrations');
+  await lock(tx, migrations);
   const { known, applied } = await readMigratable(tx, folder);
   return known - applied;
 }

@@ -1,11 +1,13 @@
-import { and, between, count, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import { and, between, count, desc, eq, isNotNull, ne, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
+import { probeEventType, type RecordEventKind, recordEventKinds } from '../../contract/event.ts';
 import { batches } from '../../contract/limits.ts';
 import { type EventOutcome, eventOutcomes } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../health/measured.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
+import { connections, documents, intervals } from '../schema/utility.ts';
 import { consoleBounds } from './bounds.ts';
 
 /** Outcomes and delays of the events that were received in one hour. */
@@ -120,4 +122,35 @@ export async function readDelays(db: Executor): Promise<WarehouseHealth['delays'
     return found === undefined ? null : { p50: found.p50, p99: found.p99 };
   };
   return { row: of('row'), record: of('record') };
+}
+
+/** Number of the newest events in which `typesSeen` looks for types. */
+export const typesAmong = 10_000;
+
+/** Counts the latest events by type, without probes, which are not events of the service. */
+export async function typesSeen(db: Executor): Promise<ReadonlyMap<string, number>> {
+  const newest = db
+    .select({ type: journal.type })
+    .from(journal)
+    .orderBy(desc(journal.receivedAt), desc(journal.id))
+    .limit(typesAmong)
+    .as('newest');
+  const seen = await db
+    .select({ type: newest.type, events: count() })
+    .from(newest)
+    .where(ne(newest.type, probeEventType))
+    .groupBy(newest.type);
+  return new Map(seen.map(({ type, events }) => [type, events]));
+}
+
+const tables = { connection: connections, document: documents, interval: intervals };
+
+/** Lists the kinds of events whose records the warehouse holds. */
+export async function kindsHeld(db: Executor): Promise<RecordEventKind[]> {
+  const held: RecordEventKind[] = [];
+  for (const kind of recordEventKinds) {
+    const [any] = await db.select({ one: sql`1` }).from(tables[kind]).limit(1);
+    if (any !== undefined) held.push(kind);
+  }
+  return held;
 }

@@ -1,6 +1,6 @@
 import { and, eq, gt, isNotNull, lt, or, sql, sum } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { monthlyCost, monthlyUsage, statementAvailability } from './views.ts';
+import { monthlyCost, monthlyUsage, statementAvailability } from '../schema/views.ts';
 
 /** Returns the first day (YYYY-MM-DD) of the month of a time or day. */
 export const monthOf = (time: string): string => `${time.slice(0, 7)}-01`;

@@ -1,14 +1,13 @@
-import { and, eq, or, type SQL, sql } from 'drizzle-orm';
-import { array, columnNames, literal } from '../connection/arrays.ts';
+import { and, desc, eq, or, type SQL, sql } from 'drizzle-orm';
+import { array, columnNames, literal, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { isRefusal } from '../connection/failures.ts';
-import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { isRefusal, splitOnRefusal } from '../connection/failures.ts';
 import { row } from '../deletes/tombstone.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
 import { itemTexts } from '../records/item-texts.ts';
 import { entryOf, listerOf, ownerOf, takesSite } from '../records/listers.ts';
 import { type RecordPage, replacedIn } from '../records/page.ts';
-import { refusedAs } from '../records/rejected-records.ts';
+import { refusedAs, refusedId } from '../records/rejected-records.ts';
 import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import {
@@ -18,6 +17,7 @@ import {
   resources,
   updatedOf,
 } from '../resources.ts';
+import { journal, rejectedRecords } from '../schema/metersync.ts';
 import { connectionSites } from '../schema/utility.ts';
 
 /** A record that is missing, in excess or different in the warehouse. */
@@ -328,3 +328,57 @@ const saysSince = (resource: RecordResource, since: string | null): SQL =>
   since === null || !isVersioned(resource)
     ? sql`true`
     : sql`coalesce(${updatedOf('r')} >= ${since}::timestamptz, true)`;
+
+/** An event of the journal about a record. */
+export type EventBehind = Awaited<ReturnType<typeof readBehind>>[number]['event'];
+
+const eventsBehindMax = 5;
+
+async function readBehind(db: Executor, recordIds: readonly string[]) {
+  const behind = db
+    .select()
+    .from(journal)
+    .where(eq(journal.recordId, sql`given.record`))
+    .orderBy(desc(journal.recordedAt))
+    .limit(eventsBehindMax)
+    .as('behind');
+  const { id, type, outcome, occurredAt, receivedAt } = behind;
+  return await db
+    .select({
+      record: sql<string>`given.record`,
+      event: { id, type, outcome, occurredAt, receivedAt },
+    })
+    .from(sql`unnest(${array(recordIds, 'text')}) as given (record)`)
+    .crossJoinLateral(behind)
+    .orderBy(desc(behind.recordedAt));
+}
+
+/** Reads the latest events about each record; events of readings are found by their meter. */
+export async function eventsBehind(
+  db: Executor,
+  recordIds: readonly string[],
+): Promise<Map<string, EventBehind[]>> {
+  const byRecord = Map.groupBy(await readBehind(db, recordIds), ({ record }) => record);
+  return new Map([...byRecord].map(([record, rows]) => [record, rows.map(({ event }) => event)]));
+}
+
+/**
+ * Reads why Postgres refused records that the warehouse lacks. Keys of the result are the resource
+ * and the id of a record; a reading has its meter and its start as its id.
+ */
+export async function refusals(
+  db: Executor,
+  records: readonly { readonly resource: string; readonly id: string }[],
+): Promise<Map<string, string>> {
+  const asked = unnested('asked', records, [
+    ['resource', 'text', ({ resource }) => resource],
+    ['id', 'text', ({ id }) => id],
+    ['record_id', 'text', ({ id }) => refusedId(id)],
+  ]);
+  const { resource, recordId, error } = rejectedRecords;
+  const refused = await db
+    .select({ resource, id: sql<string>`asked.id`, error })
+    .from(rejectedRecords)
+    .innerJoin(asked, and(eq(resource, sql`asked.resource`), eq(recordId, sql`asked.record_id`)));
+  return new Map(refused.map((row) => [`${row.resource} ${row.id}`, row.error]));
+}

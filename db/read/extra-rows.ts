@@ -1,6 +1,7 @@
-import { and, eq, gte, isNotNull, isNull, not, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gte, isNotNull, isNull, not, notExists, or, type SQL, sql } from 'drizzle-orm';
 import { type PgColumn, unionAll } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
+import { recordRead } from '../backfill/companies.ts';
 import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isKept } from '../deletes/explained.ts';
@@ -16,7 +17,7 @@ import {
   tableOf,
 } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
-import { intervals } from '../schema/utility.ts';
+import { companies, intervals } from '../schema/utility.ts';
 
 const id = sql<string>`${sql`${row.id}`}::text`;
 
@@ -205,4 +206,29 @@ export async function ownerlessRows(db: Executor, resource: CompanyResource): Pr
     .from(sql`${tableOf(rowsOf(resource))} ${row}`)
     .where(and(isNull(row.companyId), lives(resource)));
   return rows.map((stray) => stray.id);
+}
+
+/**
+ * Lists live companies that the service's list need not contain: companies that the settings name,
+ * and companies that the list never contained although records of them were read.
+ */
+export async function unlistedCompanies(db: Executor, configured: readonly string[]) {
+  const { id, raw, deletedAt } = companies;
+  const isNamed = isAmong(id, configured, 'uuid');
+  const unlisted = await db
+    .select({ id, isNamed: sql<boolean>`${isNamed}`, wasRead: sql<boolean>`${recordRead(id)}` })
+    .from(companies)
+    .where(and(isNull(deletedAt), or(isNull(raw), isNamed)))
+    .orderBy(id);
+  return unlisted.filter((company) => company.isNamed || company.wasRead);
+}
+
+/** Lists live companies, for a service that does not list companies. */
+export async function liveCompanies(db: Executor): Promise<string[]> {
+  const live = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(isNull(companies.deletedAt))
+    .orderBy(companies.id);
+  return live.map(({ id }) => id);
 }

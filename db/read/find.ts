@@ -14,6 +14,7 @@ import { unionAll } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../../contract/values.ts';
 import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
+import { companyOf, namesOfRecords } from '../records/names.ts';
 import { journal, runs } from '../schema/metersync.ts';
 import {
   companies,
@@ -24,7 +25,6 @@ import {
   sites,
   usageData,
 } from '../schema/utility.ts';
-import { companyOf, namesOfRecords } from './names.ts';
 
 /** Kinds of ids that the search knows. */
 export const foundKinds = [

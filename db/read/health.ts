@@ -7,6 +7,7 @@ import {
   gt,
   gte,
   isNotNull,
+  isNull,
   max,
   min,
   ne,
@@ -18,31 +19,34 @@ import { probeEventType } from '../../contract/event.ts';
 import { limits } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
-import type { PendingEvents, Silence, WarehouseHealth } from '../../health/measured.ts';
+import type {
+  PendingEvents,
+  Silence,
+  WarehouseHealth,
+  WatchHealth,
+} from '../../health/measured.ts';
 import { isWhole } from '../backfill/runs.ts';
 import { literal } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
+  setLocal,
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { setLocal } from '../connection/set-local.ts';
 import { keeps } from '../deletes/explained.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
 import { readDifferingAudit } from '../operations.ts';
-import { journal, rejectedRecords, runs } from '../schema/metersync.ts';
+import { alerts, heartbeat, journal, rejectedRecords, runs } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
+import { isToSend } from '../watch/alarms.ts';
 import { readRefused } from '../watch/refused.ts';
 import { readDelays } from './arrivals.ts';
-import { countUpTo, cut, mostCounted, secondsSince } from './counted.ts';
+import { countUpTo, cut, mostCounted, secondsSince } from './bounds.ts';
 import { countIssuesByCheck } from './issues.ts';
-import { isLoaded, readKindOfRuns } from './kinds-of-runs.ts';
-import { readParked } from './parked.ts';
-import { readPending } from './pending.ts';
-import { readLateWork, readWaiting } from './waiting.ts';
-import { readWatch } from './watch.ts';
+import { readLateWork, readParked, readPending, readWaiting } from './queue.ts';
+import { isLoaded, readKindOfRuns } from './runs.ts';
 
 /**
  * Reads the warehouse's health with index lookups. The cost grows with what is wrong, up to
@@ -271,4 +275,47 @@ async function readMissed(db: Executor, lastEventAt: string | null, most: number
     })
     .from(missed);
   return found ?? { missedRows: 0, missedCompanies: 0, missedAt: null };
+}
+
+/** Reads when the watch last ran, its alarms, and whether an alarm could not be sent. */
+export async function readWatch(db: Executor): Promise<WatchHealth> {
+  const look = await readLastLook(db);
+  const open = await db
+    .select({
+      name: alerts.name,
+      key: alerts.key,
+      openedAt: sql<string>`${alerts.openedAt}`,
+      notifiedAt: alerts.notifiedAt,
+    })
+    .from(alerts)
+    .where(and(isNull(alerts.closedAt), isNotNull(alerts.openedAt)));
+  const acknowledged = await db
+    .select({
+      name: alerts.name,
+      key: alerts.key,
+      by: sql<string>`coalesce(${alerts.acknowledgedBy}, '')`,
+      at: sql<string>`${alerts.acknowledgedAt}`,
+      note: alerts.acknowledgedNote,
+      counts: sql<Record<string, number>>`coalesce(${alerts.acknowledgedCounts}, '{}')`,
+    })
+    .from(alerts)
+    .where(and(isNull(alerts.closedAt), isNotNull(alerts.acknowledgedAt)));
+  const [unsent] = await db
+    .select({
+      seconds: secondsSince(sql`min(greatest(${alerts.openedAt}, ${alerts.closedAt}))`),
+      error: sql<string>`max(${alerts.error})`,
+    })
+    .from(alerts)
+    .where(and(isToSend(sql`clock_timestamp()`), isNotNull(alerts.error)))
+    .having(sql`count(*) > 0`);
+  return { ...look, open, acknowledged, unsent: unsent ?? null };
+}
+
+/** Reads when the watch last ran. */
+export async function readLastLook(db: Executor) {
+  const { at } = heartbeat;
+  const [look] = await db
+    .select({ lookedAt: at, lookedSecondsAgo: sql<number | null>`${secondsSince(at)}` })
+    .from(heartbeat);
+  return look ?? { lookedAt: null, lookedSecondsAgo: null };
 }

@@ -18,8 +18,8 @@ import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { dataIssues, priorityOf, rankOf } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
-import { countUpTo } from './counted.ts';
-import { openIssues } from './views.ts';
+import { openIssues } from '../schema/views.ts';
+import { countUpTo } from './bounds.ts';
 
 export interface IssueFilter {
   /** This issue, open or closed. */

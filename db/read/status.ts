@@ -4,12 +4,12 @@ import { eventOutcomes, type Severity } from '../../contract/names.ts';
 import type { KindOfRuns, WarehouseHealth } from '../../health/measured.ts';
 import type { Database, Executor, Transaction } from '../connection/connect.ts';
 import { fieldsWithoutColumn } from '../fields/typed-views.ts';
+import { countUnreadable } from '../records/unreadable-values.ts';
 import { recordResources, resources, tableName } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
-import { aboutCount, allCounted, mostCounted } from './counted.ts';
+import { aboutCount, allCounted, mostCounted } from './bounds.ts';
 import { measure, withinTime } from './health.ts';
-import { countUnreadable } from './unreadable-values.ts';
 
 /** The output of `metersync status`. Ages are seconds. */
 export type WarehouseStatus = Awaited<ReturnType<typeof statusOf>>;

@@ -2,8 +2,7 @@ import { sql } from 'drizzle-orm';
 import { isTimeText } from '../../contract/values.ts';
 import { array, elementsAt } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
-import { sqlMessage } from '../connection/failures.ts';
-import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { splitOnRefusal, sqlMessage } from '../connection/failures.ts';
 import { canonical } from './interval-key.ts';
 import {
   type IntervalColumns,

@@ -8,8 +8,7 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { sqlMessage, warehouseFailure } from '../connection/failures.ts';
-import { splitOnRefusal } from '../connection/split-on-refusal.ts';
+import { splitOnRefusal, sqlMessage, warehouseFailure } from '../connection/failures.ts';
 import { row } from '../deletes/tombstone.ts';
 import { yieldToPreferred } from '../hot/forget-listed.ts';
 import { lockDocuments } from '../hot/lock-documents.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { type Database, withTransaction } from '../connection/connect.ts';
-import { lock } from '../connection/locks.ts';
+import { type Database, lock, withTransaction } from '../connection/connect.ts';
+import { companyChanges } from '../schema/metersync.ts';
 
 /**
  * Computes the months of companies whose records changed, in one transaction, until none is left or
@@ -11,7 +11,7 @@ export async function keepMonths(
   { budgetSeconds }: { readonly budgetSeconds: number },
 ): Promise<number> {
   return await withTransaction(db, async (tx) => {
-    await lock(tx, 'companyChanges');
+    await lock(tx, companyChanges);
     const [done] = await tx
       .select({ kept: sql<number>`kept` })
       .from(sql`metersync.keep_months(make_interval(secs => ${budgetSeconds})) as kept`);

@@ -1,8 +1,8 @@
 import { type SQLWrapper, sql } from 'drizzle-orm';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
 import type { Refused } from '../../health/measured.ts';
+import { readAllSince } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
-import { readAllSince } from '../read/kinds-of-runs.ts';
 import { heartbeat } from '../schema/metersync.ts';
 
 /**

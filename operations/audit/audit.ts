@@ -13,11 +13,16 @@ import type { Executor, Warehouse } from '../../db/connection/connect.ts';
 import { readKeptBy } from '../../db/deletes/kept.ts';
 import { warehouseNow } from '../../db/events/due.ts';
 import { forgetListed } from '../../db/hot/forget-listed.ts';
-import { liveCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
-import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
-import { comparePage } from '../../db/read/compare-records.ts';
-import { ownerlessRows, type StrayRow, strayRows, unlistedRows } from '../../db/read/extra-rows.ts';
-import { compareUsageOfRecords } from '../../db/read/usage-of-records.ts';
+import { compareUsageOfRecords } from '../../db/read/compare-parts.ts';
+import { comparePage, eventsBehind, refusals } from '../../db/read/compare-records.ts';
+import {
+  liveCompanies,
+  ownerlessRows,
+  type StrayRow,
+  strayRows,
+  unlistedCompanies,
+  unlistedRows,
+} from '../../db/read/extra-rows.ts';
 import { clearVersions, forgetDigests } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';

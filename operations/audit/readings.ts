@@ -2,7 +2,7 @@ import { readPass, showsAllOf } from '../../activities/reading/listing-pass.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { metersAfter } from '../../db/backfill/order.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import { compareReadings } from '../../db/read/compare-readings.ts';
+import { compareReadings } from '../../db/read/compare-parts.ts';
 import { unlistedMeters } from '../../db/read/extra-rows.ts';
 import type { ReadRange } from '../../db/records/interval-key.ts';
 import { refusedAs } from '../../db/records/rejected-records.ts';

@@ -3,8 +3,7 @@ import { type AuditResource, auditResources } from '../../contract/endpoints.ts'
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import type { KeptBy } from '../../db/deletes/kept.ts';
-import type { EventBehind } from '../../db/read/behind-differences.ts';
-import type { Difference } from '../../db/read/compare-records.ts';
+import type { Difference, EventBehind } from '../../db/read/compare-records.ts';
 import type { UnlistedRow } from '../../db/read/extra-rows.ts';
 
 /** One reading of a listing. */

@@ -13,12 +13,11 @@ import { eventKinds, eventTypes, kindOfType } from '../../contract/event.ts';
 import { doctorPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
 import { counted } from '../../contract/words.ts';
-import type { Database, Executor } from '../../db/connection/connect.ts';
-import { withTimeout } from '../../db/connection/with-timeout.ts';
+import { type Database, type Executor, withTimeout } from '../../db/connection/connect.ts';
+import { readServer } from '../../db/connection/session.ts';
 import { readSchemaVersions } from '../../db/migrate/migrate.ts';
-import { liveCompanies } from '../../db/read/audited-companies.ts';
-import { kindsHeld, typesAmong, typesSeen } from '../../db/read/event-types.ts';
-import { readServer } from '../../db/read/session.ts';
+import { kindsHeld, typesAmong, typesSeen } from '../../db/read/arrivals.ts';
+import { liveCompanies } from '../../db/read/extra-rows.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
 import {
   acknowledgedInWords,

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { IntervalCursor } from '../../activities/backfill/cursor.ts';
 import { requestPolicy } from '../../contract/retry-policy.ts';
 import { openGate, serviceScope } from '../../db/events/gates.ts';
-import { readRunProgress } from '../../db/read/run-progress.ts';
+import { readRunProgress } from '../../db/read/runs.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, activityEnvironment } from '../support/activities.ts';

@@ -4,7 +4,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createNotifier } from '../../activities/notifier.ts';
 import { type LookResult, watchActivities } from '../../activities/watch.ts';
 import { readSettings } from '../../app/settings/settings.ts';
-import { readWatch } from '../../db/read/watch.ts';
+import { readWatch } from '../../db/read/health.ts';
 import { alerts } from '../../db/schema/metersync.ts';
 import type { Health } from '../../health/measured.ts';
 import { activityEnvironment } from '../support/activities.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describeRun } from '../../cli/commands/backfill.ts';
-import type { CompanyProgress, RunProgress } from '../../db/read/run-progress.ts';
+import type { CompanyProgress, RunProgress } from '../../db/read/runs.ts';
 
 const run = (more: Partial<RunProgress> = {}): RunProgress => ({
   kind: 'full',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { placeText, readPlace } from '../../db/read/event-place.ts';
+import { placeText, readPlace } from '../../db/read/events.ts';
 
 test('a place is read as it was printed, and fits into a URL', () => {
   const at = fc.constantFrom('2026-05-01 00:00:00.000001+00', '12026-05-01 10:20:30+05:30', 'infinity');

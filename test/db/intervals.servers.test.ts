@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { compareReadings } from '../../db/read/compare-readings.ts';
+import { compareReadings } from '../../db/read/compare-parts.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { refusedAs } from '../../db/records/rejected-records.ts';
 import { forFile } from '../support/for-file.ts';

@@ -10,9 +10,14 @@ import { postponeDocuments, usageUnstable } from '../../db/events/postpone.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { reviveFailed } from '../../db/events/revive.ts';
 import { settleRecords } from '../../db/events/settle.ts';
-import type { EventFilter } from '../../db/read/event-filter.ts';
-import { type Place, placeText, readPlace } from '../../db/read/event-place.ts';
-import { countEvents, listEvents } from '../../db/read/events.ts';
+import {
+  countEvents,
+  type EventFilter,
+  listEvents,
+  type Place,
+  placeText,
+  readPlace,
+} from '../../db/read/events.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { cases } from '../support/cases.ts';

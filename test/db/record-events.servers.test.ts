@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/events/record-events.ts';
-import { readKept } from '../../db/read/kept-events.ts';
+import { readKept } from '../../db/read/events.ts';
 import { cases } from '../support/cases.ts';
 import {
   company,

@@ -9,7 +9,7 @@ import { concludeRun, failRunAndParts } from '../../db/backfill/run-end.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { recordEvents } from '../../db/events/record-events.ts';
 import { dropPayloads, type PayloadsDropped } from '../../db/events/retention.ts';
-import { readRunProgress } from '../../db/read/run-progress.ts';
+import { readRunProgress } from '../../db/read/runs.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { notePages } from '../../db/backfill/manifest.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
-import { readRunProgress } from '../../db/read/run-progress.ts';
+import { readRunProgress } from '../../db/read/runs.ts';
 import { forFile } from '../support/for-file.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { expect, inject, test } from 'vitest';
-import { readWatch } from '../../db/read/watch.ts';
+import { readWatch } from '../../db/read/health.ts';
 import { runCommand } from '../support/command.ts';
 import { forFile } from '../support/for-file.ts';
 import { createNamespace } from '../support/namespace.ts';

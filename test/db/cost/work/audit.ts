@@ -1,10 +1,14 @@
 import { type AuditResource, companyResources } from '../../../../contract/endpoints.ts';
-import { liveCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
-import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
-import { compareReadings } from '../../../../db/read/compare-readings.ts';
-import { comparePage } from '../../../../db/read/compare-records.ts';
-import { ownerlessRows, strayRows, unlistedMeters, unlistedRows } from '../../../../db/read/extra-rows.ts';
-import { compareUsageOfRecords } from '../../../../db/read/usage-of-records.ts';
+import { compareReadings, compareUsageOfRecords } from '../../../../db/read/compare-parts.ts';
+import { comparePage, eventsBehind, refusals } from '../../../../db/read/compare-records.ts';
+import {
+  liveCompanies,
+  ownerlessRows,
+  strayRows,
+  unlistedCompanies,
+  unlistedMeters,
+  unlistedRows,
+} from '../../../../db/read/extra-rows.ts';
 import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
 import { forgetDigests } from '../../../../db/records/repair.ts';
 import { recordResources } from '../../../../db/resources.ts';

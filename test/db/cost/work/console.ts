@@ -8,22 +8,20 @@ import {
   readOperation,
 } from '../../../../db/operations.ts';
 import { readArrivals } from '../../../../db/read/arrivals.ts';
-import { connectionsNeedingAttention } from '../../../../db/read/attention.ts';
-import { consoleBounds } from '../../../../db/read/bounds.ts';
+import { consoleBounds, mostCounted } from '../../../../db/read/bounds.ts';
 import {
+  connectionsNeedingAttention,
   listCompanies,
   listConnections,
   rangesWaiting,
   readCompany,
   readResources,
 } from '../../../../db/read/companies.ts';
-import { mostCounted } from '../../../../db/read/counted.ts';
-import type { EventFilter } from '../../../../db/read/event-filter.ts';
-import { countEvents, listEvents } from '../../../../db/read/events.ts';
+import { countEvents, type EventFilter, listEvents } from '../../../../db/read/events.ts';
 import { findById } from '../../../../db/read/find.ts';
 import { listDataIssues } from '../../../../db/read/issues.ts';
+import { readWaiting } from '../../../../db/read/queue.ts';
 import { listEnded, listRunning, readRun } from '../../../../db/read/runs.ts';
-import { readWaiting } from '../../../../db/read/waiting.ts';
 import { idOf, meterOf } from '../rows.ts';
 import type { Work } from './work.ts';
 

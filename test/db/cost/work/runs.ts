@@ -20,7 +20,7 @@ import {
   readCompanyInRun,
   startRun,
 } from '../../../../db/backfill/runs.ts';
-import { readRunProgress } from '../../../../db/read/run-progress.ts';
+import { readRunProgress } from '../../../../db/read/runs.ts';
 import { idOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 

@@ -8,19 +8,22 @@ import { companiesToCheck, deleteOutdatedChecks } from '../../../../db/checks/co
 import type { Database } from '../../../../db/connection/connect.ts';
 import { dropPayloads } from '../../../../db/events/retention.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
-import { typesAmong, typesSeen } from '../../../../db/read/event-types.ts';
-import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
-import { findEvents } from '../../../../db/read/found-events.ts';
-import { readHealth } from '../../../../db/read/health.ts';
+import { typesAmong, typesSeen } from '../../../../db/read/arrivals.ts';
+import {
+  eventsOfRecord,
+  findEvents,
+  listEvents,
+  outcomesOf,
+  readEvent,
+  readKept,
+} from '../../../../db/read/events.ts';
+import { readHealth, readWatch } from '../../../../db/read/health.ts';
 import { listDataIssues } from '../../../../db/read/issues.ts';
-import { readKept } from '../../../../db/read/kept-events.ts';
 import { readStatus, readStatusAbout } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
-import { readWatch } from '../../../../db/read/watch.ts';
 import { companyChanges } from '../../../../db/schema/metersync.ts';
-import { noteLook } from '../../../../db/watch/look.ts';
+import { noteLook, noteSent } from '../../../../db/watch/alarms.ts';
 import { keepMonths } from '../../../../db/watch/months.ts';
-import { noteSent } from '../../../../db/watch/sent.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, type Work } from './work.ts';
 

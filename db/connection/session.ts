@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { oneRow } from '../connection/arrays.ts';
-import type { Executor } from '../connection/connect.ts';
+import { oneRow } from './arrays.ts';
+import type { Executor } from './connect.ts';
 
 /** Reads the server's version, and its clock as Unix milliseconds; NaN without an answer. */
 export async function readServer(db: Executor) {

@@ -1,6 +1,6 @@
 import { bigint, boolean, date, integer, numeric, pgSchema, text, uuid } from 'drizzle-orm/pg-core';
-import { time } from '../schema/columns.ts';
-import { metersync } from '../schema/metersync.ts';
+import { time } from './columns.ts';
+import { metersync } from './metersync.ts';
 
 /** The views for analysts, with the columns that code reads: see analytics/views. */
 const analytics = pgSchema('analytics');

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { asc, eq, inArray, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, or, type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
 import {
@@ -12,10 +12,9 @@ import {
   type Seen,
 } from '../../health/alarms.ts';
 import { type AlarmName, isAlarmName } from '../../health/findings.ts';
-import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { lock } from '../connection/locks.ts';
+import type { Finding } from '../../health/verdict.ts';
+import { type Database, type Executor, lock, withTransaction } from '../connection/connect.ts';
 import { alerts, heartbeat } from '../schema/metersync.ts';
-import { isToSend } from './sent.ts';
 
 export interface Look {
   readonly seen: Seen;
@@ -34,7 +33,7 @@ export interface Looked {
 /** Updates the heartbeat, opens and closes alarms, and reads which changes have to be sent. */
 export async function noteLook(db: Database, look: Look): Promise<Looked> {
   return await withTransaction(db, async (tx) => {
-    await lock(tx, 'alerts');
+    await lock(tx, alerts);
     const { at } = look;
     await tx
       .insert(heartbeat)
@@ -139,4 +138,96 @@ async function begin(tx: Executor, begun: readonly Raised[], at: string): Promis
 async function deleteOld(tx: Executor, at: string): Promise<void> {
   const days = sql`make_interval(days => ${notifyPolicy.keepDays}::int)`;
   await tx.delete(alerts).where(lt(alerts.closedAt, sql`${at}::timestamptz - ${days}`));
+}
+
+/** Selects alarms whose last change was not sent, except alarms that closed long ago. */
+export const isToSend = (at: SQL): SQL | undefined =>
+  and(
+    isNotNull(alerts.openedAt),
+    or(
+      and(isNull(alerts.closedAt), isNull(alerts.notifiedAt)),
+      and(
+        gt(
+          alerts.closedAt,
+          sql`${at}::timestamptz - make_interval(secs => ${notifyPolicy.giveUpSeconds})`,
+        ),
+        or(isNull(alerts.notifiedAt), lt(alerts.notifiedAt, alerts.closedAt)),
+      ),
+    ),
+  );
+
+/**
+ * Notes that a change of an alarm was sent, or why not. An opening may be noted when another look
+ * has already closed the alarm; then the end still has to be sent.
+ */
+export async function noteSent(
+  db: Executor,
+  {
+    id,
+    change,
+    at,
+    error,
+  }: Pick<AlarmNotice, 'id' | 'change'> & { at: string; error: string | null },
+): Promise<void> {
+  const { openedAt, closedAt } = alerts;
+  const notifiedAt =
+    change === 'opened'
+      ? sql`case when ${closedAt} is null then ${at}::timestamptz else ${openedAt} end`
+      : // Not before the alarm closed, even if clocks differ: otherwise the end would be sent again.
+        sql`greatest(${at}::timestamptz, ${closedAt})`;
+  // An error may quote an answer, and Postgres's text cannot hold NUL.
+  const message = error?.replaceAll('\0', '\\0').toWellFormed() ?? null;
+  await db
+    .update(alerts)
+    .set({ error: message, ...(error === null ? { notifiedAt } : {}) })
+    .where(eq(alerts.id, id));
+}
+
+type Known = Pick<Finding, 'alarm' | 'key' | 'saw' | 'counts'>;
+
+const live = ({ alarm, key }: Pick<Known, 'alarm' | 'key'>) =>
+  and(eq(alerts.name, alarm ?? ''), eq(alerts.key, key), isNull(alerts.closedAt));
+
+/** Notes that somebody knows of a finding, until it is over or its count rises. */
+export async function acknowledgeFinding(
+  db: Executor,
+  finding: Known,
+  { by, note }: { readonly by: string; readonly note: string | null },
+): Promise<void> {
+  const { alarm, key, saw: detail, counts } = finding;
+  const known = {
+    acknowledgedAt: sql`clock_timestamp()`,
+    acknowledgedBy: by,
+    acknowledgedNote: note,
+    acknowledgedCounts: counts,
+  };
+  const updated = await db
+    .update(alerts)
+    .set(known)
+    .where(live(finding))
+    .returning({ id: alerts.id });
+  if (updated.length > 0) return;
+  // The watch has not seen it yet.
+  await db
+    .insert(alerts)
+    .values({ name: alarm ?? '', key, detail, pendingSince: sql`clock_timestamp()`, ...known })
+    .onConflictDoUpdate({
+      target: [alerts.name, alerts.key],
+      targetWhere: sql`closed_at is null`,
+      set: known,
+    });
+}
+
+/** Withdraws the acknowledgement of a finding. */
+export async function unacknowledgeFinding(
+  db: Executor,
+  finding: Pick<Known, 'alarm' | 'key'>,
+): Promise<void> {
+  const none = {
+    acknowledgedAt: null,
+    acknowledgedBy: null,
+    acknowledgedNote: null,
+    acknowledgedCounts: null,
+  };
+  await db.update(alerts).set(none).where(live(finding));
 }

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
+import type { Warehouse } from '../connection/connect.ts';
 import { type RecordResource, tableName, tableOf } from '../resources.ts';
 import { utility } from '../schema/utility.ts';
-import type { Warehouse } from './connect.ts';
 
 /** Number of rows that this process adds before it checks whether a table was analysed. */
 const rowsMin = 1_000;
