@@ -3,7 +3,7 @@ import { JsonTokens } from './json.ts';
 /**
  * Which fields of the service are secrets, because they let somebody act in a customer's name. A name matches
  * in any case and any style (camelCase, snake_case, kebab-case), with the words anywhere in it.
- * docs/guides/warehouse.md describes the same rule.
+ * docs/security.md describes the same rule.
  */
 
 /** Separates the words of a name. JSON escapes none of these characters, except as `\u00…`. */

@@ -103,7 +103,7 @@ export const eventFindings = {
     causes: ['`metersync doctor` says whether the key or its environment is wrong.'],
     todo: 'Set a valid `SERVICE_API_KEY`, restart the workers, and run `metersync resume`.',
     todoInSandbox:
-      'End the fault that somebody set in the sandbox (see docs/guides/sandbox.md), or restart `metersync start`, which reads the key of its sandbox. Then run `metersync resume`.',
+      'End the fault that somebody set in the sandbox (see docs/reference/sandbox.md), or restart `metersync start`, which reads the key of its sandbox. Then run `metersync resume`.',
   },
   ServiceDown: {
     name: 'service',
@@ -118,7 +118,7 @@ export const eventFindings = {
     ],
     todo: 'Ask the operator of the service. Meanwhile nothing is given up.',
     todoInSandbox:
-      'End the fault that somebody set in the sandbox (see docs/guides/sandbox.md), or restart `metersync start`. Meanwhile nothing is given up.',
+      'End the fault that somebody set in the sandbox (see docs/reference/sandbox.md), or restart `metersync start`. Meanwhile nothing is given up.',
   },
   SignaturesRefused: {
     name: 'signatures',

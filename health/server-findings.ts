@@ -94,7 +94,7 @@ export const serverFindings = {
     causes: [
       'No worker process is running.',
       'Workers are running but do not poll. See WorkerDeaf, and check whether they reach Temporal.',
-      "`metersync_worker_version_current` is 0: Temporal gives events to another build. Promote the build that is running, [with Temporal's own command](guides/running.md#builds-of-workers).",
+      "`metersync_worker_version_current` is 0: Temporal gives events to another build. Promote the build that is running, [with Temporal's own command](running.md#builds-of-workers).",
     ],
     todo: 'Run `metersync start`, or `metersync worker`. Acknowledged events wait in Temporal.',
     over: '`metersync status` shows running workers.',

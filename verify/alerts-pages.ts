@@ -77,7 +77,7 @@ This page has a section for each alarm. It says what the alarm means, lists poss
 recognise them, and says what to do. An alarm of severity \`page\` needs somebody now, an alarm of severity
 \`ticket\` within days.
 
-Workers judge the alarms each minute and can [send them](guides/running.md#notifications). Alarms that
+Workers judge the alarms each minute and can [send them](running.md#notifications). Alarms that
 Prometheus raises need the rules in \`deploy/prometheus/rules.yml\`. All alarms that workers raise share
 one of these rules, \`MetersyncAlarm\`.
 

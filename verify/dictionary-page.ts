@@ -5,24 +5,6 @@ import { generatedFrom } from './markdown.ts';
 /** Schemas in the order of the page. If one is missing here, creating the page fails. */
 const schemas = ['analytics', 'utility', 'fields', 'ops', 'history', 'metersync'];
 
-/**
- * Relations of one row of the first table to many rows of the second. The column of the second table refers
- * to the first.
- */
-const joins: readonly (readonly [one: string, many: string, column: string])[] = [
-  ['companies', 'sites', 'company_id'],
-  ['companies', 'connections', 'company_id'],
-  ['connections', 'connection_sites', 'connection_id'],
-  ['sites', 'connection_sites', 'site_id'],
-  ['sites', 'meters', 'site_id'],
-  ['companies', 'documents', 'company_id'],
-  ['documents', 'usage_data', 'document_id'],
-  ['documents', 'documents', 'revised_document_id'],
-  ['meters', 'usage_data', 'meter_id'],
-  ['meters', 'intervals', 'meter_id'],
-  ['connections', 'connection_status_changes', 'connection_id'],
-];
-
 interface Relation {
   readonly schema: string;
   readonly schema_comment: string | null;
@@ -45,36 +27,27 @@ const alike = ['fields', 'history'];
 
 /**
  * Creates docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. A column that
- * means the same in several relations is described once. The tables of schema `metersync` are not described.
+ * means the same in several relations is described once.
  * @throws Error that names every schema, table and column without a comment
  */
 export async function dictionaryPage(db: Database): Promise<string> {
   const relations = await readRelations(db);
   const silent = withoutComment(relations);
   if (silent.length > 0) throw new Error(`without a comment: ${silent.join(', ')}`);
-  const columnsOf = (all: readonly Relation[]) => all.flatMap(({ columns }) => columns);
-  const described = columnsOf(
-    relations.filter(({ schema }) => schema !== internal && !alike.includes(schema)),
-  );
-  const more = columnsOf(relations.filter(({ schema }) => alike.includes(schema))).filter(
-    (column) => !described.some(({ name }) => name === column.name),
-  );
-  const shared = sharedAmong([...described, ...more]);
+  const described = relations.filter(({ schema }) => schema !== internal && !alike.includes(schema));
+  const shared = sharedAmong(described.flatMap(({ columns }) => columns));
   return [
     generatedFrom('the comments in db/migrations and analytics'),
     '# Data dictionary',
     '',
     'Every table, view and column, by the comments that `\\d+ analytics.bills` shows in psql.',
-    '[Warehouse](../guides/warehouse.md) and [analytics](../guides/analytics.md) say more.',
+    '[What you can query](../analytics.md) says where to begin.',
     '',
-    '- A column listed by name is described under [shared columns](#shared-columns).',
-    '- The key of a table is `id`, unless its description names another key.',
+    '- A column listed by name is described under [shared columns](#shared-columns), unless its name says what it is.',
+    '- The key of a table is `id`, unless its description names another key. `company_id`, `site_id`, `connection_id`,',
+    '  `meter_id` and `document_id` (`bill_id` in views) are the `id` of that record.',
     '- Amounts are `numeric`, times `timestamptz`, days `date`. Types of ranges, arrays and JSON are named.',
     '- What is unknown or does not apply is NULL. The end of a range is not included.',
-    '',
-    '## How records join',
-    '',
-    diagram(relations),
     '',
     '## Shared columns',
     '',
@@ -128,13 +101,10 @@ function withoutComment(relations: readonly Relation[]): string[] {
   return [...new Set(silent)];
 }
 
-/**
- * Maps names of columns to their descriptions, as far as several relations have the same description. If
- * there are several such descriptions for a name, the most frequent is returned.
- */
+/** Maps names of columns to the most frequent description of each, if several relations have it. */
 function sharedAmong(columns: readonly Column[]): ReadonlyMap<string, string> {
   return new Map(
-    [...Map.groupBy(columns, ({ name }) => name)].flatMap(([name, those]) => {
+    [...Map.groupBy(columns.filter(isToDescribe), ({ name }) => name)].flatMap(([name, those]) => {
       const byLine = [...Map.groupBy(those, columnLine)].sort(([, a], [, b]) => b.length - a.length);
       const [line = '', uses = []] = byLine[0] ?? [];
       return uses.length > 1 ? [[name, line] as const] : [];
@@ -147,21 +117,46 @@ function describeSchema(relations: readonly Relation[], shared: ReadonlyMap<stri
   const head = ['', `## Schema \`${schema}\``, '', schema_comment ?? ''];
   if (schema === internal) return [...head, '', `\`\\d+ ${schema}.*\` describes its tables and views.`];
   if (alike.includes(schema)) return [...head, '', `${listed(relations.map(fullName))}.`];
-  return [...head, ...relations.flatMap((relation) => ['', ...describeRelation(relation, shared)])];
+  return [
+    ...head,
+    ...relations.flatMap((relation, at) => [
+      '',
+      ...describeRelation(relation, relations.slice(0, at), shared),
+    ]),
+  ];
 }
 
-function describeRelation(relation: Relation, shared: ReadonlyMap<string, string>): string[] {
+function describeRelation(
+  relation: Relation,
+  earlier: readonly Relation[],
+  shared: ReadonlyMap<string, string>,
+): string[] {
   const { comment, key, columns } = relation;
-  const named = columns.filter((column) => shared.get(column.name) === columnLine(column));
+  const lines = columns.map(columnLine);
+  // The last of them: of a view and its parts, the largest.
+  const same = earlier.findLast(
+    (one) => one.columns.length > 10 && one.columns.every((column) => lines.includes(columnLine(column))),
+  );
+  const own = columns.filter((column) => !same?.columns.some(({ name }) => name === column.name));
+  const described = own.filter(
+    (column) => isToDescribe(column) && shared.get(column.name) !== columnLine(column),
+  );
+  const named = own.filter((column) => !described.includes(column)).map(({ name }) => name);
   return [
     `### ${fullName(relation)}`,
     '',
     `${comment}${key.length === 0 || key.join() === 'id' ? '' : ` Key: ${listed(key)}.`}`,
     '',
-    ...(named.length === 0 ? [] : [`- ${listed(named.map(({ name }) => name))}`]),
-    ...columns.filter((column) => !named.includes(column)).map(columnLine),
+    ...(same === undefined ? [] : [`- all columns of \`${fullName(same)}\``]),
+    ...(named.length === 0 ? [] : [`- ${listed(named)}`]),
+    ...described.map(columnLine),
   ];
 }
+
+/** Whether a comment says more than the name of its column, or the page has to name its type. */
+const isToDescribe = ({ name, type, comment }: Column): boolean =>
+  !isPlain(type) ||
+  ![name, name.replace(/_id$/, '')].includes(`${comment}`.toLowerCase().replaceAll(' ', '_').slice(0, -1));
 
 const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
 const columnLine = ({ name, type, comment }: Column): string =>
@@ -172,17 +167,3 @@ const isPlain = (type: string): boolean =>
   /^(text|uuid|boolean|date|numeric|smallint|integer|bigint|timestamp.* with time zone)$/.test(type);
 
 const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ');
-
-/**
- * Draws how the tables of utility join.
- * @throws Error that names a missing column of `joins`
- */
-function diagram(relations: readonly Relation[]): string {
-  for (const [, many, column] of joins) {
-    const table = relations.find(({ schema, name }) => schema === 'utility' && name === many);
-    if (!table?.columns.some(({ name }) => name === column))
-      throw new Error(`the diagram names utility.${many}.${column}, which is not there`);
-  }
-  const lines = joins.map(([one, many, column]) => `  ${one} ||--o{ ${many} : ${column}`);
-  return ['```mermaid', 'erDiagram', ...lines, '```'].join('\n');
-}

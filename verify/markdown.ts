@@ -10,13 +10,10 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
 
 const escapeCell = (cell: string): string => cell.replaceAll('|', '\\|').replaceAll('\n', ' ');
 
-/** Puts text between the two comments that mark the generated part of a page, or the part with this name. */
-export function replaceGenerated(page: string, text: string, name?: string): string {
-  const [begin, end] = ['begin', 'end'].map(
-    (at) => `<!-- generated: ${at}${name === undefined ? '' : ` ${name}`} -->`,
-  ) as [string, string];
-  const from = page.indexOf(begin);
-  const to = page.indexOf(end);
+/** Puts text between the two comments that mark the generated part of a page. */
+export function replaceGenerated(page: string, text: string): string {
+  const [begin, end] = ['<!-- generated: begin -->', '<!-- generated: end -->'];
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`the page has no part between ${begin} and ${end}`);
   return `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`;
 }

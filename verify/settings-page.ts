@@ -165,7 +165,7 @@ const ours: Readonly<Record<string, Setting>> = {
   METERSYNC_DIR: {
     default: '.metersync',
     means:
-      'Folder of the [embedded stack](../guides/sandbox.md#the-data-folder), of the link of the console, and of the logs of commands that show progress.',
+      'Folder of the [embedded stack](sandbox.md#the-data-folder), of the link of the console, and of the logs of commands that show progress.',
   },
 };
 
@@ -181,7 +181,7 @@ const ofOthers: Readonly<Record<string, Setting>> = {
   TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place.", hasTo: '' },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
-      'Deployment of the workers. If it is set, a build gets work once it is [promoted](../guides/running.md#builds-of-workers). Otherwise any worker gets any work.',
+      'Deployment of the workers. If it is set, a build gets work once it is [promoted](../running.md#builds-of-workers). Otherwise any worker gets any work.',
     hasTo: '',
   },
   TEMPORAL_WORKER_BUILD_ID: {

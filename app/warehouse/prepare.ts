@@ -72,7 +72,7 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
   const zone = await readSetting(db, 'TimeZone');
   if (zone.toLowerCase() === timeZone.toLowerCase()) return;
   throw new Error(
-    `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: a pooler drops their options. Run "alter role … set timezone = '${timeZone}'" for the role of DATABASE_URL and its other settings (see Behind a pooler in docs/guides/running.md), or connect to Postgres itself`,
+    `sessions of DATABASE_URL use the time zone ${zone} instead of ${timeZone}: a pooler drops their options. Run "alter role … set timezone = '${timeZone}'" for the role of DATABASE_URL and its other settings (see Behind a pooler in docs/running.md), or connect to Postgres itself`,
   );
 }
 
@@ -92,7 +92,7 @@ export async function warnOfDropped({ db }: Pick<Warehouse, 'db'>, log: Pick<Log
     if (set === wanted) continue;
     log.warn(
       { [name]: set },
-      `sessions of DATABASE_URL have ${name} ${set} instead of ${wanted}: a pooler drops their options. Run "alter role … set ${name} = ${written}" for the role of DATABASE_URL (see Behind a pooler in docs/guides/running.md)`,
+      `sessions of DATABASE_URL have ${name} ${set} instead of ${wanted}: a pooler drops their options. Run "alter role … set ${name} = ${written}" for the role of DATABASE_URL (see Behind a pooler in docs/running.md)`,
     );
   }
 }

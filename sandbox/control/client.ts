@@ -1,7 +1,7 @@
 import { ask } from '../../http/ask.ts';
 import { newSigningSecret } from '../delivery/endpoints.ts';
 
-/** The control routes that the commands use (docs/guides/sandbox.md). */
+/** The control routes that the commands use (docs/reference/sandbox.md). */
 export interface SandboxControl {
   /** The webhook endpoint that an earlier start left for the receiver, or a new one. */
   endpoint(): Promise<ReceiverEndpoint>;

@@ -27,7 +27,7 @@ import { badRequest, Problem } from '../problem.ts';
 import { secondsToMicros, toText } from '../time.ts';
 import { createStatus, deliveryStates, readAttempts, readDeliveries, readEvents } from './status.ts';
 
-/** The routes that `GET /sandbox` lists; docs/guides/sandbox.md says more. */
+/** The routes that `GET /sandbox` lists; docs/reference/sandbox.md says more. */
 const controlRoutes = {
   'GET /sandbox': 'these routes and the state',
   'GET /sandbox/status': 'counts of records, events and deliveries; quiet when nothing is left to deliver',

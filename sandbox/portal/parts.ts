@@ -39,7 +39,7 @@ export const timeAgo = (at: string, now: Micros): Markup =>
 export const timeInFull = (at: string, now: Micros): Markup =>
   html`<time datetime="${at}Z" title="${exactTime(at)}">${readableTime(at)}</time> <span class="muted">(${relativeTime(at, now)})</span>`;
 
-/** The states of a message, for one endpoint or overall (docs/guides/sandbox.md), with their names. */
+/** The states of a message, for one endpoint or overall (docs/reference/sandbox.md), with their names. */
 export const messageStatuses = {
   delivered: { name: 'Delivered', tone: 'good' },
   pending: { name: 'Pending', tone: 'busy' },

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import { replaceGenerated } from '../../verify/markdown.ts';
-import { describeReports, pageWith } from '../faults/page.ts';
+import { describeReports } from '../faults/reports.ts';
 import { type Passed, runFaults } from '../faults/run.ts';
 import { temporalPrograms } from './programs.ts';
 import { ratesTable } from './rates.ts';
@@ -17,12 +16,6 @@ await runFaults({
   seedsByDefault: 1,
   config: resolve(import.meta.dirname, 'vitest.config.ts'),
   prepare: () => temporalPrograms(console.error),
-  pageWith: (page, passed, commit) => {
-    const rates = ratesOf(passed);
-    const reports = reportsOf(passed);
-    const faults = pageWith(page, reports, commit, { letter: 'T', part: 'cluster' });
-    return rates === undefined ? faults : replaceGenerated(faults, ratesTable(rates), 'rates');
-  },
   describe: (passed) => {
     const rates = ratesOf(passed);
     return [describeReports(reportsOf(passed)), ...(rates === undefined ? [] : [ratesTable(rates)])].join(

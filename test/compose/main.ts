@@ -11,7 +11,7 @@ import { engineMissing } from './engine.ts';
 const usage = `Usage: npm run test:compose -- [options]
 
 Builds the image, brings docker-compose.yml up from nothing next to a sandbox of the service, and goes through the steps of
-docs/guides/running.md: first start, backfill, webhooks, audit, rotation of secrets, down and up again. It uses a project and
+docs/running.md: first start, backfill, webhooks, audit, rotation of secrets, down and up again. It uses a project and
 an image of its own. Without a container engine it is skipped, with status 0.
 
   --no-build             use the image of an earlier run

@@ -8,8 +8,8 @@ import { keepMonths } from '../../db/watch/months.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { plain } from './plain.ts';
 
-const page = readFileSync(new URL('../../docs/guides/cookbook.md', import.meta.url), 'utf8');
-const analytics = readFileSync(new URL('../../docs/guides/analytics.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/cookbook.md', import.meta.url), 'utf8');
+const analytics = readFileSync(new URL('../../docs/analytics.md', import.meta.url), 'utf8');
 const examples = [...analytics.matchAll(/^```sql\n([\s\S]*?)```/gm)].map(([, example = '']) => example);
 
 const recipes = [...page.matchAll(/^### (.+)\n[\s\S]*?```sql\n([\s\S]*?)```\n/gm)].map(
@@ -112,7 +112,7 @@ interface PlanNode {
 const mostLoops = (node: PlanNode): number =>
   Math.max(node['Actual Loops'], ...(node.Plans ?? []).map(mostLoops));
 
-test('every piece of SQL in docs/guides/analytics.md runs unchanged', async () => {
+test('every piece of SQL in docs/analytics.md runs unchanged', async () => {
   await applyTypedViews(pipeline.warehouse.db);
   expect(examples.length).toBeGreaterThanOrEqual(4);
   for (const example of examples) {

@@ -96,7 +96,7 @@ test('starting again with other passwords changes the passwords and keeps the ro
 });
 
 test('the SQL of the guide makes logins that migrate, sync and read', async () => {
-  const guide = await readFile(resolve(import.meta.dirname, '../../docs/guides/running.md'), 'utf8');
+  const guide = await readFile(resolve(import.meta.dirname, '../../docs/running.md'), 'utf8');
   const sql = /^### Logins$.*?```sql\n(.*?)```/ms.exec(guide)?.[1] ?? '';
   // Roles belong to the whole server, so those of the test have names of their own.
   const names: Readonly<Record<string, string>> = {

@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
+import { buildProgram } from '../../cli/program.ts';
 import { settings } from '../../verify/settings-page.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
@@ -47,10 +48,31 @@ describe('paths', () => {
     for (const path of namedIn(read(page))) expect(existsSync(join(checkout, path)), path).toBe(true);
   });
 
-  test('each invariant names the test that proves it', () => {
-    const [, ...invariants] = read('docs/invariants.md').split('\n- ');
-    expect(invariants.length).toBeGreaterThan(10);
-    for (const invariant of invariants) expect(invariant).toMatch(/`test\/[\w./-]+\.test\.ts`\n?$/);
+  test('each statement about what always holds names the tests that prove it', () => {
+    const [, section = ''] = read('ARCHITECTURE.md').split('## What always holds\n');
+    const [, ...statements] = (section.split('\n## ')[0] ?? '').split('\n- ');
+    expect(statements.length).toBeGreaterThan(25);
+    for (const statement of statements) expect(statement).toMatch(/`test\/[\w./-]+\.test\.ts`/);
+  });
+});
+
+describe('commands', () => {
+  const program = buildProgram();
+  /** The commands that a page names in code, each as its words after "metersync". */
+  const namedIn = (text: string): string[][] =>
+    [...text.matchAll(/```[\s\S]*?```|`[^`\n]+`/g)].flatMap(([code]) =>
+      [...code.matchAll(/(?:^|npx |`|-s )metersync(?: --)? ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?/gm)].map(
+        (match) => match.slice(1).filter((word) => word !== undefined),
+      ),
+    );
+
+  test.each(handWritten.filter((page) => page !== 'CHANGELOG.md'))('that %s names exist', (page) => {
+    for (const [name = '', part = ''] of namedIn(read(page))) {
+      const command = program.commands.find((one) => one.name() === name);
+      expect(command, `${page}: metersync ${name}`).toBeDefined();
+      const parts = command?.commands.map((one) => one.name()) ?? [];
+      if (parts.length > 0 && part !== '') expect(parts, `${page}: metersync ${name}`).toContain(part);
+    }
   });
 });
 

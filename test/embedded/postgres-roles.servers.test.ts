@@ -87,7 +87,7 @@ async function migrate(url: string) {
   }
 }
 
-/** Expects that an analyst's login, made as docs/guides/security.md says, can read and not write. */
+/** Expects that an analyst's login, made as docs/security.md says, can read and not write. */
 async function expectAnalyst(url: string): Promise<void> {
   await query(url, "create role jane login password 'of jane' in role metersync_analyst");
   const jane = Object.assign(new URL(url), { username: 'jane', password: 'of jane' }).href;

@@ -7,8 +7,7 @@ export interface Collector extends Reporter {
   readonly failed: boolean;
 }
 
-/** Calls `onPassed` after each test that passed and reported something, with all reports so far. */
-export function createCollector(onPassed: (passed: readonly TaskMeta[]) => void): Collector {
+export function createCollector(): Collector {
   const passed: TaskMeta[] = [];
   let failed = false;
   return {
@@ -19,10 +18,7 @@ export function createCollector(onPassed: (passed: readonly TaskMeta[]) => void)
     onTestCaseResult(test: TestCase) {
       const said = test.meta();
       if (test.result().state === 'failed') failed = true;
-      else if (test.result().state === 'passed' && Object.keys(said).length > 0) {
-        passed.push(said);
-        onPassed(passed);
-      }
+      else if (test.result().state === 'passed' && Object.keys(said).length > 0) passed.push(said);
     },
     onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]) {
       failed ||= errors.length > 0 || modules.some((module) => module.errors().length > 0);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { AlarmName } from '../../health/findings.ts';
 import type { Figures } from './verdict.ts';
 
-/** The result of one run of a fault, for docs/reliability.md. */
+/** The result of one run of a fault. */
 export interface FaultReport {
   readonly fault: string;
   readonly title: string;
@@ -10,7 +10,7 @@ export interface FaultReport {
   readonly seconds: number;
   /** The rate of the service's events, per second, during the fault, unless the fault decides it. */
   readonly perSecond?: number;
-  /** Figures of what was done, except kills. They do not repeat what the page says about the fault. */
+  /** Figures of what was done, except kills. */
   readonly injected: string;
   readonly figures: Figures;
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { describeReports, pageWith } from './page.ts';
+import { describeReports } from './reports.ts';
 import { type Passed, runFaults } from './run.ts';
 
 const reportsOf = (passed: Passed) => passed.flatMap(({ fault }) => fault ?? []);
@@ -12,6 +12,5 @@ await runFaults({
   from: 'the older release of C21, as a revision of git; without it C21 is left out',
   seedsByDefault: 5,
   config: resolve(import.meta.dirname, 'vitest.config.ts'),
-  pageWith: (page, passed, commit) => pageWith(page, reportsOf(passed), commit, { letter: 'C' }),
   describe: (passed) => describeReports(reportsOf(passed)),
 });

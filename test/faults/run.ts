@@ -1,20 +1,14 @@
-import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import type { TaskMeta } from 'vitest';
 import { startVitest } from 'vitest/node';
 import { createCollector } from './collector.ts';
-
-const page = resolve(import.meta.dirname, '../../docs/reliability.md');
 
 interface Options {
   readonly seed?: string;
   readonly seeds: string;
   readonly times: string;
   readonly from?: string;
-  readonly write: boolean;
   readonly json: boolean;
 }
 
@@ -34,8 +28,6 @@ export interface FaultList {
   readonly config: string;
   /** Prepares what the tests need, or throws an error that says what is missing. */
   prepare?(): Promise<unknown>;
-  /** Puts results into docs/reliability.md. */
-  pageWith(page: string, passed: Passed, commit: string): string;
   /** Describes results for a terminal. */
   describe(passed: Passed): string;
 }
@@ -61,23 +53,17 @@ async function run(list: FaultList): Promise<boolean> {
       String(list.seedsByDefault),
     )
     .option('--times <n>', 'how many times as many blows as by default', '1')
-    .option('--write', 'put what passed into docs/reliability.md, with the commit', false)
     .option('--json', 'print the results as JSON, and the progress on standard error', false)
     .exitOverride();
   if (list.from !== undefined) command.option('--from <revision>', list.from);
   command.parse();
   const options = command.opts<Options>();
-  const { seed = String(randomInt(1, 1_000_000)), seeds, times, write, json } = options;
-  const commit = write ? cleanCommit() : undefined;
+  const { seed = String(randomInt(1, 1_000_000)), seeds, times, json } = options;
   if (options.from !== undefined) process.env.FAULTS_FROM = options.from;
   Object.assign(process.env, { FAULTS_SEED: seed, FAULTS_SEEDS: seeds, FAULTS_TIMES: times });
   console.error(`${list.command}: FAULTS_SEED=${seed}, seeds: ${seeds}`);
   await list.prepare?.();
-  const before = readFileSync(page, 'utf8');
-  // A run takes long, so its results so far are written to the page even if it is interrupted later.
-  const collector = createCollector((passed) => {
-    if (commit !== undefined) writeFileSync(page, list.pageWith(before, passed, commit));
-  });
+  const collector = createCollector();
   const vitest = await startVitest(
     'test',
     [],
@@ -94,12 +80,4 @@ async function run(list: FaultList): Promise<boolean> {
   const { passed, failed } = collector;
   console.log(json ? JSON.stringify(passed, null, 2) : list.describe(passed));
   return !failed && passed.length > 0;
-}
-
-/** The page names the tested commit, so no file may differ from it. */
-function cleanCommit(): string {
-  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
-  const changed = git('status', '--porcelain', '--untracked-files=no', '--', '.', ':!docs/reliability.md');
-  if (changed !== '') throw new Error(`--write names the commit that ran: commit first\n${changed}`);
-  return git('rev-parse', '--short=10', 'HEAD');
 }

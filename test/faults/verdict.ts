@@ -6,7 +6,7 @@ import { type Raised, raisedAlarms } from './alarms.ts';
 import { checkLedger, type Effect, readEffects, readSent, readUndone, type Sent } from './ledger.ts';
 import type { Rig } from './rig.ts';
 
-/** The figures of a run of a fault, for docs/reliability.md. */
+/** The figures of a run of a fault. */
 export interface Figures {
   /** Events that the service made. */
   events: number;

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { describeReports, pageWith } from '../faults/page.ts';
+import { describeReports } from '../faults/reports.ts';
 import { type Passed, runFaults } from '../faults/run.ts';
 import { findRelease, majors } from './releases.ts';
 
@@ -16,7 +16,5 @@ await runFaults({
   prepare: async () => {
     for (const major of majors) await findRelease(major);
   },
-  pageWith: (page, passed, commit) =>
-    pageWith(page, reportsOf(passed), commit, { letter: 'P', part: 'postgres' }),
   describe: (passed) => describeReports(reportsOf(passed)),
 });

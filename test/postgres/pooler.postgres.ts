@@ -15,7 +15,7 @@ import { freePort } from '../support/port.ts';
 import { backfillUnderLoad, may } from './load.ts';
 import { administer, withPostgres } from './warehouse.ts';
 
-/** Settings of the role instead of those that the pooler drops, as in docs/guides/running.md. */
+/** Settings of the role instead of those that the pooler drops, as in docs/running.md. */
 const roleSettings = [
   "timezone = 'UTC'",
   'jit = off',

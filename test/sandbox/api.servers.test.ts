@@ -167,7 +167,7 @@ describe('webhook configuration', () => {
   });
 });
 
-/** Every field that is known of a record, by docs/service.md and by the service's public documentation. */
+/** Every field that is known of a record, by docs/reference/service.md and by the service's public documentation. */
 const siteObject = 'id name';
 const companyObject = 'externalId id name publicId';
 const identifiers = 'rawName value name';

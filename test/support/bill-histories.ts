@@ -36,7 +36,7 @@ interface Document {
   readonly deleted: boolean;
 }
 
-/** Finds the documents that count by the rules of docs/guides/analytics.md, one document at a time. */
+/** Finds the documents that count by the rules of docs/analytics.md, one document at a time. */
 export function effective(known: ReadonlyMap<number, Document>): Map<number, number> {
   const alive = (at: number) => known.get(at)?.deleted !== true;
   const counts = (at: number): boolean => {

@@ -5,7 +5,7 @@ export type SandboxSize = Pick<SandboxOptions, 'companies' | 'documents' | 'inte
 
 const smallSize: SandboxSize = { companies: 3, documents: 30, intervalDays: 1 };
 
-/** The service in the test's process, with methods for its control routes (docs/guides/sandbox.md). */
+/** The service in the test's process, with methods for its control routes (docs/reference/sandbox.md). */
 export interface TestSandbox {
   readonly url: string;
   readonly apiUrl: string;
@@ -18,7 +18,7 @@ export interface TestSandbox {
   change(...changes: readonly object[]): Promise<string[]>;
   /** Makes this many random valid changes; returns the number of their events. */
   random(count: number, seed: number, types?: readonly string[]): Promise<number>;
-  /** Calls a control route, by its path below /sandbox (docs/guides/sandbox.md). */
+  /** Calls a control route, by its path below /sandbox (docs/reference/sandbox.md). */
   control<T>(method: string, path: string, body?: unknown): Promise<T>;
   disturb(how: object): Promise<void>;
   /** Moves the service's clock on, so that redeliveries become due. */

@@ -7,12 +7,12 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
 const checkout = resolve(import.meta.dirname, '../..');
+const page = readFileSync(join(checkout, 'ARCHITECTURE.md'), 'utf8');
 const outside = ['test', 'bench', 'verify'];
 
 /** Reads rooms and their allowed imports from the table of ARCHITECTURE.md. */
 function arrowsOnPaper(): Map<string, string[]> {
-  const text = readFileSync(join(checkout, 'ARCHITECTURE.md'), 'utf8');
-  const [section = ''] = text.split('## Rooms and arrows')[1]?.split('\n## ') ?? [];
+  const [section = ''] = page.split('## Rooms and arrows')[1]?.split('\n## ') ?? [];
   const rows = [...section.matchAll(/^\| `(\w+)\/` \|.*\| ([^|]+) \|$/gm)];
   return new Map(rows.map(([, room = '', imports = '']) => [room, imports.split(', ')]));
 }
@@ -79,3 +79,35 @@ async function refused(folder: string): Promise<string[]> {
   const { summary } = JSON.parse(stdout) as { summary: { violations: { from: string }[] } };
   return [...new Set(summary.violations.map(({ from }) => from))];
 }
+
+/** The files that a file imports, as paths from the checkout. */
+const importsOf = (path: string): string[] =>
+  [...readFileSync(join(checkout, path), 'utf8').matchAll(/ from '(\.[^']+)';/g)].map(([, target = '']) =>
+    join(path, '..', target),
+  );
+
+const [, section = ''] = page.split('## Three paths, file by file');
+const [lists = ''] = section.split('\n## ');
+const paths = [...lists.matchAll(/^- \*\*(.+?)\*\*: ([^.][\s\S]*?`)\.$/gm)].map(
+  ([, name = '', files = '']) =>
+    [name, [...files.matchAll(/`([^`]+)`/g)].map(([, file = '']) => file)] as const,
+);
+
+/** Files that Temporal starts. No earlier file of a path imports them. */
+const started = ['workflows/registry.ts', 'activities/create-activities.ts'].flatMap(importsOf);
+
+test('there are three paths', () => {
+  expect(paths.map(([name]) => name)).toEqual(['An event', 'A page of a backfill', 'A range of readings']);
+});
+
+test.each(paths)('%s: at most 30 files, each of them imported by an earlier file', (_, files) => {
+  expect(files.length).toBeLessThanOrEqual(30);
+  expect(new Set(files).size).toBe(files.length);
+  const strangers = files.filter(
+    (file, at) =>
+      at > 0 &&
+      !started.includes(file) &&
+      !files.slice(0, at).some((earlier) => importsOf(earlier).includes(file)),
+  );
+  expect(strangers).toEqual([]);
+});

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { secretVariables } from '../../app/settings/secret-files.ts';
+import { readSettings } from '../../app/settings/settings.ts';
 import { buildProgram } from '../../cli/program.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
@@ -72,6 +73,7 @@ interface Kustomization {
   readonly images: readonly { readonly name: string; readonly newTag: string }[];
 }
 
+const subcommands = buildProgram().commands.map((command) => command.name());
 const files = (part: string) => readdirSync(join(folder, part)).filter((name) => name.endsWith('.yaml'));
 const kustomization = (part: string) =>
   parse(readFileSync(join(folder, part, 'kustomization.yaml'), 'utf8')) as Kustomization;
@@ -117,7 +119,6 @@ describe('deploy/kubernetes', () => {
     expect(kustomization('base').images).toEqual([
       { name: compose.services.worker.image, newTag: manifest.version },
     ]);
-    const subcommands = buildProgram().commands.map((command) => command.name());
     for (const part of parts) {
       const { image, args } = containerOf(part);
       expect({ image, args }).toEqual({ image: compose.services.worker.image, args: [part] });
@@ -193,5 +194,57 @@ describe('deploy/kubernetes', () => {
       });
     }
     expect(port('receiver', named('Service', 'receiver').spec.ports[0]?.targetPort ?? '')).toBeDefined();
+  });
+});
+
+describe('deploy/grafana and deploy/prometheus', () => {
+  test.each(['overview', 'inside'])('the dashboard %s shows only processes of metersync', (name) => {
+    const { templating, panels } = parse(read(`deploy/grafana/dashboards/${name}.json`)) as {
+      templating: { list: { name: string; query: string; allValue?: string }[] };
+      panels: { targets: { expr: string }[] }[];
+    };
+    const job = templating.list.find((variable) => variable.name === 'job');
+    expect(job?.query).toBe('label_values(metersync_build_info, job)');
+    expect(job).not.toHaveProperty('allValue');
+    const queries = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+    expect(queries).not.toEqual([]);
+    expect(queries.filter((query) => !/job=~"\$job\b/.test(query))).toEqual([]);
+  });
+
+  test("Prometheus scrapes the port of the processes, and loads metersync's rules", () => {
+    const { scrape_configs, rule_files } = parse(read('deploy/prometheus/prometheus.yml'));
+    expect(scrape_configs[0].dns_sd_configs[0].port).toBe(readSettings({}).metrics.port);
+    expect(rule_files).toEqual(['rules.yml']);
+  });
+});
+
+describe('deploy/systemd', () => {
+  const unit = read('deploy/systemd/metersync@.service');
+  const section = /^## systemd$.*?(?=^## )/ms.exec(read('docs/running.md'))?.[0] ?? '';
+
+  test('the unit of systemd runs the command of the package, in the folder in which the guide installs it', () => {
+    const [, prefix] = /npm install --prefix (\S+)/.exec(section) ?? [];
+    expect(unit).toContain(
+      `ExecStart=/usr/bin/node ${prefix}/node_modules/metersync/${manifest.bin.metersync} %i\n`,
+    );
+    expect(manifest.files).toContain('deploy');
+    expect(section).toContain('node_modules/metersync/deploy/systemd/metersync@.service');
+  });
+
+  test('the parts that the unit and its guide name are commands, and a part ends only with an error to start again', () => {
+    const parts = [...`${unit}${section}`.matchAll(/metersync@([a-z]+)/g)].map(([, part]) => part);
+    expect(new Set(parts)).toEqual(new Set(['receiver', 'worker', 'console', 'migrate']));
+    expect(subcommands).toEqual(expect.arrayContaining(parts));
+    // A migration that succeeded must not run again.
+    expect(unit).toContain('\nRestart=on-failure\n');
+  });
+
+  test('the guide of systemd sets only variables that are settings, and secrets as files', () => {
+    const variables = [...section.matchAll(/^([A-Z_]+)=/gm)].map(([, name = '']) => name);
+    expect(variables.length).toBeGreaterThan(9);
+    const files = [...secretVariables.map((name) => `${name}_FILE`), 'WEBHOOK_SECRETS_FILE'];
+    const known = [...Object.keys(settings), ...files, 'TEMPORAL_TLS'];
+    expect(variables.filter((name) => !known.includes(name))).toEqual([]);
+    expect(variables.filter((name) => secretVariables.some((secret) => secret === name))).toEqual([]);
   });
 });

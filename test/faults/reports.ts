@@ -1,20 +1,17 @@
-import { markdownTable, replaceGenerated } from '../../verify/markdown.ts';
 import { longerOf } from './alarms.ts';
 import type { FaultReport } from './fault.ts';
 
-const head = [
-  'Fault',
-  'Seeds',
-  'Injected',
-  'Events, a second',
-  'Other answers',
-  'Compared',
-  'Alarms',
-  'Commit',
-];
+/** Describes the results of a run, for a terminal. */
+export function describeReports(reports: readonly FaultReport[]): string {
+  const titles = new Map(reports.map(({ fault, title }) => [fault, title]));
+  return rowsOf(reports)
+    .map(([fault = '', ...cells]) => [fault, titles.get(fault) ?? '', ...cells])
+    .map((cells) => cells.filter((cell) => cell !== '').join(' | '))
+    .join('\n');
+}
 
 /** Makes one row for each fault, over all its seeds. */
-export function rowsOf(reports: readonly FaultReport[], commit: string): string[][] {
+function rowsOf(reports: readonly FaultReport[]): string[][] {
   const byFault = Map.groupBy(reports, ({ fault }) => fault);
   return [...byFault.entries()].map(([fault, runs]) => {
     const sum = (of: (run: FaultReport) => number) => runs.reduce((total, run) => total + of(run), 0);
@@ -29,7 +26,6 @@ export function rowsOf(reports: readonly FaultReport[], commit: string): string[
       otherAnswers(runs, events),
       sum(({ figures }) => figures.compared).toLocaleString('en'),
       alarmsOver(runs),
-      commit,
     ];
   });
 }
@@ -63,46 +59,4 @@ function alarmsOver(runs: readonly FaultReport[]): string {
   for (const { name, afterSeconds } of runs.flatMap(({ figures }) => figures.alarms))
     longest.set(name, longerOf(longest.get(name) ?? null, afterSeconds));
   return [...longest].map(([name, seconds]) => (seconds === null ? name : `${name} ${seconds} s`)).join(', ');
-}
-
-/** Describes the results of a run, for a terminal. */
-export function describeReports(reports: readonly FaultReport[]): string {
-  const titles = new Map(reports.map(({ fault, title }) => [fault, title]));
-  return rowsOf(reports, '')
-    .map(([fault = '', ...cells]) => [fault, titles.get(fault) ?? '', ...cells])
-    .map((cells) => cells.filter((cell) => cell !== '').join(' | '))
-    .join('\n');
-}
-
-/** A table of the page, for the faults whose names begin with the given letter. */
-export interface FaultTable {
-  readonly letter: 'C' | 'T' | 'P';
-  /** The name of the generated part that contains the table, if it has a name. */
-  readonly part?: string;
-}
-
-/** Replaces the rows of the given faults in their table. Other faults keep their rows. */
-export function pageWith(
-  page: string,
-  reports: readonly FaultReport[],
-  commit: string,
-  { letter, part }: FaultTable,
-): string {
-  const name = new RegExp(`^${letter}\\d+`);
-  const rows = new Map<string, string[]>();
-  for (const line of page.split('\n')) {
-    const cells = line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, ''));
-    const fault = name.exec(cells[0] ?? '')?.[0];
-    if (fault !== undefined && cells.length === head.length) rows.set(fault, cells);
-  }
-  for (const row of rowsOf(reports, commit)) rows.set(name.exec(row[0] ?? '')?.[0] ?? '', row);
-  const inOrder = [...rows.entries()].sort(([a], [b]) => Number(a.slice(1)) - Number(b.slice(1)));
-  return replaceGenerated(
-    page,
-    markdownTable(
-      head,
-      inOrder.map(([, row]) => row),
-    ),
-    part,
-  );
 }
