@@ -95,66 +95,45 @@ const reasonsInWords: Readonly<Record<string, string>> = {
 export const eventFindings = {
   KeyRefused: {
     name: 'API key',
-    brief: 'the service refuses the API key',
     severity: 'page',
     means: 'The service refuses the API key, so nothing is read.',
     judge: parkedFor('SERVICE_KEY_REFUSED'),
     forMinutes: 5,
-    causes: ['`metersync doctor` says whether the key or its environment is wrong.'],
     todo: 'Set a valid `SERVICE_API_KEY`, restart the workers, and run `metersync resume`.',
     todoInSandbox:
       'End the fault that somebody set in the sandbox (see docs/reference/sandbox.md), or restart `metersync start`, which reads the key of its sandbox. Then run `metersync resume`.',
   },
   ServiceDown: {
     name: 'service',
-    brief: 'the service fails every request for data',
     severity: 'page',
     means: 'The service fails every request for data, so nothing is read.',
     judge: parkedFor('SERVICE_OUTAGE'),
     forMinutes: 5,
-    causes: [
-      '`metersync doctor` says what the service answers.',
-      'If others can reach the service, check the network, the proxy and the name server of the workers.',
-    ],
     todo: 'Ask the operator of the service. Meanwhile nothing is given up.',
     todoInSandbox:
       'End the fault that somebody set in the sandbox (see docs/reference/sandbox.md), or restart `metersync start`. Meanwhile nothing is given up.',
   },
   SignaturesRefused: {
     name: 'signatures',
-    brief: 'all deliveries are refused',
     severity: 'page',
     means: 'Deliveries arrive, but none has a valid signature.',
     judge: inWarehouse(({ refused, silence }) => judgeRefused(refused, silence)),
     promql: `${increase(`${answers}{code="401"}`, 15)} > 20 unless ${increase(`${answers}{reason="durable"}`, 15)} > 0`,
     forMinutes: 5,
-    causes: [
-      'Reason `signature-wrong`: the secret is wrong, or a proxy changes bodies.',
-      'Reason `headers-missing`: the requests do not come from the service, or a proxy drops headers. Only Prometheus counts these.',
-      'Reason `timestamp-old` or `timestamp-new`: a clock is wrong. See ClockOff.',
-    ],
     todo: 'Compare the secret with the one that the portal shows for the endpoint (`metersync webhooks portal`), correct `WEBHOOK_SECRETS` and restart the receivers. A proxy has to pass bodies on unchanged. The service repeats refused deliveries.',
     todoInSandbox:
       "Restart `metersync start`: it reads the signing secret of the sandbox's endpoint, and the sandbox repeats refused deliveries.",
-    over: '`metersync events list` shows new events.',
   },
   EventsStalled: {
     name: 'events',
-    brief: 'events are stuck',
     severity: 'page',
     means: 'For 15 minutes, events have waited to be recorded, or records have waited to be read.',
     judge: judgeLate(recordPolicy.waitMaxSeconds),
     forMinutes: 5,
-    causes: [
-      'WorkersGone or WorkerDeaf is open.',
-      'ServiceFailing is open.',
-      '`metersync_warehouse_pool_connections{state="waiting"}` is above 0: Postgres is slow or locked.',
-    ],
     todo: 'Look at the log of the workers and run `metersync doctor`. The service, the warehouse or the workers hold the events up.',
   },
   Silent: {
     name: 'silence',
-    brief: 'no events arrive',
     severity: 'page',
     means: 'No event came for longer than SILENCE_HOURS.',
     judge: ({ warehouse, temporal }) => {
@@ -170,33 +149,18 @@ export const eventFindings = {
       ];
     },
     forMinutes: 15,
-    causes: [
-      'The service disabled the endpoint after five days of failures. Its portal shows this.',
-      'Webhooks are turned off. `metersync doctor` shows this.',
-      'The service has no changes. `metersync audit --since 7d` finds no difference.',
-    ],
     todo: 'The service disables a webhook endpoint after 5 days of failed deliveries; yours may be disabled. Run `metersync doctor`, enable the endpoint in the portal (`metersync webhooks portal`), and replay the failed deliveries there.',
-    over: '`metersync events list` shows new events.',
   },
   DeliveriesRefused: {
     name: 'refused deliveries',
-    brief: 'deliveries are refused',
     severity: 'ticket',
     means: 'Some signed deliveries are refused, although others are accepted.',
     judge: inWarehouse(({ refused, silence }) => judgeUnread(refused, silence)),
     forMinutes: 15,
-    causes: [
-      'One of several receivers has another secret, or another clock.',
-      'Another endpoint of the service sends to the same address, with a secret of its own.',
-      'The service still signs with a secret that was removed.',
-      'Somebody forges deliveries. The portal of the service lists no failed delivery.',
-    ],
     todo: 'Look at the failed deliveries in the portal (`metersync webhooks portal`). Give all receivers the secrets of all endpoints, and restart them. If the portal shows no failed delivery, somebody forges them: acknowledge the finding with `metersync alerts acknowledge DeliveriesRefused`.',
-    over: 'A reconcile or a backfill that began after the last refusal has read all companies. Then `metersync status` no longer mentions refused deliveries.',
   },
   ChangesMissed: {
     name: 'missed changes',
-    brief: 'changes came without an event',
     severity: 'ticket',
     means: 'Runs found changes that no event reported, and no event has come since.',
     judge: ({ warehouse, temporal }) => {
@@ -208,17 +172,10 @@ export const eventFindings = {
       return [describeMissed(silence)];
     },
     forMinutes: 0,
-    causes: [
-      'No event came at all. See Silent.',
-      'Some deliveries were refused. See `metersync_receiver_answers_total`.',
-      'The service never sent the events. Its portal lists no delivery.',
-    ],
     todo: 'The run repaired the data. Run `metersync doctor`, and find out in the portal (`metersync webhooks portal`) why no event came.',
-    over: 'The alarm closes when events arrive again, or a day after the last such change.',
   },
   Parked: {
     name: 'parked',
-    brief: 'work is parked',
     severity: 'ticket',
     means: 'Work is parked until somebody acts.',
     judge: inWarehouse(({ parked }) =>
@@ -227,12 +184,10 @@ export const eventFindings = {
         .map((work) => ({ ...describeParked(work), labels: { code: work.code } })),
     ),
     forMinutes: 10,
-    causes: ['`metersync status` names the failure and says what to do.'],
     todo: 'Do what `metersync status` says, then run `metersync resume --code CODE`.',
   },
   EventsDead: {
     name: 'dead events',
-    brief: 'events cannot be applied',
     severity: 'ticket',
     means: 'Events cannot be applied.',
     judge: inWarehouse(({ dead }) =>
@@ -242,12 +197,10 @@ export const eventFindings = {
       }),
     ),
     forMinutes: 0,
-    causes: ['`metersync events list --outcome dead` shows each with its reason.'],
     todo: 'See why with `metersync events list --outcome dead`. Fix the cause, then run `metersync events replay --outcome dead`. If an event cannot be fixed, acknowledge the finding: `metersync alerts acknowledge EventsDead`.',
   },
   EventsMissing: {
     name: 'missing events',
-    brief: 'records of events are missing',
     severity: 'ticket',
     means: 'The service does not have records that events of the last day named.',
     judge: inWarehouse(({ missingLately: events }) =>
@@ -259,7 +212,6 @@ export const eventFindings = {
     ),
     // The event of the deletion may be late: the service's fourth try comes after 35 minutes.
     forMinutes: 60,
-    causes: ['`metersync events list --outcome missing` names the records.'],
     todo: 'See `metersync events list --outcome missing`, and ask the service about the records. A backfill that finds them settles their events.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;

@@ -11,7 +11,7 @@ export const wordOfSeverity = { page: 'Broken', ticket: 'Needs you', note: 'Catc
 export interface Found {
   /** One sentence or clause. It contains no text of the service, because alarms are sent to third parties. */
   readonly saw: string;
-  /** A summary in a few words, if it depends on what was seen. */
+  /** What has happened in a few words, if it depends on what was seen. */
   readonly brief?: string;
   /** What to do, if it depends on what was seen. */
   readonly todo?: string;
@@ -30,9 +30,9 @@ export interface Found {
 /** A kind of finding. Texts have commands between backticks, for docs/runbooks.md. */
 export interface FindingType {
   readonly name: string;
-  /** A summary in a few words, for the first line of a verdict. Required if there is a judge. */
-  readonly brief?: string;
   readonly severity: keyof typeof wordOfSeverity;
+  /** What has happened, in one sentence. */
+  readonly means: string;
   /** Finds it in the measurements; undefined without their source. Prometheus judges other findings. */
   readonly judge?: (health: Health) => readonly Found[] | undefined;
   readonly todo: string;
@@ -43,18 +43,12 @@ export interface FindingType {
 /** A kind of finding that becomes an alarm once it has lasted. */
 export interface AlarmType extends FindingType {
   readonly severity: 'page' | 'ticket';
-  /** What has happened, in one sentence. */
-  readonly means: string;
   /** The condition in PromQL, for what workers cannot know: rates, single processes, no process at all. */
   readonly promql?: string;
   /** The watch cannot raise this alarm, because then it does not run or cannot write. Only Prometheus raises it. */
   readonly stopsWatch?: true;
   /** How many minutes it has to last. */
   readonly forMinutes: number;
-  /** The possible causes, and how to recognise each. */
-  readonly causes: readonly string[];
-  /** How to see that it is over, if the condition does not say it. */
-  readonly over?: string;
 }
 
 export const inWarehouse =

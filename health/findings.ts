@@ -8,7 +8,7 @@ import { prometheusFindings, serverFindings } from './server-findings.ts';
 const alarms = { ...serverFindings, ...eventFindings, ...runFindings, ...prometheusFindings } as const;
 export type AlarmName = keyof typeof alarms;
 
-/** The findings that become alarms once they have lasted. docs/runbooks.md and the Prometheus rules are generated from them. */
+/** The findings that become alarms once they have lasted. The Prometheus rules are generated from them. */
 export const alarmTypes: Readonly<Record<AlarmName, AlarmType>> = alarms;
 export const alarmNames = Object.keys(alarms) as AlarmName[];
 
@@ -52,8 +52,8 @@ export const placeOf = (alarm: AlarmName | null): number =>
 const passing = {
   ServersSlow: {
     name: 'servers',
-    brief: 'a server answers slowly',
     severity: 'note',
+    means: 'A server answers slowly.',
     judge: ({ slow = [] }) =>
       foundIf(slow.length > 0, {
         saw: `${slow.join(' and ')} did not answer within ${formatSeconds(serverWaits.answerMs / 1_000)}, but did when asked again`,
@@ -63,15 +63,15 @@ const passing = {
   },
   EventsLate: {
     name: 'events',
-    brief: 'events are late',
     severity: 'note',
+    means: 'Events are late.',
     judge: judgeLate(recordPolicy.lagSeconds, recordPolicy.waitMaxSeconds),
     todo: 'Nothing, unless the delay grows.',
   },
   Loading: {
     name: 'first backfill',
-    brief: 'the first backfill runs',
     severity: 'note',
+    means: 'The first backfill runs.',
     judge: inWarehouse(({ loaded, runs }) =>
       foundIf(!loaded && runs.full.running > 0, { saw: 'the first backfill is running' }),
     ),

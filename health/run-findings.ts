@@ -22,19 +22,16 @@ const ofRuns = (judge: (runs: KindOfRuns, kind: RunKind) => readonly Found[]) =>
 export const runFindings = {
   NotLoaded: {
     name: 'first backfill',
-    brief: 'nothing is loaded yet',
     severity: 'ticket',
     means: 'No backfill of all companies has ended.',
     judge: inWarehouse(({ loaded, runs }) =>
       foundIf(!loaded && runs.full.running === 0, { saw: 'no backfill of all companies has ended yet' }),
     ),
     forMinutes: 1_440,
-    causes: ['No backfill was started since the warehouse was created, or none ended with data.'],
     todo: 'Run `metersync backfill all`.',
   },
   RunUnwell: {
     name: 'last run',
-    brief: 'a run is incomplete',
     severity: 'ticket',
     means: 'The last run of a kind did not read everything.',
     // If only a decision on deletions is lacking, the finding is Decide.
@@ -42,29 +39,20 @@ export const runFindings = {
       last === null || last.state === 'complete' || last.awaitsDecision ? [] : [describeUnwell(kind, last)],
     ),
     forMinutes: 0,
-    causes: ['`metersync backfill --run ID` shows the error of each part.'],
     todo: 'If the run is partial or failed, fix the cause, then run `metersync backfill all`, or `metersync resume` for what failed. If it is suspect, the listing changed during the run, showed an older state or was empty: run it again when the service is quiet.',
   },
   AuditDiffers: {
     name: 'last audit',
-    brief: 'the last audit found differences',
     severity: 'ticket',
     means: 'The last audit found differences, and nothing newer shows that they are gone.',
     judge: inWarehouse(({ audit, runs: { full } }) =>
       audit === null ? [] : [describeDiffering(audit, full)],
     ),
     forMinutes: 60,
-    causes: [
-      'Deliveries were lost or refused. See SignaturesRefused, DeliveriesRefused and ChangesMissed.',
-      'The service changed the records during the audit. Another audit then finds no difference.',
-      '`metersync audit` shows the fields that differ, and the events of each record.',
-    ],
     todo: 'Run `metersync audit` again. If differences remain, run `metersync audit --repair`, or `metersync backfill all`.',
-    over: 'A newer audit of the same records finds no difference, or a backfill of all companies that began after the audit is complete.',
   },
   RunOverdue: {
     name: 'next run',
-    brief: 'a run is overdue',
     severity: 'ticket',
     means: 'No backfill or no reconcile has completed for one and a half intervals of its schedule.',
     judge: ({ warehouse, temporal }) => {
@@ -82,16 +70,10 @@ export const runFindings = {
       });
     },
     forMinutes: 10,
-    causes: [
-      'Runs end incomplete. RunUnwell is open.',
-      'A run takes long. `metersync status` shows it.',
-      'No run begins. `metersync schedule show` says why, and how many starts were missed while Temporal was down.',
-    ],
     todo: 'Fix the cause. `metersync backfill all` reads everything now; `metersync reconcile` starts a reconcile now.',
   },
   RunStalled: {
     name: 'run under way',
-    brief: 'a run is stuck',
     severity: 'ticket',
     means: 'A run has stored nothing for half an hour.',
     judge: ofRuns(({ underWay }, kind) =>
@@ -108,16 +90,10 @@ export const runFindings = {
           ],
     ),
     forMinutes: 0,
-    causes: [
-      '`metersync backfill --run ID` shows the company that the run is reading.',
-      'The service asks metersync to wait: `metersync_service_requests_total{result="busy"}` grows.',
-      'No worker takes backfills. `metersync status` shows this.',
-    ],
     todo: 'Fix the cause. The run then continues from its cursor.',
   },
   SchedulePaused: {
     name: 'schedule',
-    brief: 'a schedule is paused',
     severity: 'ticket',
     means: 'A schedule has been paused for a day.',
     judge: inTemporal(({ schedules }) =>
@@ -132,12 +108,10 @@ export const runFindings = {
         })),
     ),
     forMinutes: 1_440,
-    causes: ['`metersync schedule show` has the reason.'],
     todo: 'Run `metersync schedule resume` with its name. If it should not run any more, set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
   },
   ScheduleGone: {
     name: 'schedule',
-    brief: 'a schedule is gone',
     severity: 'ticket',
     means: 'A schedule that the settings ask for does not exist.',
     // If no worker takes backfills, the lack of a worker is the cause, which has a finding of its own.
@@ -155,12 +129,10 @@ export const runFindings = {
             })),
     ),
     forMinutes: 15,
-    causes: ['Somebody deleted it on Temporal’s web page or with `temporal schedule delete`.'],
     todo: 'Restart a worker, which creates it again. If it should not run any more, set `BACKFILL_CRON` or `RECONCILE_EVERY` to `none`.',
   },
   Decide: {
     name: 'deletes',
-    brief: 'deletions to decide',
     severity: 'ticket',
     means: 'Deletions of records or readings wait for a decision.',
     judge: inWarehouse(({ undecidedDeletes: deletes, undecided }) =>
@@ -171,14 +143,10 @@ export const runFindings = {
       }),
     ),
     forMinutes: 60,
-    causes: [
-      '`metersync deletes list` shows records, and ranges of readings of a meter, whose absence nothing explains yet. Runs that found them are suspect until somebody decides.',
-    ],
     todo: 'See `metersync deletes list`; then run `metersync deletes approve` or `reject`. Rows whose absence a later read or event explains leave the list by themselves.',
   },
   RecordsRefused: {
     name: 'refused records',
-    brief: 'Postgres refuses records',
     severity: 'ticket',
     means: 'Postgres refuses records of the service.',
     judge: inWarehouse(({ rejectedRecords: records }) =>
@@ -189,9 +157,6 @@ export const runFindings = {
       }),
     ),
     forMinutes: 60,
-    causes: [
-      'A record contains something that Postgres cannot hold, for example a number with 200,000 digits or a NUL in its id.',
-    ],
     todo: 'The table `metersync.rejected_records` has the reason for each record. Ask the operator of the service to correct them.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;

@@ -39,41 +39,35 @@ const isUnfit = ({ schema }: Health): boolean =>
 export const serverFindings = {
   WarehouseDown: {
     name: 'warehouse',
-    brief: 'Postgres does not answer',
     severity: 'page',
     means: 'No worker reaches Postgres, or none can write there.',
     judge: (health) =>
-      'away' in health.warehouse && !isUnfit(health) ? [unreachable(health.warehouse, health)] : [],
+      'away' in health.warehouse && !isUnfit(health)
+        ? [{ brief: 'Postgres does not answer', ...unreachable(health.warehouse, health) }]
+        : [],
     // The watch stores alarms in the warehouse. HEARTBEAT_URL reports it without Prometheus.
     stopsWatch: true,
     promql: `${max('metersync_warehouse_up')} < 1`,
     forMinutes: 5,
-    causes: [
-      'A full disk, the network, a wrong password of the workers, or too many connections. The log of Postgres says which.',
-    ],
     todo: 'Start Postgres again. Meanwhile events wait in Temporal.',
   },
   TemporalDown: {
     name: 'Temporal',
-    brief: 'Temporal does not answer',
     severity: 'page',
     means: 'No worker reaches Temporal, so nothing runs.',
     // Without any Temporal no worker runs, which is WorkersGone.
     judge: (health) =>
-      'away' in health.temporal && !health.temporal.nothingRuns ? [unreachable(health.temporal, health)] : [],
+      'away' in health.temporal && !health.temporal.nothingRuns
+        ? [{ brief: 'Temporal does not answer', ...unreachable(health.temporal, health) }]
+        : [],
     // The watch runs in Temporal.
     stopsWatch: true,
     promql: `${max('metersync_temporal_up')} < 1`,
     forMinutes: 5,
-    causes: [
-      'Temporal or its database is not running. The log of Temporal says why.',
-      'The network, or the certificate or key of the workers. `metersync doctor` says which.',
-    ],
     todo: 'Start Temporal again. Meanwhile receivers answer 503, and the service repeats its deliveries.',
   },
   WorkersGone: {
     name: 'workers',
-    brief: 'no worker takes events',
     severity: 'page',
     means: 'No worker takes events.',
     judge: ({ temporal }) => {
@@ -91,17 +85,10 @@ export const serverFindings = {
     },
     promql: noneReady('worker'),
     forMinutes: 5,
-    causes: [
-      'No worker process is running.',
-      'Workers are running but do not poll. See WorkerDeaf, and check whether they reach Temporal.',
-      "`metersync_worker_version_current` is 0: Temporal gives events to another build. Promote the build that is running, [with Temporal's own command](running.md#builds-of-workers).",
-    ],
     todo: 'Run `metersync start`, or `metersync worker`. Acknowledged events wait in Temporal.',
-    over: '`metersync status` shows running workers.',
   },
   QueueIdle: {
     name: 'workers',
-    brief: 'work waits without a worker',
     severity: 'ticket',
     means: 'No worker takes work from one of the queues.',
     judge: inTemporal(({ idle, absent }) =>
@@ -110,12 +97,10 @@ export const serverFindings = {
       }),
     ),
     forMinutes: 15,
-    causes: ['A worker that serves only some queues has ended, or has stopped polling (see WorkerDeaf).'],
     todo: 'Run `metersync start`, or `metersync worker`.',
   },
   WorkflowsStuck: {
     name: 'workflows',
-    brief: 'workflows are stuck',
     severity: 'page',
     means: 'Tasks of workflows keep failing, so these workflows do not continue.',
     judge: inTemporal(({ stuckWorkflows }) => {
@@ -127,17 +112,10 @@ export const serverFindings = {
       });
     }),
     forMinutes: 10,
-    causes: [
-      'NonDeterminism is open: the new version changed a workflow.',
-      'The failure has a code of docs/reference/failures.md, for example PAYLOAD_REFUSED.',
-      'The failure says that a message is too large. This is a defect of metersync: report it.',
-      'Temporal’s web page shows the failures of these workflows: filter by `TemporalReportedProblems`.',
-    ],
     todo: 'Fix the cause that the failure names.',
   },
   HeartbeatStopped: {
     name: 'watch',
-    brief: 'the watch has stopped',
     severity: 'page',
     means: 'The watch has stopped, so nothing resumes lost work or sends alarms.',
     judge: ({ warehouse, temporal }) => {
@@ -164,16 +142,10 @@ export const serverFindings = {
     stopsWatch: true,
     promql: `time() - ${max('last_over_time(metersync_heartbeat_timestamp_seconds[1d])')} > ${notifyPolicy.heartbeatMaxSeconds} or ${nobodyReports('metersync_heartbeat_timestamp_seconds')}`,
     forMinutes: 2,
-    causes: [
-      'WorkersGone, WarehouseDown or TemporalDown is open.',
-      "The schedule `metersync-watch` is paused or gone on Temporal's web page. A worker creates it again when it starts.",
-      'The workflow `watch` fails. Temporal’s web page shows its failure.',
-    ],
     todo: 'Fix the cause, or restart a worker.',
   },
   SchemaMismatch: {
     name: 'schema',
-    brief: 'the schema has another version',
     severity: 'ticket',
     means: 'The schema of the warehouse has another version than the running code.',
     judge: (health) => {
@@ -185,15 +157,10 @@ export const serverFindings = {
       return [{ saw, todo }];
     },
     forMinutes: 15,
-    causes: [
-      '`metersync_schema_migrations` shows more known than applied migrations: `metersync migrate` was not run.',
-      'It shows more applied than known migrations: an older process is running.',
-    ],
     todo: 'Run `metersync migrate`, or finish the rollout.',
   },
   NotificationsFailing: {
     name: 'notifications',
-    brief: 'alarms cannot be sent',
     severity: 'ticket',
     means: `NOTIFY_URL has not accepted an alarm for ${formatSeconds(notifyPolicy.unsentMaxSeconds)}.`,
     judge: inWarehouse(({ watch: { unsent } }) =>
@@ -202,15 +169,10 @@ export const serverFindings = {
         : [{ saw: `NOTIFY_URL has accepted no alarm for ${formatSeconds(unsent.seconds)}: ${unsent.error}` }],
     ),
     forMinutes: 0,
-    causes: [
-      '`metersync status` has the last error.',
-      'An answer of 4xx points to the address, a key in it, or `NOTIFY_SECRET`. No answer points to the network.',
-    ],
     todo: 'Correct `NOTIFY_URL` and `NOTIFY_SECRET`, and restart the workers. They then send open alarms, and alarms that closed within the last day.',
   },
   CertificateExpires: {
     name: 'certificate',
-    brief: 'the certificate for Temporal expires soon',
     severity: 'ticket',
     means: 'The client certificate for Temporal expires within 14 days.',
     judge: inTemporal(({ certificate }) =>
@@ -219,7 +181,6 @@ export const serverFindings = {
         : [{ saw: `the client certificate for Temporal expires ${formatTime(certificate.expiresAt)}` }],
     ),
     forMinutes: 0,
-    causes: ['`metersync_temporal_certificate_expiry_timestamp_seconds` says when.'],
     todo: 'Renew the certificate that the configuration of Temporal names, and restart receivers and workers.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;
@@ -234,13 +195,7 @@ export const prometheusFindings = {
     means: 'No receiver can take deliveries.',
     promql: noneReady('receiver'),
     forMinutes: 5,
-    causes: [
-      'Nothing answers on the port of the receiver. Its log says why.',
-      '`/readyz` of the private port names Temporal. Start Temporal again.',
-      'The port answers only on its own machine. Check the proxy and its certificate.',
-    ],
     todo: 'Start what is missing. The service repeats deliveries for 27 hours, and disables the endpoint after five days.',
-    over: '`metersync doctor` sends a signed probe.',
   },
   ReceiverRefusing: {
     name: 'receiver',
@@ -248,11 +203,6 @@ export const prometheusFindings = {
     means: 'More than 5 % of answers are 503.',
     promql: `${share(answers, 'code="503"', 5)} > 0.05`,
     forMinutes: 5,
-    causes: [
-      'Temporal is slow: `metersync_receiver_group_start_duration_seconds` has grown.',
-      'More deliveries arrive than Temporal takes: `metersync_receiver_answers_total{reason="busy"}` grows.',
-      'metersync has a defect: the same metric grows with `reason="failed"`, and the log says more.',
-    ],
     todo: 'Give Temporal a faster disk, or run another receiver. The service repeats refused deliveries.',
   },
   ClockOff: {
@@ -261,7 +211,6 @@ export const prometheusFindings = {
     means: 'Deliveries are refused because of their timestamp.',
     promql: `${increase(`${answers}{reason=~"timestamp-old|timestamp-new"}`, 15)} > 10`,
     forMinutes: 5,
-    causes: ['`metersync doctor` compares the clocks.'],
     todo: 'Let NTP set the clock. Until then, `WEBHOOK_TOLERANCE_SECONDS` can allow a larger difference.',
   },
   SecretsFileBad: {
@@ -270,9 +219,7 @@ export const prometheusFindings = {
     means: 'The file of signing secrets cannot be read. The receiver keeps the secrets that it read before.',
     promql: `${min('metersync_receiver_secrets_valid')} < 1`,
     forMinutes: 5,
-    causes: ['The log line `webhook secrets not read` says why.'],
     todo: 'Correct `WEBHOOK_SECRETS_FILE` before the service drops the old secret.',
-    over: 'The log says `webhook secrets read again`.',
   },
   WorkerDeaf: {
     name: 'workers',
@@ -280,12 +227,7 @@ export const prometheusFindings = {
     means: 'A worker has stopped polling. Its liveness check should restart it.',
     promql: `${min('metersync_worker_polling', 'task_queue')} < 1`,
     forMinutes: 5,
-    causes: [
-      'If the alarm stays open, `metersync healthcheck` may not be the liveness check of the worker.',
-      'If the alarm returns, the cause is the network to Temporal, or a defect of the SDK.',
-    ],
     todo: 'Restart the worker, and keep its log of the ten minutes before.',
-    over: '`metersync healthcheck` ends with status 0.',
   },
   NonDeterminism: {
     name: 'workflows',
@@ -293,10 +235,6 @@ export const prometheusFindings = {
     means: 'A workflow cannot be replayed on the running code.',
     promql: `${ourIncrease(`${taskFailures}{failure_reason="NonDeterminismError"}`, 5)} > 0`,
     forMinutes: 1,
-    causes: [
-      'The new version changed a workflow without a patch.',
-      'Workers of an older version took the workflow over.',
-    ],
     todo: 'Run only workers of the version on which the workflow ran before. If this happened after an upgrade, report it. A backfill can also be terminated and started again.',
   },
   ServiceFailing: {
@@ -305,11 +243,6 @@ export const prometheusFindings = {
     means: 'More than a fifth of the requests to the service fail.',
     promql: `${share('metersync_service_requests_total', 'result=~"busy|error|unreachable|unreadable"', 15)} > 0.2`,
     forMinutes: 15,
-    causes: [
-      'Result `busy`: the service answers 429. Lower `SERVICE_MAX_CONCURRENCY`.',
-      'Result `error` or `unreachable`: the service, or the network to it, fails.',
-      'Result `unreadable`: an answer does not have the form that the endpoint catalogue describes.',
-    ],
     todo: 'Ask the operator of the service. Meanwhile nothing is given up.',
   },
 } as const satisfies Readonly<Record<string, AlarmType>>;

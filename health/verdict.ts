@@ -91,10 +91,14 @@ export const acknowledgeable: VerdictWord = 'Needs you';
 const inWords = (type: FindingType, found: Found, { sandbox = false }: Health) => ({
   name: found.name ?? type.name,
   word: found.word ?? wordOfSeverity[type.severity],
-  brief: found.brief ?? type.brief ?? type.name,
+  brief: found.brief ?? briefly(type.means),
   saw: found.saw,
   todo: plain((sandbox ? type.todoInSandbox : undefined) ?? found.todo ?? type.todo),
 });
+
+/** Turns a sentence into words that follow a colon. Names keep their capitals. */
+const briefly = (sentence: string): string =>
+  sentence.replace(/\.$/, '').replace(/^(?!Postgres|[A-Z_]{2})./, (first) => first.toLowerCase());
 
 /** Formats labels as a key. Their values contain neither `=` nor `,`. */
 const keyOf = (labels: Found['labels'] = {}): string =>

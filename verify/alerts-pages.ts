@@ -1,7 +1,6 @@
 import { stringify } from 'yaml';
 import type { AlarmType } from '../health/finding-type.ts';
 import { type AlarmName, alarmTypes, runbookOf, watchedNames } from '../health/findings.ts';
-import { generatedFrom } from './markdown.ts';
 
 const source = 'health/findings.ts';
 
@@ -58,19 +57,31 @@ const raisedBy = (name: AlarmName, promql: string | undefined): string => {
   return watchedNames.includes(name) ? 'workers and Prometheus' : 'Prometheus';
 };
 
-/** Generates docs/runbooks.md. */
-export function runbooksPage(): string {
-  const items = (lines: readonly string[]) => lines.map((line) => `- ${line}`).join('\n');
-  const sections = entries.map(
-    ([name, { severity, means, promql, causes, todo, over }]) => `## ${name}
-
-${means} Severity \`${severity}\`, raised by ${raisedBy(name, promql)}.
-
-${items(causes)}
-
-**What to do:** ${todo}${over === undefined ? '' : `\n\n**When it is over:** ${over}`}`,
+/**
+ * Makes docs/runbooks.md. The code says what an alarm means and what to do; the page itself has the causes of
+ * each alarm, and how to see that it is over, which stay as they are.
+ */
+export function runbooksPage(page: string): string {
+  const written = new Map(
+    page
+      .split(/^## /m)
+      .slice(1)
+      .map((section) => [section.split('\n', 1)[0], section]),
   );
-  return `${generatedFrom(source)}
+  const sections = entries.map(([name, { severity, means, promql, todo }]) => {
+    const section = written.get(name) ?? '';
+    const [causes] = /^- .+(\n- .+)*/m.exec(section) ?? [];
+    if (causes === undefined) throw new Error(`write a list of causes under "## ${name}"`);
+    const [over] = /^\*\*When it is over:\*\* .+/m.exec(section) ?? [];
+    return [
+      `## ${name}`,
+      `${means} Severity \`${severity}\`, raised by ${raisedBy(name, promql)}.`,
+      causes,
+      `**What to do:** ${todo}`,
+      ...(over === undefined ? [] : [over]),
+    ].join('\n\n');
+  });
+  return `<!-- Write causes here. The other texts are in ${source}; "npm run verify -- --write" updates them. -->
 # Runbooks
 
 This page has a section for each alarm. It says what the alarm means, lists possible causes and how to

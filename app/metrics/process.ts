@@ -1,4 +1,4 @@
-import type { Metrics } from '../../health/metrics.ts';
+import type { Metrics } from '../../health/registry.ts';
 import type { WatchedPart } from '../process/private-port.ts';
 import { readVersion } from '../process/version.ts';
 

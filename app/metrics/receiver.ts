@@ -1,5 +1,5 @@
 import { limits } from '../../contract/limits.ts';
-import type { Metrics } from '../../health/metrics.ts';
+import type { Metrics } from '../../health/registry.ts';
 import { type AnswerReason, answerStatus } from '../../receiver/answers.ts';
 import type { GroupCommit, GroupFigures } from '../../receiver/group-commit.ts';
 import type { ConfiguredSecrets } from '../../receiver/secrets.ts';

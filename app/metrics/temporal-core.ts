@@ -1,5 +1,5 @@
 import { monitorPolicy } from '../../contract/retry-policy.ts';
-import type { Metrics } from '../../health/metrics.ts';
+import type { Metrics } from '../../health/registry.ts';
 import { ask } from '../../http/ask.ts';
 import { freePort } from '../process/free-port.ts';
 

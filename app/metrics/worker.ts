@@ -1,7 +1,8 @@
 import type { RowsWritten } from '../../activities/reading/rows-written.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import type { Recorded } from '../../db/events/record-events.ts';
-import type { LabelOf, Metrics, Sample } from '../../health/metrics.ts';
+import type { LabelOf, Sample } from '../../health/metrics.ts';
+import type { Metrics } from '../../health/registry.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { RequestFigures } from '../../service/request.ts';
 import type { Liveness } from '../process/liveness.ts';

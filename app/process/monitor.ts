@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
-import { observeDeployment } from '../../health/deployment-metrics.ts';
+
 import type { Health } from '../../health/measured.ts';
-import { createMetrics } from '../../health/metrics.ts';
+import { createMetrics, observeDeployment } from '../../health/registry.ts';
 import { remember } from '../../receiver/clock.ts';
 import { observeProcess } from '../metrics/process.ts';
 import { observeReceiver, type ReceiverObserver } from '../metrics/receiver.ts';

@@ -1,6 +1,6 @@
 import { fastify } from 'fastify';
 import type { Logger } from 'pino';
-import { metricsContentType } from '../../health/metrics.ts';
+import { metricsContentType } from '../../health/registry.ts';
 import type { Running } from './running.ts';
 
 /** A part of this process whose health the private port answers for. */

@@ -2,7 +2,8 @@ import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { withCoreMetrics } from '../../app/metrics/temporal-core.ts';
 import { servePrivately, type WatchedPart } from '../../app/process/private-port.ts';
-import { createMetrics, metricTypes } from '../../health/metrics.ts';
+import { metricTypes } from '../../health/metrics.ts';
+import { createMetrics } from '../../health/registry.ts';
 import { remember } from '../../receiver/clock.ts';
 
 describe('metrics', () => {

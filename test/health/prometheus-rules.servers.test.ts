@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { observeDeployment } from '../../health/deployment-metrics.ts';
+
 import { type AlarmName, alarmNames, alarmTypes, isAlarmName, watchedNames } from '../../health/findings.ts';
-import { createMetrics, metricTypes } from '../../health/metrics.ts';
+import { metricTypes } from '../../health/metrics.ts';
+import { createMetrics, observeDeployment } from '../../health/registry.ts';
 import { alertRules } from '../../verify/alerts-pages.ts';
 import { amtool, promtool } from '../support/debian.ts';
 import { temporaryFolder } from '../support/folder.ts';

@@ -110,31 +110,24 @@ export const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHeal
   schema,
 });
 
-/** A state that leads to one finding, and what the finding says. */
+/** A state that leads to one finding. */
 export interface Ill {
   /** Its entry in the catalogue. */
   readonly type: string;
   readonly state: Health;
   readonly side: 'warehouse' | 'temporal';
-  readonly saw: RegExp;
-  readonly todo: RegExp;
-  readonly key: string;
 }
 
-const inWarehouse = (
-  type: string,
-  state: Partial<WarehouseHealth>,
-  saw: RegExp,
-  todo: RegExp,
-  key = '',
-): Ill => ({ type, state: health(state), side: 'warehouse', saw, todo, key });
-const inTemporal = (
-  type: string,
-  state: Partial<TemporalHealth>,
-  saw: RegExp,
-  todo: RegExp,
-  key = '',
-): Ill => ({ type, state: health({}, state), side: 'temporal', saw, todo, key });
+const inWarehouse = (type: string, state: Partial<WarehouseHealth>): Ill => ({
+  type,
+  state: health(state),
+  side: 'warehouse',
+});
+const inTemporal = (type: string, state: Partial<TemporalHealth>): Ill => ({
+  type,
+  state: health({}, state),
+  side: 'temporal',
+});
 
 const parked = (code: FailureCode, events = 0, parts = 0): Partial<WarehouseHealth> => ({
   parked: [{ reason: 'no', owners: 0, since: '2026-11-22', nextAttemptAt: null, code, events, parts }],
@@ -148,85 +141,41 @@ const runs = (kind: 'full' | 'reconcile', more: object): Partial<WarehouseHealth
 const unwell = (last: Partial<LastRun>) => runs('full', { last: { ...complete, ...last } });
 const unloaded = (running: number) => ({ loaded: false, ...runs('full', { running, last: null }) });
 const certificate = { expiresAt: '2026-12-01T00:00:00Z', secondsLeft: 9 * 86_400 };
+const audit = { differences: 1_265, finishedAt: '2026-11-22 01:00:00+00' };
 
 /** Each finding at least once, except findings about an unreachable server. */
 export const ills: readonly Ill[] = [
-  inTemporal('WorkersGone', { idle: ['events', 'watch'] }, /running for events, watch/, /metersync worker/),
-  inTemporal('WorkersGone', { absent: 'build 2' }, /gives events to build 2/, /set-current-version/),
-  inTemporal('QueueIdle', { idle: ['checks'] }, /running for checks/, /metersync worker/),
-  inTemporal('WorkflowsStuck', { stuckWorkflows: 1 }, /1 workflow keep/, /WorkflowsStuck/),
-  inTemporal('CertificateExpires', { certificate }, /expires 2026-12-01/, /Renew the certificate/),
-  inTemporal('SchedulePaused', { schedules: [paused] }, /^paused: a move$/, /resume full/, 'schedule=full'),
-  inTemporal(
-    'ScheduleGone',
-    { schedules: [{ ...paused, state: 'absent' }] },
-    /^the schedule does not exist, although BACKFILL_CRON/,
-    /Restart a worker/,
-    'schedule=full',
-  ),
-  inTemporal('EventsStalled', { lateGroups: 2, stalledGroups: 1 }, /1 group of events/, /log of the workers/),
-  inTemporal('EventsLate', { lateGroups: 2 }, /2 groups of events/, /Nothing, unless/),
-  inWarehouse('HeartbeatStopped', watch({ lookedSecondsAgo: 301 }), /5 min ago/, /metersync worker/),
-  inWarehouse(
-    'NotificationsFailing',
-    watch({ unsent: { seconds: 601, error: '4' } }),
-    /10 min: 4/,
-    /NOTIFY_URL/,
-  ),
-  inWarehouse('KeyRefused', parked('SERVICE_KEY_REFUSED'), /^SERVICE_KEY_REFUSED/, /SERVICE_API_KEY/),
-  inWarehouse('ServiceDown', parked('SERVICE_OUTAGE'), /^SERVICE_OUTAGE/, /ask the operator/),
-  inWarehouse(
-    'Parked',
-    parked('SERVICE_ACCESS_DENIED', 1, 2),
-    /1 event and 2 parts/,
-    /resume/,
-    'code=SERVICE_ACCESS_DENIED',
-  ),
-  inWarehouse('EventsStalled', { oldestDueSeconds: 901 }, /due for 15 min/, /log of the workers/),
-  inWarehouse('EventsLate', { oldestDueSeconds: 61 }, /due for 61 s/, /Nothing, unless/),
-  inWarehouse('Silent', { silence: quiet }, /came for 3 days/, /may be disabled/),
-  inWarehouse('ChangesMissed', { silence: missed }, /5 changes in 1 company/, /may be disabled/),
-  inWarehouse(
-    'SignaturesRefused',
-    { refused },
-    /^all 3 deliveries since 2026-11-22 01:00:00Z were refused: wrong signature$/,
-    /WEBHOOK_SECRETS/,
-  ),
-  inWarehouse(
-    'DeliveriesRefused',
-    { refused: { ...refused, since: '2026-11-21 23:00:00+00' } },
-    /^3 deliveries were refused, the last at 2026-11-22 01:15:00Z \(wrong signature\), and since then no/,
-    /failed deliveries in the portal/,
-  ),
-  inWarehouse(
-    'AuditDiffers',
-    { audit: { differences: 1_265, finishedAt: '2026-11-22 01:00:00+00' } },
-    /^the audit that ended 2026-11-22 01:00:00Z found 1,265 differences/,
-    /metersync audit --repair/,
-  ),
-  inWarehouse('EventsDead', { dead: 1 }, /1 event cannot/, /events list --outcome dead/),
-  inWarehouse('EventsMissing', { missingLately: 1 }, /never showed/, /--outcome missing/),
-  inWarehouse('NotLoaded', unloaded(0), /no backfill/, /backfill all/),
-  {
-    type: 'ServersSlow',
-    state: { ...health(), slow: ['Temporal'] },
-    side: 'temporal',
-    saw: /^Temporal did not answer within 2 s, but did when asked again$/,
-    todo: /Nothing, if it passes/,
-    key: '',
-  },
-  inWarehouse('Loading', unloaded(1), /is running/, /Nothing/),
-  inWarehouse(
-    'RunUnwell',
-    unwell({ state: 'partial', error: 'x' }),
-    /: x$/,
-    /--run r/,
-    'kind=full,state=partial',
-  ),
-  inWarehouse('RunUnwell', unwell({ state: 'failed' }), /^failed/, /backfill all/, 'kind=full,state=failed'),
-  inWarehouse('RunUnwell', unwell({ state: 'suspect' }), /^suspect/, /next run/, 'kind=full,state=suspect'),
-  inWarehouse('RunOverdue', runs('full', longAgo), /^overdue: .* 36 h ago/, /backfill all/, 'kind=full'),
-  inWarehouse('RunStalled', runs('reconcile', stalled), /30 min ago/, /backfill --run r/, 'kind=reconcile'),
-  inWarehouse('Decide', { undecidedDeletes: 2 }, /2 rows disappeared/, /deletes approve/),
-  inWarehouse('RecordsRefused', { rejectedRecords: 2 }, /2 records/, /rejected_records/),
+  inTemporal('WorkersGone', { idle: ['events', 'watch'] }),
+  inTemporal('WorkersGone', { absent: 'build 2' }),
+  inTemporal('QueueIdle', { idle: ['checks'] }),
+  inTemporal('WorkflowsStuck', { stuckWorkflows: 1 }),
+  inTemporal('CertificateExpires', { certificate }),
+  inTemporal('SchedulePaused', { schedules: [paused] }),
+  inTemporal('ScheduleGone', { schedules: [{ ...paused, state: 'absent' }] }),
+  inTemporal('EventsStalled', { lateGroups: 2, stalledGroups: 1 }),
+  inTemporal('EventsLate', { lateGroups: 2 }),
+  { type: 'ServersSlow', state: { ...health(), slow: ['Temporal'] }, side: 'temporal' },
+  inWarehouse('HeartbeatStopped', watch({ lookedSecondsAgo: 301 })),
+  inWarehouse('NotificationsFailing', watch({ unsent: { seconds: 601, error: '4' } })),
+  inWarehouse('KeyRefused', parked('SERVICE_KEY_REFUSED')),
+  inWarehouse('ServiceDown', parked('SERVICE_OUTAGE')),
+  inWarehouse('Parked', parked('SERVICE_ACCESS_DENIED', 1, 2)),
+  inWarehouse('EventsStalled', { oldestDueSeconds: 901 }),
+  inWarehouse('EventsLate', { oldestDueSeconds: 61 }),
+  inWarehouse('Silent', { silence: quiet }),
+  inWarehouse('ChangesMissed', { silence: missed }),
+  inWarehouse('SignaturesRefused', { refused }),
+  inWarehouse('DeliveriesRefused', { refused: { ...refused, since: '2026-11-21 23:00:00+00' } }),
+  inWarehouse('AuditDiffers', { audit }),
+  inWarehouse('EventsDead', { dead: 1 }),
+  inWarehouse('EventsMissing', { missingLately: 1 }),
+  inWarehouse('NotLoaded', unloaded(0)),
+  inWarehouse('Loading', unloaded(1)),
+  inWarehouse('RunUnwell', unwell({ state: 'partial', error: 'x' })),
+  inWarehouse('RunUnwell', unwell({ state: 'failed' })),
+  inWarehouse('RunUnwell', unwell({ state: 'suspect' })),
+  inWarehouse('RunOverdue', runs('full', longAgo)),
+  inWarehouse('RunStalled', runs('reconcile', stalled)),
+  inWarehouse('Decide', { undecidedDeletes: 2 }),
+  inWarehouse('RecordsRefused', { rejectedRecords: 2 }),
 ];
