@@ -42,18 +42,19 @@ const arrows = all.map((room) => ({
 
 /** Who may import a folder of `db/`, besides the folder itself. The folders are layers: nothing below imports `read`. */
 const importersInDb = { read: '', 'watch|checks': 'read' };
-/** What the lowest folders of `db/` may import there. */
-const importsInDb = { connection: '', schema: 'connection' };
+/** What the lower folders of `db/` import there: only folders before them, and files of `db/` itself. */
+const lowerInDb = ['connection', 'schema', 'queue', 'records', 'readings', 'events', 'deletes', 'backfill'];
 
 const layers = [
   ...Object.entries(importersInDb).map(([folder, importers]) => ({
     from: { path: '^db/', pathNot: `^db/(${folder}|${importers || folder})/` },
     to: { path: `^db/(${folder})/` },
   })),
-  ...Object.entries(importsInDb).map(([folder, imports]) => ({
+  ...lowerInDb.map((folder, at) => ({
     from: { path: `^db/${folder}/` },
-    to: { path: '^db/', pathNot: `^db/(${folder}|${imports || folder})/` },
+    to: { path: '^db/.+/', pathNot: `^db/(${lowerInDb.slice(0, at + 1).join('|')})/` },
   })),
+  { from: { path: '^db/(connection|schema)/' }, to: { path: '^db/[^/]+$' } },
 ].map((rule, at) => ({
   name: `folders-of-db-are-layers-${at}`,
   comment:

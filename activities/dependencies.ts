@@ -1,8 +1,8 @@
 import type { CheckName } from '../contract/check-names.ts';
+import type { DeletesCap } from '../contract/deletes-cap.ts';
 import type { Log } from '../contract/log.ts';
 import { canonicalId } from '../contract/values.ts';
 import type { Database, Warehouse } from '../db/connection/connect.ts';
-import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Health } from '../health/measured.ts';
 import type { ServiceClient } from '../service/client.ts';

@@ -3,7 +3,7 @@ import PQueue from 'p-queue';
 import type { EventGroup } from '../contract/event.ts';
 import { drainBounds } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
-import { type Recorded, recordEvents } from '../db/events/record-events.ts';
+import { type Recorded, recordEvents } from '../db/events/record.ts';
 import { noteRefused } from '../db/watch/refused.ts';
 import { atMostEvery } from './at-most-every.ts';
 import type { ActivityDependencies } from './dependencies.ts';

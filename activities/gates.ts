@@ -4,10 +4,10 @@ import { Failure, type FailureCode, type WaitingReason } from '../contract/failu
 import { batches } from '../contract/limits.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
-import { isConfirmedCompany } from '../db/backfill/companies.ts';
 import { companiesAfter } from '../db/backfill/order.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
-import { dueOwners } from '../db/events/due.ts';
+import { isKnownMeter } from '../db/events/ranges.ts';
+import { dueOwners } from '../db/queue/due.ts';
 import {
   claimProbe,
   closedAmong,
@@ -17,10 +17,10 @@ import {
   recordsToProbe,
   serviceScope,
   whyServiceClosed,
-} from '../db/events/gates.ts';
-import { postponeUnknown } from '../db/events/postpone.ts';
-import { queueName } from '../db/events/queue.ts';
-import { isKnownMeter } from '../db/events/ranges.ts';
+} from '../db/queue/gates.ts';
+import { postponeUnknown } from '../db/queue/postpone.ts';
+import { queueName } from '../db/queue/queue.ts';
+import { isConfirmedCompany } from '../db/records/companies.ts';
 import { cancellation } from './cancellation.ts';
 import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';

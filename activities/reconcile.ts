@@ -9,7 +9,7 @@ import { countMissed } from '../db/backfill/missed.ts';
 import { clearListed, type ListedDocument, reconciledSince, retireListed } from '../db/backfill/reconcile.ts';
 import { finishRun, type RunCounts, type RunKey, startRun } from '../db/backfill/runs.ts';
 import { countTombstoned } from '../db/deletes/absent.ts';
-import { warehouseNow } from '../db/events/due.ts';
+import { warehouseNow } from '../db/queue/due.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../db/records/write-page.ts';
 import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';

@@ -1,8 +1,8 @@
 import { Context } from '@temporalio/activity';
 import { batches } from '../contract/limits.ts';
 import { dropOldParts } from '../db/backfill/retention.ts';
-import { dropPayloads } from '../db/events/retention.ts';
-import { forgetReads } from '../db/records/interval-reads.ts';
+import { dropPayloads } from '../db/events/journal.ts';
+import { forgetReads } from '../db/readings/ranges.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 

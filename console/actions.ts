@@ -9,7 +9,7 @@ import { type OperationAction, type RunKind, runKinds, type taskQueues } from '.
 import { canonicalUuid } from '../contract/values.ts';
 import { agreeing, counted } from '../contract/words.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
-import { unknownCode } from '../db/events/postpone.ts';
+import { unknownCode } from '../db/queue/postpone.ts';
 import { readCompany } from '../db/read/companies.ts';
 import { type CountedEvents, countEvents, type EventFilter } from '../db/read/events.ts';
 import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decisions.ts';

@@ -1,7 +1,8 @@
-import { getTableName, type SQL, sql } from 'drizzle-orm';
-import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
+import { getTableName, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { alias, type PgColumn, type PgTable } from 'drizzle-orm/pg-core';
 import { type AuditResource, companyResources } from '../contract/endpoints.ts';
 import type { EventKind } from '../contract/event.ts';
+import { earlierStates } from './schema/metersync.ts';
 import { companies, connections, documents, meters, sites, usageData } from './schema/utility.ts';
 
 /** Resources whose records have a table with `raw`. */
@@ -192,3 +193,16 @@ const hasUuids = (resource: RecordResource): boolean =>
 /** Converts an id from text to its type in the table; null if it is not valid. */
 export const idOf = (resource: RecordResource, id: SQL): SQL =>
   hasUuids(resource) ? sql`metersync.uuid_of(${id})` : id;
+
+/** A row of any resource, with only columns that the tables of all resources have. */
+export const row = alias(documents, 'row');
+
+/** The table of a resource with the alias `row`. */
+export const rowsOf = (resource: RecordResource) =>
+  alias(resources[resource].table as typeof documents, 'row');
+
+/** Whether an earlier state is a state of a record. The resource is a literal, as in the indexes. */
+export const isStateOf = (resource: RecordResource, id: SQLWrapper | string): SQL => {
+  const key = resource === 'meters' ? earlierStates.meterId : earlierStates.id;
+  return sql`${earlierStates.resource} = ${sql.raw(`'${resource}'`)} and ${key} = ${id}`;
+};

@@ -6,12 +6,11 @@ import { startSweepOf } from '../app/temporal/temporal.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { taskQueues } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
-import { isConfirmedCompany } from '../db/backfill/companies.ts';
 import { failedParts } from '../db/backfill/failed-parts.ts';
 import type { Database } from '../db/connection/connect.ts';
-import { openGates } from '../db/events/gates.ts';
-import { unknownCode } from '../db/events/postpone.ts';
-import { reviveFailed } from '../db/events/revive.ts';
+import { openGates } from '../db/queue/gates.ts';
+import { reviveFailed, unknownCode } from '../db/queue/postpone.ts';
+import { isConfirmedCompany } from '../db/records/companies.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { Refused } from './recorded.ts';
 

@@ -15,7 +15,7 @@ const columnsMax = 100;
 const rooms = '{activities,app,cli,console,db,operations,sandbox}';
 const isStatement = /^\s*(--.*\n\s*)*(with|select|insert|update|delete|merge|lock|create|alter|drop|set)\b/;
 /** Folders of which some statements are still assembled from fragments of other files. */
-const notYet = /^db\/(backfill|deletes|events|hot|records|read\/compare)/;
+const notYet = /^db\/(backfill|deletes|events|queue|readings|records|read\/compare)/;
 
 await loadModule();
 const problems = [

@@ -1,11 +1,12 @@
+import { onlyExplained } from '../../contract/deletes-cap.ts';
 import type { RunState } from '../../contract/names.ts';
 import { agreeing, counted, untilDecided } from '../../contract/words.ts';
-import { clearQuarantine, onlyExplained, retireAbsent } from '../../db/deletes/absent.ts';
+import { clearQuarantine, retireAbsent } from '../../db/deletes/absent.ts';
 import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
+import { countAbsent } from '../../db/deletes/count-absent.ts';
 import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
 import type { Listing, Seen } from '../../db/deletes/listing.ts';
-import { countAbsent } from '../../db/hot/count-absent.ts';
-import { forgetListed } from '../../db/hot/forget-listed.ts';
+import { forgetListed } from '../../db/records/also-listed.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

@@ -12,7 +12,7 @@ import {
   startRun,
 } from '../../db/backfill/runs.ts';
 import { withoutStatement } from '../../db/connection/failures.ts';
-import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
+import { clearRejectedReadings } from '../../db/records/rejected.ts';
 import { nothingWritten, sum } from '../../db/records/write-page.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

@@ -1,8 +1,8 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/values.ts';
-import { isConfirmedCompany, noteCompanies, retireUnread } from '../../db/backfill/companies.ts';
 import { deletePartsOfGone, finishRun, noteRunError } from '../../db/backfill/runs.ts';
+import { isConfirmedCompany, noteCompanies, retireUnread } from '../../db/records/companies.ts';
 import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';

@@ -1,18 +1,18 @@
 import { canonicalId } from '../../contract/values.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import { warehouseNow } from '../../db/events/due.ts';
-import { type IntervalColumns, readingsAt } from '../../db/records/interval-text.ts';
-import { itemTexts } from '../../db/records/item-texts.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
 import {
   byStart,
   packed,
   pageOf,
   type ReadingsPage,
   readyReadings,
+  refusalsOf,
   unpacked,
-} from '../../db/records/listed-readings.ts';
-import { refusalsOf } from '../../db/records/rejected-readings.ts';
-import { type RejectedRecord, readingOf, refusedAs, refusedId } from '../../db/records/rejected-records.ts';
+} from '../../db/readings/pages.ts';
+import { type IntervalColumns, readingsAt } from '../../db/readings/texts.ts';
+import { itemTexts } from '../../db/records/page.ts';
+import { type RejectedRecord, readingOf, refusedAs, refusedId } from '../../db/records/rejected.ts';
 import { type ListedIntervals, readIntervals } from '../../service/intervals.ts';
 import type { Page } from '../../service/page.ts';
 import type { Walk } from '../../service/walk.ts';

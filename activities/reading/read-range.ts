@@ -1,11 +1,7 @@
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import type { ReadRange } from '../../db/records/interval-key.ts';
-import { rejectRecords } from '../../db/records/rejected-records.ts';
-import {
-  type ReadingsRead,
-  type ReadingsReplaced,
-  replaceReadings,
-} from '../../db/records/replace-readings.ts';
+import type { ReadRange } from '../../db/readings/ranges.ts';
+import { type ReadingsRead, type ReadingsReplaced, replaceReadings } from '../../db/readings/replace.ts';
+import { rejectRecords } from '../../db/records/rejected.ts';
 import { nothingWritten, type PageWritten } from '../../db/records/write-page.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
 import { cancellation } from '../cancellation.ts';

@@ -1,10 +1,9 @@
-import { warehouseNow } from '../../db/events/due.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
 import type { Cte } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { Page } from '../../service/page.ts';
-import type { WalkReport } from '../../service/walk.ts';
-import { walkPages } from '../../service/walk.ts';
+import { type WalkReport, walkPages } from '../../service/walk.ts';
 import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';

@@ -1,11 +1,11 @@
 import { isObject } from '../../contract/json.ts';
 import { batches } from '../../contract/limits.ts';
 import { canonicalId, canonicalUuid } from '../../contract/values.ts';
-import { introduceCompany } from '../../db/backfill/companies.ts';
 import { printedUuids } from '../../db/connection/arrays.ts';
+import { insertNamedSites, unknownNeighbours } from '../../db/events/neighbours.ts';
 import { settleRecords } from '../../db/events/settle.ts';
-import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
-import { insertNamedSites, unknownNeighbours } from '../../db/hot/neighbours.ts';
+import { type DueRecords, dueRecords } from '../../db/queue/due.ts';
+import { introduceCompany } from '../../db/records/companies.ts';
 import { judgePass } from '../../service/stability.ts';
 import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

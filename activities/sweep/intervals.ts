@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
-import { postpone } from '../../db/events/postpone.ts';
-import { pendingOf } from '../../db/events/queue.ts';
-import { companyOfMeter, nextPiece, nextWidth, type RangeProgress } from '../../db/events/ranges.ts';
-import { type DueRange, dueRanges } from '../../db/hot/due-ranges.ts';
-import { settleRanges } from '../../db/hot/settle-ranges.ts';
-import { clearRejectedReadings } from '../../db/records/rejected-records.ts';
-import type { Granularity } from '../../db/records/time-range.ts';
+import {
+  companyOfMeter,
+  type DueRange,
+  dueRanges,
+  nextPiece,
+  nextWidth,
+  type RangeProgress,
+  settleRanges,
+} from '../../db/events/ranges.ts';
+import { postpone } from '../../db/queue/postpone.ts';
+import { pendingOf } from '../../db/queue/queue.ts';
+import type { Granularity } from '../../db/readings/ranges.ts';
+import { clearRejectedReadings } from '../../db/records/rejected.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { noteCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';

@@ -1,6 +1,6 @@
 import type { Queue } from '../../contract/names.ts';
-import { queueName } from '../../db/events/queue.ts';
-import type { DueRecords } from '../../db/hot/due-records.ts';
+import type { DueRecords } from '../../db/queue/due.ts';
+import { queueName } from '../../db/queue/queue.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Lane } from '../../service/throttle.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

@@ -1,5 +1,5 @@
 import { Failure } from '../../contract/failures.ts';
-import { warehouseNow } from '../../db/events/due.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
 import type { Page } from '../../service/page.ts';
 import { judgePass, manifestOf } from '../../service/stability.ts';
 import { cancellation } from '../cancellation.ts';

@@ -1,6 +1,6 @@
 import { batches } from '../../contract/limits.ts';
+import { unknownNeighbours } from '../../db/events/neighbours.ts';
 import { listedRecords, settleRecords } from '../../db/events/settle.ts';
-import { unknownNeighbours } from '../../db/hot/neighbours.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 

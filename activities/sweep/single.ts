@@ -1,10 +1,11 @@
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { Failure, type WaitingReason } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
-import { liveUsage, warehouseNow } from '../../db/events/due.ts';
-import { usageUnstable } from '../../db/events/postpone.ts';
 import { moveToCompany } from '../../db/events/settle.ts';
-import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
+import { usageUnstable } from '../../db/queue/postpone.ts';
+import { liveUsage } from '../../db/records/usage.ts';
+import { writeDocumentSets } from '../../db/records/write-page.ts';
 import type { RecordAnswer } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import type { PageManifest } from '../../service/stability.ts';

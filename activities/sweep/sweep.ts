@@ -1,8 +1,8 @@
 import { singleEndpoints } from '../../contract/endpoints.ts';
 import { sweepBounds } from '../../contract/limits.ts';
 import { catchUpKinds, type Queue } from '../../contract/names.ts';
-import { dueOwners, type NextDue, nextDue, warehouseNow } from '../../db/events/due.ts';
-import { endpointScope, serviceScope } from '../../db/events/gates.ts';
+import { dueOwners, type NextDue, nextDue, warehouseNow } from '../../db/queue/due.ts';
+import { endpointScope, serviceScope } from '../../db/queue/gates.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { probeEndpoint, probeService, readOwners } from '../gates.ts';
 import { mapFailures } from '../map-failures.ts';

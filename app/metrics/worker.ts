@@ -1,6 +1,6 @@
 import type { RowsWritten } from '../../activities/reading/rows-written.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import type { Recorded } from '../../db/events/record-events.ts';
+import type { Recorded } from '../../db/events/record.ts';
 import type { LabelOf, Sample } from '../../health/metrics.ts';
 import type { Metrics } from '../../health/registry.ts';
 import type { ServiceClient } from '../../service/client.ts';

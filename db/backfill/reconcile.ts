@@ -1,4 +1,5 @@
 import { and, count, eq, exists, inArray, isNull, not, or, type SQL, sql } from 'drizzle-orm';
+import { type DeletesCap, overCap } from '../../contract/deletes-cap.ts';
 import { canonicalUuid } from '../../contract/values.ts';
 import {
   excluded,
@@ -14,11 +15,11 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { type DeletesCap, overCap } from '../deletes/absent.ts';
 import { untouchedSince } from '../deletes/explained.ts';
-import { note, row, tombstone } from '../deletes/tombstone.ts';
+import { note, tombstone } from '../deletes/tombstone.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
+import { row } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
 

@@ -4,7 +4,7 @@ import { codeOfReason } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { waitingForCompany } from '../events/queue.ts';
+import { waitingForCompany } from '../queue/queue.ts';
 import { unreadableIn } from '../records/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { runCompanies, runs } from '../schema/metersync.ts';

@@ -5,7 +5,7 @@ const dialect = new PgDialect();
 const rendered = new Map<string, SQL>();
 
 /**
- * Renders a part of a hot statement once: rendering takes as long as a small statement runs.
+ * Renders a part of a statement once: rendering takes as long as a small statement runs.
  * @param name names the part, and everything that the part depends on
  * @throws Error if the part has parameters, whose values would be kept as well
  */

@@ -1,9 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { row } from '../resources.ts';
 import { companies, sites } from '../schema/utility.ts';
 import { untouchedSince } from './explained.ts';
-import { note, row } from './tombstone.ts';
+import { note } from './tombstone.ts';
 
 /**
  * Lists the companies whose sites a pass has to judge: companies that the pass read or that are

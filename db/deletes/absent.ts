@@ -1,38 +1,16 @@
 import { and, eq, getTableColumns, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { type DeletesCap, overCap } from '../../contract/deletes-cap.ts';
 import { excluded, isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { lookAtOnce } from '../events/queue.ts';
-import { countAbsent } from '../hot/count-absent.ts';
+import { lookAtOnce } from '../queue/queue.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
-import { isListedByCompany, resources } from '../resources.ts';
+import { isListedByCompany, resources, row, rowsOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
+import { countAbsent } from './count-absent.ts';
 import { isKeptOrHeld, untouchedSince } from './explained.ts';
 import { isAbsent, isCapped, isListed, type Listing, type Seen } from './listing.ts';
-import { note, row, rowsOf, tombstone } from './tombstone.ts';
-
-/**
- * How many rows a run may tombstone without explanation: the smaller of `rows` and `percent` of the
- * live rows, which allows at least `leastShare`. More rows are quarantined.
- */
-export interface DeletesCap {
-  readonly rows: number;
-  readonly percent: number;
-}
-
-/** Lets a run tombstone only what is explained. */
-export const onlyExplained: DeletesCap = { rows: 0, percent: 0 };
-
-/** How many rows the percentage allows at least. */
-const leastShare = 3;
-
-/** Whether so many rows exceed the cap. The percentage allows at least `least` rows. */
-export const overCap = (
-  { rows, percent }: DeletesCap,
-  gone: number,
-  live: number,
-  least = leastShare,
-): boolean => gone > Math.min(rows, Math.max(least, Math.floor((live * percent) / 100)));
+import { note, tombstone } from './tombstone.ts';
 
 /**
  * Tombstones the rows that stable passes did not list. A later read of a record restores it. Rows

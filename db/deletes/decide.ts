@@ -1,12 +1,12 @@
 import { and, desc, eq, inArray, isNull, max, ne, type SQL, sql } from 'drizzle-orm';
 import { isAmong } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
+import { approveReadings, reviveReadings } from '../readings/removed.ts';
 import { companyOf, namesOfRecords, type RecordKey } from '../records/names.ts';
-import { type RecordResource, recordResources } from '../resources.ts';
+import { type RecordResource, recordResources, row } from '../resources.ts';
 import { deletes, runs } from '../schema/metersync.ts';
 import { needsNobody, stillAbsent, waits } from './explained.ts';
-import { approveReadings, reviveReadings } from './removed-readings.ts';
-import { decidedToKeep, note, revive, row, rowsOfNote, tombstone } from './tombstone.ts';
+import { decidedToKeep, note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 

@@ -1,12 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { hasPending } from '../events/queue.ts';
-import { isStateOf } from '../records/earlier-states.ts';
+import { hasPending } from '../queue/queue.ts';
 import { judgedBy } from '../records/listers.ts';
-import { type RecordResource, recordResources, tableOf } from '../resources.ts';
+import { isStateOf, type RecordResource, recordResources, row, tableOf } from '../resources.ts';
 import { deletes, earlierStates, journal, runs } from '../schema/metersync.ts';
 import { companies, documents } from '../schema/utility.ts';
-import { decidedToKeep, keyOfNoted, note, row } from './tombstone.ts';
+import { decidedToKeep, keyOfNoted, note } from './tombstone.ts';
 
 const event = alias(journal, 'event');
 
@@ -54,10 +53,6 @@ export const isKept = (resource: RecordResource): SQL => {
     ? sql`(${kept} or ${withDocument(sql`in ('rejected', 'undone')`)})`
     : kept;
 };
-
-/** Whether a row with this id is held back for a decision, or kept by one. */
-export const isInDoubt = (resource: RecordResource, id: SQL): SQL =>
-  hasNote(resource, id, sql`${note.state} in ('quarantined', 'rejected', 'undone')`);
 
 /** Whether a note about the row with this id meets a condition. */
 const hasNote = (resource: RecordResource, id: SQL, which: SQL): SQL => sql`exists (

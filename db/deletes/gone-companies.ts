@@ -1,7 +1,7 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { anyOf } from '../backfill/companies.ts';
 import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { anyOf } from '../records/companies.ts';
 import { type CompanyListed, listedByCompanies, resources } from '../resources.ts';
 import { companies } from '../schema/utility.ts';
 

@@ -1,11 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { recordRead } from '../backfill/companies.ts';
 import { array, printedUuids } from '../connection/arrays.ts';
+import { recordRead } from '../records/companies.ts';
 import { isListedBy } from '../records/listers.ts';
-import type { RecordResource } from '../resources.ts';
+import { type RecordResource, row } from '../resources.ts';
 import { companies } from '../schema/utility.ts';
 import { explained, isKept, untouchedSince } from './explained.ts';
-import { row } from './tombstone.ts';
 
 /** A company's listing, or without a company: the companies, all sites, or ownerless rows. */
 export interface Listing {

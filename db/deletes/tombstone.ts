@@ -1,16 +1,10 @@
 import { isNotNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Executor } from '../connection/connect.ts';
-import { idOf, type RecordResource, resources } from '../resources.ts';
+import { changeOf } from '../records/companies.ts';
+import { idOf, type RecordResource, row, rowsOf } from '../resources.ts';
 import { companyChanges, deletes } from '../schema/metersync.ts';
-import { documents, usageData } from '../schema/utility.ts';
-
-/** A row of any resource, with only columns that the tables of all resources have. */
-export const row = alias(documents, 'row');
-
-/** The table of a resource with the alias `row`. */
-export const rowsOf = (resource: RecordResource) =>
-  alias(resources[resource].table as typeof documents, 'row');
+import { usageData } from '../schema/utility.ts';
 
 /** What a run noted about a row. */
 export const note = alias(deletes, 'note');
@@ -24,13 +18,6 @@ export const rowsOfNote = sql<number>`coalesce(${note.readings}, 1)`;
 export const usage = alias(usageData, 'usage');
 
 const clock = sql`clock_timestamp()`;
-
-/** The note that records of a company changed, for an `insert` from a `select`. */
-export const changeOf = <Id extends PgColumn | SQL.Aliased>(companyId: Id) => ({
-  companyId,
-  changedAt: clock.as('changed_at'),
-  isKept: sql`false`.as('is_kept'),
-});
 
 /**
  * Tombstones the rows whose note meets a condition; returns their ids. A document listed as deleted

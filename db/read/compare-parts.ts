@@ -2,9 +2,14 @@ import { type SQL, sql } from 'drizzle-orm';
 import { batches } from '../../contract/limits.ts';
 import type { Executor } from '../connection/connect.ts';
 import { decidedToKeep, note } from '../deletes/tombstone.ts';
-import { heldReadings, incomingReadings, type PartRead } from '../hot/replace-readings.ts';
-import { differ, keyAsText, liesWithin, readingKey } from '../records/interval-key.ts';
-import { partsOf, type ReadingsRead } from '../records/replace-readings.ts';
+import { differ, keyAsText, liesWithin, readingKey } from '../readings/ranges.ts';
+import {
+  heldReadings,
+  incomingReadings,
+  type PartRead,
+  partsOf,
+  type ReadingsRead,
+} from '../readings/replace.ts';
 import { deletes } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import type { Difference } from './compare-records.ts';

@@ -2,12 +2,10 @@ import { and, desc, eq, or, type SQL, sql } from 'drizzle-orm';
 import { array, columnNames, literal, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal, splitOnRefusal } from '../connection/failures.ts';
-import { row } from '../deletes/tombstone.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
-import { itemTexts } from '../records/item-texts.ts';
 import { entryOf, listerOf, ownerOf, takesSite } from '../records/listers.ts';
-import { type RecordPage, replacedIn } from '../records/page.ts';
-import { refusedAs, refusedId } from '../records/rejected-records.ts';
+import { itemTexts, type RecordPage, replacedIn } from '../records/page.ts';
+import { refusedAs, refusedId } from '../records/rejected.ts';
 import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
 import { idOfRecord } from '../records/upsert.ts';
 import {
@@ -15,6 +13,7 @@ import {
   isVersioned,
   type RecordResource,
   resources,
+  row,
   updatedOf,
 } from '../resources.ts';
 import { journal, rejectedRecords } from '../schema/metersync.ts';

@@ -20,7 +20,7 @@ import { batches } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { isPending } from '../events/queue.ts';
+import { isPending } from '../queue/queue.ts';
 import { eventPayloads, events, gates, journal } from '../schema/metersync.ts';
 import { consoleBounds } from './bounds.ts';
 

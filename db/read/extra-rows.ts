@@ -1,12 +1,12 @@
 import { and, eq, gte, isNotNull, isNull, not, notExists, or, type SQL, sql } from 'drizzle-orm';
 import { type PgColumn, unionAll } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
-import { recordRead } from '../backfill/companies.ts';
 import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isKept } from '../deletes/explained.ts';
 import { hasListOfSites } from '../deletes/listing.ts';
-import { decidedToKeep, note, row } from '../deletes/tombstone.ts';
+import { decidedToKeep, note } from '../deletes/tombstone.ts';
+import { recordRead } from '../records/companies.ts';
 import { alsoListing, isListedBy, judgedBy, listerOf } from '../records/listers.ts';
 import {
   idOf,
@@ -14,6 +14,7 @@ import {
   isVersioned,
   type RecordResource,
   resources,
+  row,
   tableOf,
 } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';

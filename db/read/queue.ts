@@ -25,8 +25,8 @@ import type { LateWork, ParkedWork, PendingEvents, WaitingEvents } from '../../h
 import { livesCompany } from '../backfill/failed-parts.ts';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { isOpen, isShared } from '../events/gates.ts';
-import { isPending, ownerOf } from '../events/queue.ts';
+import { isOpen, isShared } from '../queue/gates.ts';
+import { isPending, ownerOf } from '../queue/queue.ts';
 import { gates, journal, runs } from '../schema/metersync.ts';
 import { countUpTo, cut, secondsSince } from './bounds.ts';
 

@@ -1,11 +1,11 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { excludedOf } from '../connection/arrays.ts';
-import { row } from '../deletes/tombstone.ts';
 import {
   companyNamed,
   isListedByCompany,
   type RecordResource,
   resources,
+  row,
   updatedOf,
 } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/metersync.ts';
@@ -127,6 +127,16 @@ export const isHeldBack = (resource: RecordResource, held: SQL): SQL => sql`exis
             and ${deletes.state} = 'quarantined'
           offset 0
         )`;
+
+/** Whether a row with this id is held back for a decision, or kept by one. */
+export const isInDoubt = (resource: RecordResource, id: SQLWrapper): SQL => sql`exists (
+      select
+      from ${deletes}
+      where ${deletes.resource} = ${resource}
+        and ${deletes.recordId} = ${id}::text
+        and ${deletes.state} in ('quarantined', 'rejected', 'undone')
+      offset 0
+    )`;
 
 /**
  * Whether the row `held` of a site shows what the company of `excluded` has, in the records of both.

@@ -2,8 +2,7 @@ import { and, gte, isNull, lt, notExists, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { array, isAmong, literal } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
-import { row } from '../deletes/tombstone.ts';
-import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
+import { idOf, type RecordResource, resources, row, tableOf } from '../resources.ts';
 import { companyChanges, journal } from '../schema/metersync.ts';
 import { documents } from '../schema/utility.ts';
 

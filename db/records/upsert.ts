@@ -2,11 +2,17 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { columnNames, excludedOf as excluded } from '../connection/arrays.ts';
 import { fixed } from '../connection/fixed.ts';
-import { isInDoubt } from '../deletes/explained.ts';
-import { hasPending } from '../events/queue.ts';
+import { hasPending } from '../queue/queue.ts';
 import { isListedByCompany, type RecordColumn, type Resource, updatedOf } from '../resources.ts';
 import { usageData } from '../schema/utility.ts';
-import { isPreferred, listerOf, ownerReadById, showsSame, takesSite } from './listers.ts';
+import {
+  isInDoubt,
+  isPreferred,
+  listerOf,
+  ownerReadById,
+  showsSame,
+  takesSite,
+} from './listers.ts';
 import type { RecordPage } from './page.ts';
 
 /** A column of the existing row. */

@@ -9,23 +9,26 @@ import {
   withTransaction,
 } from '../connection/connect.ts';
 import { splitOnRefusal, sqlMessage, warehouseFailure } from '../connection/failures.ts';
-import { row } from '../deletes/tombstone.ts';
-import { yieldToPreferred } from '../hot/forget-listed.ts';
-import { lockDocuments } from '../hot/lock-documents.ts';
-import { rememberListed } from '../hot/remember-listed.ts';
-import { runStep } from '../hot/run-step.ts';
-import { unchangedPlaces } from '../hot/unchanged-places.ts';
-import { writeConnectionSites } from '../hot/write-connection-sites.ts';
-import { type WrittenDocument, type WrittenRow, writeRecords } from '../hot/write-records.ts';
-import { writeUsageOfDocuments } from '../hot/write-usage-of-documents.ts';
-import { type RecordResource, resources, tableOf, updatedOf } from '../resources.ts';
+import { prepared } from '../connection/prepared.ts';
+import { type RecordResource, resources, row, tableOf, updatedOf } from '../resources.ts';
+import { rememberListed, yieldToPreferred } from './also-listed.ts';
+import { writeConnectionSites } from './connection-sites.ts';
 import { isBehind } from './fence.ts';
-import { itemTexts, pageOfTexts } from './item-texts.ts';
 import { isListedBy } from './listers.ts';
-import { type Cte, itemList, type RecordPage, type WrittenRows } from './page.ts';
-import { rejectRecords } from './rejected-records.ts';
+import {
+  type Cte,
+  itemList,
+  itemTexts,
+  pageOfTexts,
+  type RecordPage,
+  type WrittenRows,
+} from './page.ts';
+import { rejectRecords } from './rejected.ts';
+import { type WrittenDocument, type WrittenRow, writeRecords } from './rows.ts';
+import { unchangedPlaces } from './unchanged.ts';
 import { type Holdable, holdableRecord, isSuspicious } from './unholdable.ts';
 import { idOfRecord, isListing } from './upsert.ts';
+import { holdDocuments, lockDocuments, retireUsage, writeUsageOfDocuments } from './usage.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
@@ -278,4 +281,60 @@ async function countOlder(
     .as('newer');
   const [found] = await db.select({ older: count() }).from(listed).crossJoinLateral(newer);
   return found?.older ?? 0;
+}
+
+/**
+ * Runs a step that the statement of a page would have run, for a page whose records need no write.
+ * Returns the warehouse's clock, which dates the read of the next page. Raw because the step is
+ * otherwise part of raw statements. Measured: 0.13 ms and 13 blocks.
+ */
+export async function runStep(db: Executor, step: Cte): Promise<string> {
+  const { rows } = await prepared(db, 'runStep').execute<{ now: string }>(sql`
+    with ${step}
+    select clock_timestamp()::text as now`);
+  return rows[0]?.now ?? '';
+}
+
+/** Records to write to a table, with the id of each. */
+export interface RecordSet {
+  readonly page: RecordPage;
+  readonly ids: readonly (string | null)[];
+}
+
+/** Documents and their usage, each read from its own endpoint. */
+export interface DocumentSets {
+  readonly documentIds: readonly string[];
+  /** Documents whose usage is incomplete. */
+  readonly partialIds?: readonly string[] | undefined;
+  /** Absent if the documents themselves have already been written. */
+  readonly documents?: RecordSet | undefined;
+  /** Absent if the documents have no usage. */
+  readonly usage?: RecordSet | undefined;
+  /** When the first of the reads began. */
+  readonly readAt: string;
+}
+
+/**
+ * Writes documents with their usage, so that no reader sees a bill without usage. Usage rows no
+ * longer listed are tombstoned if usage was read completely. Refused records are stored separately.
+ * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
+ */
+export async function writeDocumentSets(db: Database, sets: DocumentSets): Promise<void> {
+  const { documentIds, partialIds = [], documents, usage, readAt } = sets;
+  const completeIds = documentIds.filter((id) => !partialIds.includes(id));
+  try {
+    await withTransaction(db, async (tx) => {
+      await holdDocuments(tx, documentIds);
+      if (documents !== undefined) {
+        const page: RecordPage = { ...documents.page, confirms: true };
+        await writePage(tx, 'documents', page, documents.ids);
+      }
+      if (usage !== undefined) await writePage(tx, 'usageData', usage.page, usage.ids);
+      const seen = (usage?.ids ?? []).filter((id) => id !== null);
+      const { companyId = null } = (usage ?? documents)?.page ?? {};
+      await retireUsage(tx, completeIds, seen, readAt, companyId);
+    });
+  } catch (error) {
+    throw warehouseFailure(error);
+  }
 }

@@ -41,7 +41,7 @@ const wasLate = sql.raw(`settled_at - received_at > interval '1 day'`);
 /**
  * The journal of events, which makes recording idempotent, with the outcome of each event. It is also
  * the queue of the pending events: each is due at `dueAt`, in the `queue` of the owner whose listing has
- * its record (see db/events/queue.ts); both are NULL for other events. The partial indexes have different
+ * its record (see db/queue/queue.ts); both are NULL for other events. The partial indexes have different
  * conditions, so that a look-up by the record, by the queue or by the time can use only one of them. With
  * statistics from a time when no event was pending the planner considers all indexes equally good. Bytes are in
  * `eventPayloads`, so that rows are narrow. Events that did not become applied, and events settled

@@ -11,8 +11,7 @@ import {
 import { canonicalId } from '../../contract/values.ts';
 import type { Executor, Warehouse } from '../../db/connection/connect.ts';
 import { readKeptBy } from '../../db/deletes/kept.ts';
-import { warehouseNow } from '../../db/events/due.ts';
-import { forgetListed } from '../../db/hot/forget-listed.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
 import { compareUsageOfRecords } from '../../db/read/compare-parts.ts';
 import { comparePage, eventsBehind, refusals } from '../../db/read/compare-records.ts';
 import {
@@ -23,6 +22,7 @@ import {
   unlistedCompanies,
   unlistedRows,
 } from '../../db/read/extra-rows.ts';
+import { forgetListed } from '../../db/records/also-listed.ts';
 import { clearVersions, forgetDigests } from '../../db/records/repair.ts';
 import type { RecordResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import type { IntervalCursor } from '../../activities/backfill/cursor.ts';
 import { requestPolicy } from '../../contract/retry-policy.ts';
-import { openGate, serviceScope } from '../../db/events/gates.ts';
+import { openGate, serviceScope } from '../../db/queue/gates.ts';
 import { readRunProgress } from '../../db/read/runs.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { requestPolicy } from '../../contract/retry-policy.ts';
 import { approveDeletes, readDeletes, undoDeletes } from '../../db/deletes/decide.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { audit, repair } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Reply, Script } from '../service/scripted-server.ts';

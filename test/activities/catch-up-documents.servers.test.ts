@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { batches } from '../../contract/limits.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';

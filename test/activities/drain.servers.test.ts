@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/event.ts';
 import { drainBounds } from '../../contract/limits.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, outcomes, queues } from '../support/activities.ts';

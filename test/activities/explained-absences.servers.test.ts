@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/event.ts';
 import { approveDeletes, readDeletes } from '../../db/deletes/decide.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';
 import { setup } from '../service/setup.ts';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { canonicalId } from '../../contract/values.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { approveDeletes, readDeletes } from '../../db/deletes/decide.ts';
-import { warehouseNow } from '../../db/events/due.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
 import { proving } from '../../db/records/fence.ts';
 import { tableOf } from '../../db/resources.ts';
 import { pageOf } from '../service/listing.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { readDeletes } from '../../db/deletes/decide.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { tableOf } from '../../db/resources.ts';
 import { audit } from '../../operations/audit/audit.ts';
 import { pageOf } from '../service/listing.ts';

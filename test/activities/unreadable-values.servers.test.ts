@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { mostCounted } from '../../db/read/bounds.ts';
-import { rejectRecords } from '../../db/records/rejected-records.ts';
+import { rejectRecords } from '../../db/records/rejected.ts';
 import { countUnreadable } from '../../db/records/unreadable-values.ts';
 import { pageOf } from '../service/listing.ts';
 import { activitiesOn } from '../support/activities.ts';

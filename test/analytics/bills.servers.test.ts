@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { BilledCompany, type BillSaid } from '../support/bills.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';

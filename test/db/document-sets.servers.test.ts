@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/events/due.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
-import { forgetListed } from '../../db/hot/forget-listed.ts';
-import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { recordEvents } from '../../db/events/record.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
+import { forgetListed } from '../../db/records/also-listed.ts';
+import { writeDocumentSets } from '../../db/records/write-page.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';

@@ -8,7 +8,7 @@ import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { concludeRun } from '../../db/backfill/run-end.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
 import { rejectDeletes } from '../../db/deletes/decide.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { auditInWords, beginOperation, finishOperation } from '../../db/operations.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus, readStatusAbout } from '../../db/read/status.ts';

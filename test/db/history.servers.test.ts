@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { startRun } from '../../db/backfill/runs.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { type RecordResource, recordResources, tableName } from '../../db/resources.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { itemTexts } from '../../db/records/item-texts.ts';
+import { itemTexts } from '../../db/records/page.ts';
 import { cases } from '../support/cases.ts';
 import { anyCharacter } from '../support/text.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { unknownNeighbours } from '../../db/hot/neighbours.ts';
+import { unknownNeighbours } from '../../db/events/neighbours.ts';
 import { forFile } from '../support/for-file.ts';
 import { writeRecords } from '../support/pages.ts';
 import { connectExplained } from '../support/plans.ts';

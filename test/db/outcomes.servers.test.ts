@@ -5,11 +5,10 @@ import { expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/event.ts';
 import { eventOutcomes } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { warehouseNow } from '../../db/events/due.ts';
-import { postponeDocuments, usageUnstable } from '../../db/events/postpone.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
-import { reviveFailed } from '../../db/events/revive.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { settleRecords } from '../../db/events/settle.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
+import { postponeDocuments, reviveFailed, usageUnstable } from '../../db/queue/postpone.ts';
 import {
   countEvents,
   type EventFilter,

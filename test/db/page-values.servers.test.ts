@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/events/due.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { settleRecords } from '../../db/events/settle.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { forFile } from '../support/for-file.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';

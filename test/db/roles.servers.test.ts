@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fitOf } from '../../contract/schema-versions.ts';
 import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
 import { readIntervals } from '../../service/intervals.ts';

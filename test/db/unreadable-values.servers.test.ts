@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { comparePage } from '../../db/read/compare-records.ts';
 import { type RecordResource, recordResources, resources } from '../../db/resources.ts';
 import { connectionEvent, delivery, documentEvent } from '../support/events.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 import { checkLedger, type Effect, readEffects, readUndone, watchEffects } from './ledger.ts';

@@ -7,22 +7,25 @@ import { type DeliveredEvent, type EventGroup, eventKinds } from '../../contract
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import { type CatchUpKind, catchUpKinds } from '../../contract/names.ts';
-import { introduceCompany, isConfirmedCompany } from '../../db/backfill/companies.ts';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { warehouseFailure } from '../../db/connection/failures.ts';
-import { dueOwners, warehouseNow } from '../../db/events/due.ts';
-import { postponeUnknown } from '../../db/events/postpone.ts';
-import { isKnownMeter, nextPiece, nextWidth, type RangeProgress } from '../../db/events/ranges.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { unknownNeighbours } from '../../db/events/neighbours.ts';
+import {
+  dueRanges,
+  isKnownMeter,
+  nextPiece,
+  nextWidth,
+  type RangeProgress,
+  settleRanges,
+} from '../../db/events/ranges.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { settleRecords } from '../../db/events/settle.ts';
-import { dueRanges } from '../../db/hot/due-ranges.ts';
-import { type DueRecords, dueRecords } from '../../db/hot/due-records.ts';
-import { unknownNeighbours } from '../../db/hot/neighbours.ts';
-import { pendingAmong } from '../../db/hot/pending-among.ts';
-import { settleRanges } from '../../db/hot/settle-ranges.ts';
-import { writeDocumentSets } from '../../db/records/document-sets.ts';
-import type { TimeRange } from '../../db/records/time-range.ts';
+import { type DueRecords, dueOwners, dueRecords, pendingAmong, warehouseNow } from '../../db/queue/due.ts';
+import { postponeUnknown } from '../../db/queue/postpone.ts';
+import type { TimeRange } from '../../db/readings/ranges.ts';
+import { introduceCompany, isConfirmedCompany } from '../../db/records/companies.ts';
+import { writeDocumentSets } from '../../db/records/write-page.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/starts.ts';
 import { RecordingLog } from '../receiver/listening.ts';

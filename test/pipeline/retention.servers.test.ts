@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { scheduleIds, taskQueues, workflowNames } from '../../contract/names.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { createDeployment } from '../support/deployment.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';

@@ -3,15 +3,13 @@ import { sql } from 'drizzle-orm';
 import { array } from '../../db/connection/arrays.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';
-import { warehouseNow } from '../../db/events/due.ts';
-import { postponeDocuments, usageUnstable } from '../../db/events/postpone.ts';
-import { recordEvents } from '../../db/events/record-events.ts';
+import { dueRanges, settleRanges } from '../../db/events/ranges.ts';
+import { recordEvents } from '../../db/events/record.ts';
 import { settleRecords } from '../../db/events/settle.ts';
-import { dueRanges } from '../../db/hot/due-ranges.ts';
-import { dueRecords } from '../../db/hot/due-records.ts';
-import { settleRanges } from '../../db/hot/settle-ranges.ts';
-import { writeDocumentSets } from '../../db/records/document-sets.ts';
-import type { TimeRange } from '../../db/records/time-range.ts';
+import { dueRecords, warehouseNow } from '../../db/queue/due.ts';
+import { postponeDocuments, usageUnstable } from '../../db/queue/postpone.ts';
+import type { TimeRange } from '../../db/readings/ranges.ts';
+import { writeDocumentSets } from '../../db/records/write-page.ts';
 import {
   type Change,
   columnsOf,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { itemTexts } from '../../db/records/item-texts.ts';
+import { itemTexts } from '../../db/records/page.ts';
 import { type Asked, type Reply, ScriptedServer } from '../service/scripted-server.ts';
 import { hostileJson, hostileVariant } from './hostile-json.ts';
 

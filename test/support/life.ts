@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DeliveredEvent } from '../../contract/event.ts';
-import type { IntervalColumns } from '../../db/records/interval-text.ts';
+import type { IntervalColumns } from '../../db/readings/texts.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from './events.ts';
 
 /** A change at the service of one document, one connection or a few readings of a meter. */

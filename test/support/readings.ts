@@ -1,9 +1,8 @@
 import type { Warehouse } from '../../db/connection/connect.ts';
-import type { IntervalColumns } from '../../db/records/interval-text.ts';
-import { pageOf, type ReadingsPage, readyReadings } from '../../db/records/listed-readings.ts';
-import { refusalsOf } from '../../db/records/rejected-readings.ts';
-import { type RejectedRecord, rejectRecords } from '../../db/records/rejected-records.ts';
-import { type ReadingsRead, replaceReadings } from '../../db/records/replace-readings.ts';
+import { pageOf, type ReadingsPage, readyReadings, refusalsOf } from '../../db/readings/pages.ts';
+import { type ReadingsRead, replaceReadings } from '../../db/readings/replace.ts';
+import type { IntervalColumns } from '../../db/readings/texts.ts';
+import { type RejectedRecord, rejectRecords } from '../../db/records/rejected.ts';
 
 /** When a read began, by its number: all within the day for which reads are remembered. */
 export const began = (number: number): string =>

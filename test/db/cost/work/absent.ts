@@ -3,6 +3,7 @@ import { countMissed } from '../../../../db/backfill/missed.ts';
 import { clearListed, reconciledSince, retireListed } from '../../../../db/backfill/reconcile.ts';
 import { clearQuarantine, countTombstoned, retireAbsent } from '../../../../db/deletes/absent.ts';
 import { sitesInDoubt } from '../../../../db/deletes/absent-sites.ts';
+import { countAbsent } from '../../../../db/deletes/count-absent.ts';
 import {
   approveDeletes,
   readDeletes,
@@ -12,8 +13,7 @@ import {
 } from '../../../../db/deletes/decide.ts';
 import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
 import type { Listing } from '../../../../db/deletes/listing.ts';
-import { countAbsent } from '../../../../db/hot/count-absent.ts';
-import { forgetListed } from '../../../../db/hot/forget-listed.ts';
+import { forgetListed } from '../../../../db/records/also-listed.ts';
 import { clearVersions } from '../../../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';

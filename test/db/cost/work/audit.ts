@@ -9,7 +9,7 @@ import {
   unlistedMeters,
   unlistedRows,
 } from '../../../../db/read/extra-rows.ts';
-import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
+import type { IntervalColumns } from '../../../../db/readings/texts.ts';
 import { forgetDigests } from '../../../../db/records/repair.ts';
 import { recordResources } from '../../../../db/resources.ts';
 import { pageOfRecords } from '../../../support/pages.ts';

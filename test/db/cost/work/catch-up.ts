@@ -1,7 +1,16 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../../../contract/names.ts';
-import { introduceCompany, isConfirmedCompany, retireUnread } from '../../../../db/backfill/companies.ts';
-import { anyPending, dueOwners, liveUsage, nextDue, warehouseNow } from '../../../../db/events/due.ts';
+import { insertNamedSites, unknownNeighbours } from '../../../../db/events/neighbours.ts';
+import { isKnownMeter } from '../../../../db/events/ranges.ts';
+import { listedRecords, moveToCompany, settleRecords } from '../../../../db/events/settle.ts';
+import {
+  anyPending,
+  dueOwners,
+  dueRecords,
+  nextDue,
+  pendingAmong,
+  warehouseNow,
+} from '../../../../db/queue/due.ts';
 import {
   claimProbe,
   closedAmong,
@@ -11,21 +20,17 @@ import {
   recordsToProbe,
   serviceScope,
   whyServiceClosed,
-} from '../../../../db/events/gates.ts';
+} from '../../../../db/queue/gates.ts';
 import {
   postpone,
   postponeDocuments,
   postponeUnknown,
+  reviveFailed,
   usageUnstable,
-} from '../../../../db/events/postpone.ts';
-import { pendingOf, queueName } from '../../../../db/events/queue.ts';
-import { isKnownMeter } from '../../../../db/events/ranges.ts';
-import { reviveFailed } from '../../../../db/events/revive.ts';
-import { listedRecords, moveToCompany, settleRecords } from '../../../../db/events/settle.ts';
-import { dueRecords } from '../../../../db/hot/due-records.ts';
-import { insertNamedSites, unknownNeighbours } from '../../../../db/hot/neighbours.ts';
-import { pendingAmong } from '../../../../db/hot/pending-among.ts';
-import { usageListedByRecords } from '../../../../db/hot/usage-listed-by-records.ts';
+} from '../../../../db/queue/postpone.ts';
+import { pendingOf, queueName } from '../../../../db/queue/queue.ts';
+import { introduceCompany, isConfirmedCompany, retireUnread } from '../../../../db/records/companies.ts';
+import { liveUsage, usageListedByRecords } from '../../../../db/records/usage.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 

@@ -1,10 +1,8 @@
-import { approveReadings, reviveReadings } from '../../../../db/deletes/removed-readings.ts';
-import { companyOfMeter, nextPiece } from '../../../../db/events/ranges.ts';
-import { dueRanges } from '../../../../db/hot/due-ranges.ts';
-import { settleRanges } from '../../../../db/hot/settle-ranges.ts';
-import { forgetReads, lockReadings, noteRead } from '../../../../db/records/interval-reads.ts';
-import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
-import { clearRejectedReadings } from '../../../../db/records/rejected-records.ts';
+import { companyOfMeter, dueRanges, nextPiece, settleRanges } from '../../../../db/events/ranges.ts';
+import { forgetReads, lockReadings, noteRead } from '../../../../db/readings/ranges.ts';
+import { approveReadings, reviveReadings } from '../../../../db/readings/removed.ts';
+import type { IntervalColumns } from '../../../../db/readings/texts.ts';
+import { clearRejectedReadings } from '../../../../db/records/rejected.ts';
 import { began, writeReadings } from '../../../support/readings.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';

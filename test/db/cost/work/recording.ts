@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import type { DeliveredEvent } from '../../../../contract/event.ts';
-import { recordEvents } from '../../../../db/events/record-events.ts';
+import { recordEvents } from '../../../../db/events/record.ts';
 import { companies } from '../../../../db/schema/utility.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../../../support/events.ts';
 import { idOf, meterOf } from '../rows.ts';

@@ -6,7 +6,7 @@ import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../../../db/checks/companies-to-check.ts';
 import type { Database } from '../../../../db/connection/connect.ts';
-import { dropPayloads } from '../../../../db/events/retention.ts';
+import { dropPayloads } from '../../../../db/events/journal.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { typesAmong, typesSeen } from '../../../../db/read/arrivals.ts';
 import {

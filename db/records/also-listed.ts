@@ -1,0 +1,265 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array, columnNames, printedUuids, setToExcluded } from '../connection/arrays.ts';
+import {
+  type Database,
+  type Executor,
+  lock,
+  type Transaction,
+  withTransaction,
+} from '../connection/connect.ts';
+import { prepared } from '../connection/prepared.ts';
+import {
+  companyNamed,
+  isVersioned,
+  type RecordResource,
+  resources,
+  row,
+  tableOf,
+  updatedOf,
+} from '../resources.ts';
+import { alsoListed } from '../schema/metersync.ts';
+import { connections } from '../schema/utility.ts';
+import { goneSites, listsSites, relatedSites, serveSites } from './connection-sites.ts';
+import { isAhead, lockedFence, type Walk } from './fence.ts';
+import { alsoListing, isEntryPreferred, isHeldBack, isListedBy, listerOf } from './listers.ts';
+import { type Cte, items, type RecordPage } from './page.ts';
+import { idOfRecord } from './upsert.ts';
+
+const { resource, recordId, companyId, raw, digest, apiVersion, readAt } = alsoListed;
+const listed = [raw, digest, apiVersion, readAt];
+const columns: SQL = columnNames([resource, recordId, companyId, ...listed]);
+
+/** An entry that is there changes if the company lists another record now. */
+const unlessLater: SQL = sql`on conflict (resource, record_id, company_id) do update set
+        ${setToExcluded(listed)}
+    where coalesce(also_listed.read_at <= excluded.read_at, true)
+      and (also_listed.raw, also_listed.digest) is distinct from (excluded.raw, excluded.digest)`;
+
+/**
+ * Remembers what a company lists of records whose rows show what another company lists. Without the
+ * digest, a record whose texts were replaced is written again when it becomes the row. It runs for
+ * each page with such records.
+ */
+export async function rememberListed(
+  tx: Executor,
+  resource: RecordResource,
+  page: RecordPage,
+): Promise<void> {
+  const newest = isVersioned(resource) ? sql`${updatedOf('r')} desc nulls last,` : sql``;
+  await prepared(tx, 'rememberListed').execute(sql`
+    with ${items(page)}, listed as (
+      select distinct on (held.id)
+        held.id,
+        r,
+        digest
+      from item
+        cross join lateral (
+          select ${row.id}
+          from ${tableOf(resource)} ${row}
+          where ${row.id} = ${idOfRecord(resources[resource])}
+            and ${listerOf(sql`${row}`)} <> ${page.companyId}::uuid
+            and ${row.raw} is not null
+            and ${row.deletedAt} is null
+          offset 0
+          for no key update
+        ) held
+      order by held.id, ${newest} place desc
+    )
+    insert into ${alsoListed} (${columns})
+    select
+      ${resource},
+      id::text,
+      ${page.companyId}::uuid,
+      r,
+      ${page.replaced ? sql`null::bytea` : sql`digest`},
+      ${page.apiVersion},
+      ${page.readAt}::timestamptz
+    from listed
+    ${unlessLater}`);
+}
+
+/**
+ * A step that remembers what another company lists of records whose rows now show what the company
+ * of the page lists. It follows the step `written`, and sees the rows from before.
+ */
+export const displaced = (
+  resource: RecordResource,
+  { companyId }: RecordPage,
+): Cte => sql`displaced as (
+    insert into ${alsoListed} (${columns})
+    select
+      ${resource},
+      held.id::text,
+      ${listerOf(sql`held`)},
+      held.raw,
+      case when held.unreadable is null then held.digest end,
+      held.api_version,
+      held.synced_at
+    from written
+      cross join lateral (
+        select held.*
+        from ${tableOf(resource)} held
+        where held.id = written.id
+          and not written.inserted
+          and written.own
+          and ${listerOf(sql`held`)} <> ${companyId}::uuid
+          and held.raw is not null
+          and held.deleted_at is null
+          and not ${isHeldBack(resource, sql`held`)}
+        offset 0
+      ) held
+    order by held.id
+    ${unlessLater}
+  )`;
+
+/**
+ * Ends what a company was known to list and no longer lists. A row that showed it now shows what
+ * another company lists, if any does; see retireAbsent for the others. If a later walk over the
+ * listing was proved, it does nothing. It runs for each listing of a company that was read
+ * completely.
+ */
+export async function forgetListed(
+  db: Database | Transaction,
+  listing: { readonly resource: RecordResource; readonly companyId: string },
+  {
+    ids,
+    beganAt,
+    of = listing,
+  }: {
+    readonly ids: readonly string[];
+    readonly beganAt: string;
+    readonly of?: Omit<Walk, 'began'> | undefined;
+  },
+): Promise<void> {
+  const { resource, companyId } = listing;
+  const walk: Walk = { ...of, began: beganAt };
+  const listed = array(printedUuids(ids), 'text');
+  await withTransaction(db, async (tx) => {
+    await lock(tx, alsoListed);
+    const { rows } = await prepared(tx, 'forgetListed').execute<{ id: string }>(sql`
+    with ${lockedFence(walk)}, forgotten as (
+      delete from ${alsoListed} other
+      where other.company_id = ${companyId}::uuid
+        and other.resource = ${resource}
+        and not (other.record_id = any(${listed}))
+        and ${isAhead(walk, 'absences')}
+    ), other as materialized (
+      select
+        ${row.id} as row_id,
+        other.*
+      from ${tableOf(resource)} ${row}
+        cross join lateral (
+          select other.*${alsoListing(resource)}
+          order by ${firstOf(resource)}
+          limit 1
+        ) other
+      where ${isListedBy(sql`${companyId}::uuid`)}
+        and ${row.deletedAt} is null
+        and (${row.syncedAt} is null or ${row.syncedAt} < ${beganAt}::timestamptz)
+        and ${isAhead(walk, 'absences')}
+        -- Skips the search when no record of the kind is also listed.
+        and (
+          select true
+          from ${alsoListed}
+          where ${alsoListed.resource} = ${resource}
+          order by ${alsoListed.recordId}
+          limit 1
+        )
+        and not (${row.id}::text = any(${listed}))
+      order by ${row.id}
+      for no key update of ${row}
+    )
+    ${showOther(resource)}`);
+    const changed = rows.map(({ id }) => id);
+    if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
+  });
+}
+
+/**
+ * Shows what another company is known to list of rows that a listing changed, where that is preferred now,
+ * and remembers what their listers list: the service may have gone back to an older state. It runs for each
+ * page that changed rows of which other companies list the records.
+ */
+export async function yieldToPreferred(
+  tx: Transaction,
+  resource: RecordResource,
+  ids: readonly string[],
+): Promise<void> {
+  const { rows } = await prepared(tx, 'yieldToPreferred').execute<{ id: string }>(sql`
+    with other as materialized (
+      select
+        ${row.id} as row_id,
+        ${listerOf(sql`${row}`)} as lister,
+        ${row}.raw as shown,
+        case when ${row}.unreadable is null then ${row}.digest end as shown_digest,
+        ${row}.api_version as shown_api_version,
+        ${row}.synced_at as shown_read_at,
+        other.*
+      from ${tableOf(resource)} ${row}
+        cross join lateral (
+          select other.*${alsoListing(resource)}
+            and other.raw is not null
+          order by ${firstOf(resource)}
+          limit 1
+        ) other
+      where ${row.id} = any(${array([...ids].sort(), resource === 'meters' ? 'text' : 'uuid')})
+        and ${row.deletedAt} is null
+        and ${isEntryPreferred(resource)}
+      order by ${row.id}
+      for no key update of ${row}
+    ), remembered as (
+      insert into ${alsoListed} (resource, record_id, company_id, raw, digest, api_version, read_at)
+      select resource, record_id, lister, shown, shown_digest, shown_api_version, shown_read_at
+      from other
+      on conflict (resource, record_id, company_id) do update set
+        raw = excluded.raw,
+        digest = excluded.digest,
+        api_version = excluded.api_version,
+        read_at = excluded.read_at
+    )
+    ${showOther(resource)}`);
+  const changed = rows.map(({ id }) => id);
+  if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
+}
+
+/** The order of what several companies list of a record: the preferred one is first. */
+const firstOf = (resource: RecordResource): SQL => {
+  const newest = isVersioned(resource) ? sql`${updatedOf('other.raw')} desc nulls last,` : sql``;
+  return sql`${newest} ${companyNamed(sql`other.raw`)} = other.company_id desc nulls last, other.company_id`;
+};
+
+/** The statement that makes the entries `other` the records of their rows `row_id`. */
+const showOther = (resource: RecordResource): SQL => {
+  const owner = sql`coalesce(${companyNamed(sql`other.raw`)}, other.company_id)`;
+  return sql`update ${tableOf(resource)} ${row} set
+      company_id = ${
+        resource === 'usageData'
+          ? sql`case when ${row}.document_id is null then ${owner} else ${row}.company_id end`
+          : owner
+      },
+      listed_by = other.company_id,
+      raw = coalesce(other.raw, ${row}.raw),
+      digest = case
+        -- Its usage is written with the next page that has the record.
+        when jsonb_typeof(other.raw -> 'usageData') = 'array' then null
+        when other.raw is null then ${row}.digest
+        else other.digest
+      end,
+      api_version = coalesce(other.api_version, ${row}.api_version),
+      synced_at = coalesce(other.read_at, ${row}.synced_at),
+      unreadable = null
+    from other
+    where ${row}.id = other.row_id
+    returning ${row}.id`;
+};
+
+/** Writes the sites that the records of connections list, after other records became their rows. */
+async function writeSitesOf(tx: Transaction, connectionIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    with listing as (
+      select id as connection_id, raw -> 'sitesRelations' as relations
+      from ${connections}
+      where id = any(${array(connectionIds, 'uuid')})
+        and ${listsSites(sql`raw`)}
+    ), ${relatedSites}, ${goneSites}${serveSites}`);
+}
