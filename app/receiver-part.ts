@@ -10,13 +10,12 @@ import { type ConfiguredSecrets, fileSecrets, fixedSecrets } from '../receiver/s
 import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { type Start, watchStarts } from '../receiver/starts.ts';
 import { createVerifier, headerFamilies } from '../receiver/verify.ts';
-import type { ReceiverObserver } from './metrics/receiver.ts';
-import { connectionsMaxFor } from './process/open-files.ts';
+import type { ReceiverObserver } from './metrics.ts';
+import { whyNotListening } from './process/monitor.ts';
 import type { Running, ServerWait } from './process/running.ts';
-import { whyNotListening } from './process/why-not-listening.ts';
 import type { Settings } from './settings/settings.ts';
+import { lazyClient, startOf } from './temporal/client.ts';
 import type { TemporalPlace } from './temporal/place.ts';
-import { lazyClient, startOf } from './temporal/temporal.ts';
 
 const never = new Promise<void>(() => {});
 
@@ -108,4 +107,21 @@ async function isReachable(client: Client): Promise<boolean> {
     client.workflowService.describeNamespace({ namespace }),
   );
   return true;
+}
+
+/**
+ * Returns how many sockets a receiver accepts: at most half of the files that this process may open. Beyond
+ * the limit of files the system closes new sockets without notice, so no socket could make room for another.
+ */
+export function connectionsMaxFor(filesMax: number = openFilesMax()): number {
+  return Math.min(httpLimits.connectionsMax, Math.floor(filesMax / 2));
+}
+
+/** Returns how many files and sockets this process may open; Infinity without a limit, or if it is not known. */
+function openFilesMax(): number {
+  const { userLimits } = process.report.getReport() as {
+    userLimits?: { open_files?: { soft?: number | 'unlimited' } };
+  };
+  const max = userLimits?.open_files?.soft;
+  return typeof max === 'number' ? max : Number.POSITIVE_INFINITY;
 }

@@ -5,12 +5,12 @@ import { prepareFolder } from '../embedded/folder.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
 import { readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
-import { askAgain } from './ask-again.ts';
 import { writePrivateFile } from './process/private-file.ts';
+import { askAgain } from './process/running.ts';
 import type { Settings } from './settings/settings.ts';
-import { embeddedCodecKey } from './temporal/embedded-codec-key.ts';
+import { embeddedCodecKey } from './temporal/payload-codec.ts';
 import type { TemporalPlace } from './temporal/place.ts';
-import { WarehouseAway } from './warehouse/absence.ts';
+import { WarehouseAway } from './warehouse.ts';
 
 /** Postgres and Temporal, either the servers that the environment names or embedded servers. */
 export interface Stack {

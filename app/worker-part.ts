@@ -1,29 +1,27 @@
 import { Client } from '@temporalio/client';
-import type { WorkflowBundleOption } from '@temporalio/worker';
+import type { DataConverter, WorkerDeploymentVersion } from '@temporalio/common';
+import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { type Activities, createActivities } from '../activities/create-activities.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createNotifier } from '../activities/notifier.ts';
-import { batches } from '../contract/limits.ts';
+import { batches, drainBounds } from '../contract/limits.ts';
+import { taskQueues } from '../contract/names.ts';
+import { attemptPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/starts.ts';
 import { throughProxies } from '../service/proxy.ts';
 import { firstBackfillOf } from './backfill.ts';
-import type { CoreMetrics } from './metrics/temporal-core.ts';
-import type { WorkerObserver } from './metrics/worker.ts';
-import { watchPolls } from './process/liveness.ts';
+import type { WorkerObserver } from './metrics.ts';
 import type { Running } from './process/running.ts';
 import { openService } from './service.ts';
 import { activitySettings, type Settings } from './settings/settings.ts';
+import { connectClient, ensureOwnSchedules, howEndedOn, startOf, startSweepOf } from './temporal/client.ts';
 import { connectNative } from './temporal/native.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 import { applySchedules } from './temporal/schedules.ts';
-import { connectClient, ensureOwnSchedules, howEndedOn, startOf, startSweepOf } from './temporal/temporal.ts';
 import { workflowBundle as bundleOf } from './temporal/workflow-bundle.ts';
-import { openToWork } from './warehouse/warehouse.ts';
-import { runWorkers } from './worker.ts';
-
-const noCore: Pick<CoreMetrics, 'read'> = { read: async () => undefined };
+import { openToWork } from './warehouse.ts';
 
 export interface RunningWorker extends Running {
   /**
@@ -39,8 +37,6 @@ export interface WorkerOverrides {
   readonly dependencies?: Partial<ActivityDependencies>;
   /** Whether the watch, which starts the sweep, and clean-ups are scheduled; by default they are. */
   readonly ownSchedules?: boolean;
-  /** The time in which the worker of a queue has to begin another poll, in ms. */
-  readonly pollWithinMs?: number;
 }
 
 /** Opens a pool for each kind of work, so that it does not wait for connections of another kind. */
@@ -74,14 +70,12 @@ export async function startWorker(
     temporal: TemporalPlace;
     /** Reads the deployment's health; never rejects. */
     readHealth: ActivityDependencies['readHealth'];
-    /** Temporal's metrics of this process; without them the states of the workers show whether they live. */
-    core?: CoreMetrics | undefined;
     observer?: WorkerObserver | undefined;
     log: Logger;
   },
-  { workflowBundle, dependencies, ownSchedules = true, pollWithinMs }: WorkerOverrides = {},
+  { workflowBundle, dependencies, ownSchedules = true }: WorkerOverrides = {},
 ): Promise<RunningWorker> {
-  const { settings, service, databaseUrl, temporal, readHealth, core = noCore, observer, log } = options;
+  const { settings, service, databaseUrl, temporal, readHealth, observer, log } = options;
   const [{ client, close }, native, bundle] = await Promise.all([
     connectClient(temporal),
     connectNative(temporal),
@@ -129,16 +123,10 @@ export async function startWorker(
     activities: { ...activities, recordGroup: recordAndReport(activities.recordGroup, observer) },
     version: settings.workerVersion,
   });
-  const liveness = watchPolls({
-    workers: workers.queues,
-    core,
-    now: () => performance.now(),
-    withinMs: pollWithinMs,
-  });
   observer?.watch({
     warehouses: Object.values(pools),
     service: access.client,
-    liveness,
+    queues: workers.queues,
     buildId: workers.buildId,
   });
   if (ownSchedules) await ensureOwnSchedules(client);
@@ -161,4 +149,94 @@ export async function startWorker(
       ]);
     },
   };
+}
+
+/** Workflows continue on the newest build, because an older build would write to a newer schema. */
+const versioned = (version: WorkerDeploymentVersion) =>
+  ({ version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' }) as const;
+
+interface Workers {
+  /** Settles when all workers have stopped; rejects when a worker failed. */
+  readonly finished: Promise<void>;
+  /** The build id of the workflows, as Temporal shows it. */
+  readonly buildId: string;
+  readonly queues: readonly { readonly queue: string; runs(): boolean }[];
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs a worker each for events and catch-up, backfills, checks, and the watch, on queues of their own, so
+ * that none delays another. A fixed number of slots is predictable on a small machine.
+ */
+async function runWorkers(options: {
+  connection: NativeConnection;
+  namespace: string;
+  dataConverter: DataConverter;
+  workflowBundle: WorkflowBundleOption;
+  activities: Activities;
+  /** Undefined if Temporal does not distinguish versions of the workers. */
+  version: WorkerDeploymentVersion | undefined;
+}): Promise<Workers> {
+  const { connection, namespace, dataConverter, workflowBundle, activities, version } = options;
+  const common = {
+    connection,
+    namespace,
+    dataConverter,
+    ...(version === undefined ? {} : { workerDeploymentOptions: versioned(version) }),
+    // Shorter than the pause between heartbeats, so that none is held back.
+    maxHeartbeatThrottleInterval: attemptPolicy.heartbeatEveryMs / 2,
+    ...serverWaits.workerStop,
+  };
+  const withWorkflows = { ...common, workflowBundle, activities };
+  const workers = await Promise.all([
+    Worker.create({
+      ...withWorkflows,
+      taskQueue: taskQueues.events,
+      maxCachedWorkflows: 200,
+      maxConcurrentWorkflowTaskExecutions: 20,
+      // They record groups of events, and read the records of some.
+      maxConcurrentLocalActivityExecutions: drainBounds.recordings + drainBounds.atOnce,
+      maxConcurrentActivityTaskExecutions: 20,
+    }),
+    Worker.create({
+      ...withWorkflows,
+      taskQueue: taskQueues.backfill,
+      maxCachedWorkflows: 100,
+      maxConcurrentWorkflowTaskExecutions: 10,
+      maxConcurrentActivityTaskExecutions: 10,
+    }),
+    Worker.create({
+      ...common,
+      activities: { checkData: activities.checkData },
+      taskQueue: taskQueues.checks,
+      maxConcurrentActivityTaskExecutions: batches.companiesChecked,
+      maxConcurrentActivityTaskPolls: 1,
+    }),
+    Worker.create({
+      ...common,
+      activities: { look: activities.look },
+      taskQueue: taskQueues.watch,
+      maxConcurrentActivityTaskExecutions: 2,
+      maxConcurrentActivityTaskPolls: 1,
+    }),
+  ]);
+  const runs = workers.map((worker) => worker.run());
+  const stop = async () => {
+    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    await Promise.allSettled(runs);
+  };
+  const finished = Promise.all(runs).then(
+    () => {},
+    async (error: unknown) => {
+      await stop();
+      throw error;
+    },
+  );
+  // Callers that wait get the error; a failure while everything stops must not be an unhandled rejection.
+  finished.catch(() => {});
+  const queues = workers.map((worker) => ({
+    queue: worker.options.taskQueue,
+    runs: () => worker.getState() === 'RUNNING',
+  }));
+  return { finished, buildId: version?.buildId ?? workers[0]?.options.buildId ?? '', queues, stop };
 }

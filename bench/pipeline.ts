@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { startBackfill } from '../app/backfill.ts';
+import { connectClient } from '../app/temporal/client.ts';
 import type { TemporalPlace } from '../app/temporal/place.ts';
-import { connectClient } from '../app/temporal/temporal.ts';
 import { type RunState, workflowIds } from '../contract/names.ts';
 import { connectWarehouse } from '../db/connection/connect.ts';
 import type { Child } from './child.ts';

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { systemUser } from '../app/process/system-user.ts';
+import { systemUser } from '../app/process/version.ts';
 import type { Settings } from '../app/settings/settings.ts';
 import { parseDuration } from '../app/temporal/schedule-times.ts';
 import type { OperationAction } from '../contract/names.ts';

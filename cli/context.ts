@@ -53,10 +53,6 @@ export async function openContext(need: Need) {
   const alone = need.alone === true && !configured;
   if (alone) requireUnused(dir);
   const log = logOf(need, settings, dir);
-  for (const warning of settings.warnings) {
-    if (need.quiet) say(`Warning: ${warning}`);
-    else log.warn(warning);
-  }
   const onLine = need.onLine ?? say;
   const standsIn = calls && settings.service.url === undefined;
   const looking = standsIn ? runningSandbox(dir) : Promise.resolve(undefined);
@@ -80,7 +76,7 @@ export async function openContext(need: Need) {
     if (need.existing) {
       if (wantsSandbox && stack.databaseUrl !== '') {
         // A running sandbox that does not answer may be waiting for Postgres, as a second sandbox would.
-        const { requireAnswer } = await import('../app/warehouse/prepare.ts');
+        const { requireAnswer } = await import('../app/schema.ts');
         await requireAnswer(settings, stack.databaseUrl, log);
       }
       sandbox = await looking;

@@ -1,7 +1,6 @@
+import { requireAnswer, requireSchema } from '../app/schema.ts';
 import type { Settings } from '../app/settings/settings.ts';
-import { absenceOf } from '../app/warehouse/absence.ts';
-import { requireAnswer, requireSchema } from '../app/warehouse/prepare.ts';
-import { openToAsk, openWarehouse } from '../app/warehouse/warehouse.ts';
+import { absenceOf, openToAsk, openWarehouse } from '../app/warehouse.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
 import { type Database, type Warehouse, withTimeout } from '../db/connection/connect.ts';
 import { readServer } from '../db/connection/session.ts';

@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { html } from 'hono/html';
 import { startBackfill } from '../app/backfill.ts';
+import { withClient } from '../app/temporal/client.ts';
 import { pauseSchedule, readSchedule, resumeSchedule } from '../app/temporal/schedules.ts';
-import { withClient } from '../app/temporal/temporal.ts';
 import { parkingCodes } from '../contract/failures.ts';
 import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
-import type { ConsoleAccess } from '../app/settings/console-access.ts';
+import type { ConsoleAccess } from '../app/settings/settings.ts';
 import { isSameSecret, linkName, tokenOf } from '../web/link.ts';
 import type { Identity } from './identity.ts';
 import type { ConsoleLink } from './link.ts';

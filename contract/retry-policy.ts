@@ -265,13 +265,6 @@ export const monitorPolicy = {
   healthForMs: 10 * seconds,
   /** Time-out of a scrape of Temporal's own exporter, on this machine. */
   temporalMetricsWithinMs: 1 * seconds,
-  /** How long one reading of Temporal's metrics answers `/healthz`. */
-  pollsForMs: 5 * seconds,
-  /**
-   * Time in which the worker of a queue has to begin another poll. A poll without work ends after a minute,
-   * and a failed poll is repeated within seconds, so an outage of Temporal never makes a worker look dead.
-   */
-  pollWithinMs: 3 * minutes,
   /** Time-out of `metersync healthcheck`: containers ask every few seconds. */
   checkWithinMs: 4 * seconds,
   /**

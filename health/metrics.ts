@@ -130,11 +130,6 @@ const ofProcesses = {
     'receiver',
     'Whether the last attempt to read WEBHOOK_SECRETS_FILE succeeded.',
   ),
-  metersync_worker_polling: gauge(
-    'worker',
-    'Whether the worker of a queue keeps polling (/healthz).',
-    ofQueue,
-  ),
   metersync_service_requests_total: counter('worker', 'Requests to the service, retries included.', {
     ...ofEndpoint,
     result: 'ok, busy, error, unreachable, unreadable, refused, not_found or ended',

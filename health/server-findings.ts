@@ -221,14 +221,6 @@ export const prometheusFindings = {
     forMinutes: 5,
     todo: 'Correct `WEBHOOK_SECRETS_FILE` before the service drops the old secret.',
   },
-  WorkerDeaf: {
-    name: 'workers',
-    severity: 'ticket',
-    means: 'A worker has stopped polling. Its liveness check should restart it.',
-    promql: `${min('metersync_worker_polling', 'task_queue')} < 1`,
-    forMinutes: 5,
-    todo: 'Restart the worker, and keep its log of the ten minutes before.',
-  },
   NonDeterminism: {
     name: 'workflows',
     severity: 'page',

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
+import { dataConverterOf, withClient } from '../app/temporal/client.ts';
 import type { TemporalPlace } from '../app/temporal/place.ts';
-import { dataConverterOf, withClient } from '../app/temporal/temporal.ts';
 import {
   type DecodedEvent,
   type DeliveredEvent,

@@ -1,8 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { explainRefusal, findCompany } from '../activities/backfill/named-companies.ts';
 import { startBackfill } from '../app/backfill.ts';
-import { workerIsPolling } from '../app/temporal/queue-pollers.ts';
-import { startSweepOf } from '../app/temporal/temporal.ts';
+import { startSweepOf, workerIsPolling } from '../app/temporal/client.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { taskQueues } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';

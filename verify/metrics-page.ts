@@ -24,7 +24,7 @@ times.
 - Every worker reports the same about the warehouse and Temporal, so query it with \`max by\`.
 - A worker reads the warehouse at most every 10 s. While Postgres or Temporal cannot be reached, its
   metrics are absent.
-- \`/healthz\` answers 503 if a worker has not polled for three minutes. \`/readyz\` also answers 503 while
+- \`/healthz\` answers 503 once the worker of a queue has stopped. \`/readyz\` also answers 503 while
   another server is down, which it names. \`metersync healthcheck\` requests \`/healthz\`, and with
   \`--ready\` \`/readyz\`.
 - A metric without a type is a gauge. Labels, unless their metric says otherwise: ${[...commonLabels]

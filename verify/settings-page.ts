@@ -213,7 +213,7 @@ const files: Readonly<Record<string, Setting>> = {
   },
 };
 
-/** Every variable of app/settings/settings.ts. A test compares this with the source. */
+/** Every variable of app/settings/environment.ts. A test compares this with the source. */
 export const settings = { ...ours, ...ofOthers, ...files };
 
 /** Makes docs/reference/settings.md: the variables of the environment, with defaults and requirements. */
@@ -221,7 +221,7 @@ export function settingsPage(): string {
   const lines = Object.entries(ours).map(([name, setting]) => `- ${described(name, setting)}`);
   const rows = Object.entries(ofOthers).map(([name, { means }]) => `| \`${name}\` | ${means} |`);
   return [
-    generatedFrom('app/settings/settings.ts and verify/settings-page.ts'),
+    generatedFrom('app/settings/environment.ts and verify/settings-page.ts'),
     '# Settings',
     '',
     'Settings are environment variables, which are read once at the start. The default and the limits are in brackets.',

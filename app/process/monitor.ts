@@ -1,18 +1,24 @@
+import { fastify } from 'fastify';
 import type { Logger } from 'pino';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 
 import type { Health } from '../../health/measured.ts';
-import { createMetrics, observeDeployment } from '../../health/registry.ts';
+import { createMetrics, metricsContentType, observeDeployment } from '../../health/registry.ts';
 import { remember } from '../../receiver/clock.ts';
-import { observeProcess } from '../metrics/process.ts';
-import { observeReceiver, type ReceiverObserver } from '../metrics/receiver.ts';
-import { type CoreMetrics, placeCoreMetrics, withCoreMetrics } from '../metrics/temporal-core.ts';
-import { observeWorker, type WorkerObserver } from '../metrics/worker.ts';
+import type { WorkerParts } from '../metrics.ts';
+import {
+  type CoreMetrics,
+  observeProcess,
+  observeReceiver,
+  observeWorker,
+  placeCoreMetrics,
+  type ReceiverObserver,
+  type WatchedPart,
+  type WorkerObserver,
+  withCoreMetrics,
+} from '../metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { Liveness } from './liveness.ts';
-import { servePrivately, type WatchedPart } from './private-port.ts';
 import type { Running } from './running.ts';
-import { whyNotListening } from './why-not-listening.ts';
 
 /** The observers of the parts of this process, and the private port that shows what they measure. */
 export interface Monitor {
@@ -38,7 +44,7 @@ export async function createMonitor(options: {
   const readHealth = remember(options.readHealth, monitorPolicy.healthForMs, () => performance.now());
   const core = works ? await placeCoreMetrics() : undefined;
   let isReady: (() => Promise<boolean>) | undefined;
-  let liveness: Liveness | undefined;
+  let queues: WorkerParts['queues'] | undefined;
   let buildId = '';
   const all: Readonly<Record<WatchedPart['name'], WatchedPart>> = {
     receiver: {
@@ -53,9 +59,9 @@ export async function createMonitor(options: {
     },
     worker: {
       name: 'worker',
-      alive: async () => deafQueues(await liveness?.queues()),
+      alive: async () => stoppedQueues(queues),
       ready: async () => {
-        if (liveness === undefined) return 'it waits for Temporal or for the warehouse';
+        if (queues === undefined) return 'it waits for Temporal or for the warehouse';
         const { warehouse, temporal } = await readHealth();
         return absenceOf(temporal) ?? absenceOf(warehouse);
       },
@@ -78,7 +84,7 @@ export async function createMonitor(options: {
       : undefined,
     worker: works
       ? observeWorker(metrics, (begun) => {
-          ({ liveness, buildId } = begun);
+          ({ queues, buildId } = begun);
         })
       : undefined,
     core,
@@ -100,7 +106,64 @@ export async function createMonitor(options: {
 const absenceOf = (side: Health['warehouse'] | Health['temporal']): string | undefined =>
   'away' in side ? side.away : undefined;
 
-function deafQueues(queues: Awaited<ReturnType<Liveness['queues']>> | undefined): string | undefined {
-  const deaf = queues?.filter(({ polls }) => !polls).map(({ queue }) => queue) ?? [];
-  return deaf.length === 0 ? undefined : `it no longer polls ${deaf.join(', ')}`;
+function stoppedQueues(queues: WorkerParts['queues'] = []): string | undefined {
+  const stopped = queues.filter(({ runs }) => !runs()).map(({ queue }) => queue);
+  return stopped.length === 0 ? undefined : `it no longer polls ${stopped.join(', ')}`;
+}
+
+export const never = new Promise<void>(() => {});
+
+/**
+ * Serves `/metrics`, `/healthz` and `/readyz`, only for monitors: unlike the receiver it says why not.
+ * @throws Error if the port is taken
+ */
+export async function servePrivately(options: {
+  readonly at: { readonly host: string; readonly port: number };
+  readonly parts: readonly WatchedPart[];
+  readonly metrics: () => Promise<string>;
+  readonly log: Logger;
+}): Promise<Running & { readonly url: string }> {
+  const { at, parts, metrics, log } = options;
+  const app = fastify({ logger: false, forceCloseConnections: true });
+  app.setErrorHandler((error, _request, reply) => {
+    log.error({ err: error }, 'the metrics port failed');
+    reply.code(500).send({ error: 'Internal Server Error' });
+  });
+  app.get('/metrics', async (_request, reply) => reply.type(metricsContentType).send(await metrics()));
+  app.get('/healthz', async (_request, reply) => {
+    const dead = await reasons(parts, (part) => part.alive());
+    return reply
+      .code(dead === undefined ? 200 : 503)
+      .send({ status: dead === undefined ? 'ok' : 'dead', ...dead });
+  });
+  app.get('/readyz', async (_request, reply) => {
+    const unready = await reasons(parts, (part) => part.ready());
+    return reply
+      .code(unready === undefined ? 200 : 503)
+      .send({ status: unready === undefined ? 'ready' : 'not ready', ...unready });
+  });
+  const url = await app.listen(at);
+  return { url, finished: never, stop: () => app.close() };
+}
+
+/** Collects why parts are not well, by their name; undefined if all are well. */
+async function reasons(
+  parts: readonly WatchedPart[],
+  ask: (part: WatchedPart) => Promise<string | undefined>,
+): Promise<{ readonly why: Readonly<Record<string, string>> } | undefined> {
+  const answers = await Promise.all(parts.map(async (part) => [part.name, await ask(part)] as const));
+  const why = answers.flatMap(([name, reason]) => (reason === undefined ? [] : [[name, reason] as const]));
+  return why.length === 0 ? undefined : { why: Object.fromEntries(why) };
+}
+
+/** Says why a server cannot listen, and which setting to change; undefined if the error has another reason. */
+export function whyNotListening(
+  error: unknown,
+  { host, port }: { readonly host: string; readonly port: number },
+  server: 'RECEIVER' | 'CONSOLE' | 'METRICS',
+): string | undefined {
+  const { code } = error as { code?: unknown };
+  if (code === 'EADDRINUSE') return `port ${port} of ${host} is taken: set ${server}_PORT to a free port`;
+  if (code === 'EADDRNOTAVAIL') return `${host} is not an address of this machine: correct ${server}_HOST`;
+  return undefined;
 }

@@ -1,3 +1,6 @@
+import { serverWaits } from '../../contract/retry-policy.ts';
+import { formatSeconds } from '../../contract/times.ts';
+
 /** A part that runs until it is stopped. `finished` rejects if it fails. */
 export interface Running {
   readonly finished: Promise<void>;
@@ -42,3 +45,52 @@ export function whenThere(wait: ServerWait, start: () => Promise<Running>): Runn
     },
   };
 }
+
+/** Makes a wait of a search, which ends when its target is there or when `stopping` aborts it. */
+export function serverWait(
+  searched: Promise<void>,
+  stopping: AbortController,
+  isThere: () => boolean,
+): ServerWait {
+  const arrived = searched.catch((error: unknown) => {
+    if (stopping.signal.aborted) return new Promise<void>(() => {});
+    throw error;
+  });
+  // Callers that wait get the error. If nobody waits, it must not count as an unhandled rejection.
+  arrived.catch(() => {});
+  return {
+    isThere,
+    arrived,
+    stop: async () => {
+      stopping.abort();
+      await Promise.allSettled([searched]);
+    },
+  };
+}
+
+/**
+ * Asks a server. If it does not answer in time, asks once more and waits longer: one missed answer of a busy
+ * server is not an outage. `late` is whether only the second answer came.
+ */
+export async function askAgain<T>(
+  ask: (withinMs: number) => Promise<T>,
+  withinMs: number = serverWaits.answerMs,
+): Promise<{ readonly answer: T; readonly late: boolean }> {
+  const { answerAgainMs } = serverWaits;
+  try {
+    return { answer: await ask(withinMs), late: false };
+  } catch (missed) {
+    if (!isMissed(missed)) throw missed;
+    try {
+      return { answer: await ask(answerAgainMs), late: true };
+    } catch (again) {
+      if (isMissed(again))
+        again.message = `${missed.message}, nor within ${formatSeconds(answerAgainMs / 1_000)} when asked again`;
+      throw again;
+    }
+  }
+}
+
+/** By its words, which `NoAnswer` and `TemporalAway` share: most callers must not load the client of Temporal. */
+const isMissed = (error: unknown): error is Error =>
+  error instanceof Error && /(^|: )no answer within/.test(error.message);

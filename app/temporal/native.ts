@@ -3,9 +3,9 @@ import { type LogLevel, NativeConnection, Runtime, type Logger as TemporalLogger
 import type { Logger } from 'pino';
 import { type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
-import type { CoreMetrics } from '../metrics/temporal-core.ts';
+import type { CoreMetrics } from '../metrics.ts';
+import { dataConverterOf } from './client.ts';
 import { connectOptions, inWords, type TemporalPlace } from './place.ts';
-import { dataConverterOf } from './temporal.ts';
 
 export async function connectNative(
   place: TemporalPlace,

@@ -1,7 +1,10 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Payload, PayloadCodec, SerializationContext } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
+import { writePrivateFileOnce } from '../process/private-file.ts';
 
 const PayloadMessage = proto.temporal.api.common.v1.Payload;
 
@@ -144,3 +147,27 @@ function refused(context: SerializationContext | undefined, why: string, cause?:
 }
 
 const textOf = (bytes: Uint8Array | null | undefined): string => Buffer.from(bytes ?? []).toString('utf8');
+
+const keyBytes = 32;
+
+/**
+ * Reads the key that encrypts the payloads of the embedded Temporal, or creates it: call it before the server
+ * starts. Temporal's port accepts every user of the machine, who without the key can neither read nor forge
+ * events. Returns undefined for data that is older than the keys and stays unencrypted.
+ * @throws Error if the file does not contain a key
+ */
+export function embeddedCodecKey(dir: string): CodecKey | undefined {
+  const file = join(dir, 'temporal-codec-key');
+  const hasData = existsSync(join(dir, 'temporal.db'));
+  if (!existsSync(file)) {
+    if (hasData) return undefined;
+    writePrivateFileOnce(file, `${randomBytes(keyBytes).toString('base64')}\n`);
+  }
+  const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
+  if (key.length !== keyBytes) {
+    throw new Error(
+      `${file} does not contain a key: restore it from a backup, or delete it together with temporal.db in the same folder`,
+    );
+  }
+  return { id: 'embedded', key };
+}

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { readSettings } from '../../app/settings/settings.ts';
-import { openForPages } from '../../app/warehouse/warehouse.ts';
+import { openForPages } from '../../app/warehouse.ts';
 import { startConsole } from '../../cli/commands/console.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';

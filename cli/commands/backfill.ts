@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { runEnd, startBackfill, startReconcile, workflowOfRun } from '../../app/backfill.ts';
-import { withClient } from '../../app/temporal/temporal.ts';
+import { withClient } from '../../app/temporal/client.ts';
 import { companyResources } from '../../contract/endpoints.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { RunState } from '../../contract/names.ts';

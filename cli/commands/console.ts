@@ -1,11 +1,9 @@
 import { join, resolve } from 'node:path';
-import { createMonitor, type Monitor } from '../../app/process/monitor.ts';
+import { createMonitor, type Monitor, whyNotListening } from '../../app/process/monitor.ts';
 import type { Running } from '../../app/process/running.ts';
-import { systemUser } from '../../app/process/system-user.ts';
-import { whyNotListening } from '../../app/process/why-not-listening.ts';
+import { systemUser } from '../../app/process/version.ts';
 import type { Settings } from '../../app/settings/settings.ts';
-import { absenceOf } from '../../app/warehouse/absence.ts';
-import { openForPages, openToAsk, openWarehouse } from '../../app/warehouse/warehouse.ts';
+import { absenceOf, openForPages, openToAsk, openWarehouse } from '../../app/warehouse.ts';
 import type { ConsoleDependencies } from '../../console/dependencies.ts';
 import { identifyByProxy, identifyLocal } from '../../console/identify.ts';
 import { type ConsoleLink, keepLink, readLink } from '../../console/link.ts';

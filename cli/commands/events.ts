@@ -1,4 +1,4 @@
-import { WarehouseAway } from '../../app/warehouse/absence.ts';
+import { WarehouseAway } from '../../app/warehouse.ts';
 import { type EventOutcome, eventOutcomes, type TracedKind } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
@@ -142,7 +142,7 @@ export async function eventsReplay(
       await Promise.all([
         import('../../operations/runs.ts'),
         import('../../operations/events.ts'),
-        import('../../app/temporal/temporal.ts'),
+        import('../../app/temporal/client.ts'),
       ]);
     const progress = await createProgress();
     const report = await withClient(context.stack.temporal, (client) =>

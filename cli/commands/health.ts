@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { secretsOf } from '../../app/receiver-part.ts';
-import { openToAsk } from '../../app/warehouse/warehouse.ts';
+import { openToAsk } from '../../app/warehouse.ts';
 import { limits } from '../../contract/limits.ts';
 import { doctorPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds, formatTime, timeAgo } from '../../contract/times.ts';

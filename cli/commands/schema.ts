@@ -1,4 +1,4 @@
-import { migrate, planOf, requireAnswer } from '../../app/warehouse/prepare.ts';
+import { migrate, planOf, requireAnswer } from '../../app/schema.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
 import { sqlMessage, sqlState } from '../../db/connection/failures.ts';

@@ -2,7 +2,7 @@ import type { Monitor } from '../../app/process/monitor.ts';
 import { allOf, type Running, type ServerWait, whenThere } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { sandboxFile } from '../../app/stack.ts';
-import { awaitTemporal } from '../../app/temporal/arrival.ts';
+import { awaitTemporal } from '../../app/temporal/place.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Health } from '../../health/measured.ts';
@@ -123,7 +123,7 @@ async function monitorOf(parts: readonly Part[], context: Context): Promise<Moni
   let reading: Promise<() => Promise<Health>> | undefined;
   const beginReading = async (): Promise<() => Promise<Health>> => {
     const [{ openWarehouse }, { healthOf }] = await Promise.all([
-      import('../../app/warehouse/warehouse.ts'),
+      import('../../app/warehouse.ts'),
       import('../../operations/health.ts'),
     ]);
     const { databaseUrl, temporal } = stack;
@@ -149,22 +149,19 @@ async function work(
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
   // Loaded only for a worker: a receiver needs neither a warehouse nor Temporal's native library.
-  const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }, { healthOf }] =
-    await Promise.all([
-      import('../../app/warehouse/prepare.ts'),
-      import('../../app/warehouse/arrival.ts'),
-      import('../../app/temporal/native.ts'),
-      import('../../app/worker-part.ts'),
-      import('../../operations/health.ts'),
-    ]);
+  const [{ migrate, awaitWarehouse }, { installRuntime }, { startWorker }, { healthOf }] = await Promise.all([
+    import('../../app/schema.ts'),
+    import('../../app/temporal/native.ts'),
+    import('../../app/worker-part.ts'),
+    import('../../operations/health.ts'),
+  ]);
   installRuntime(log, monitor?.core);
   if (settings.databaseUrl === undefined) await migrate(settings, databaseUrl, log);
   const needed = allOf([temporalWait, await awaitWarehouse({ settings, url: databaseUrl, log })]);
   const begin = async (): Promise<Running> => {
-    const observed = { core: monitor?.core, observer: monitor?.worker };
     const readHealth = healthOf({ settings, databaseUrl, temporal });
     const worker = await startWorker(
-      { settings, service, databaseUrl, temporal, readHealth, ...observed, log },
+      { settings, service, databaseUrl, temporal, readHealth, observer: monitor?.worker, log },
       overrides({ readHealth }),
     );
     log.info({ service: service.url }, 'worker: running');

@@ -1,4 +1,5 @@
 import { webhooksOf } from '../../app/service.ts';
+import { withClient } from '../../app/temporal/client.ts';
 import { shortDuration } from '../../app/temporal/schedule-times.ts';
 import {
   pauseSchedule,
@@ -6,7 +7,6 @@ import {
   resumeSchedule,
   type ScheduleState,
 } from '../../app/temporal/schedules.ts';
-import { withClient } from '../../app/temporal/temporal.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { formatTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';

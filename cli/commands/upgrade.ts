@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
+import { planOf, requireAnswer } from '../../app/schema.ts';
+import { dataConverterOf, withClient } from '../../app/temporal/client.ts';
 import { installRuntime } from '../../app/temporal/native.ts';
 import { replayHistories } from '../../app/temporal/replay-histories.ts';
-import { dataConverterOf, withClient } from '../../app/temporal/temporal.ts';
 import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
-import { planOf, requireAnswer } from '../../app/warehouse/prepare.ts';
 import { limits } from '../../contract/limits.ts';
 import { workflowNames } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';

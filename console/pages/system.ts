@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { readVersion } from '../../app/process/version.ts';
+import { withClient } from '../../app/temporal/client.ts';
 import { readSchedule, type ScheduleState } from '../../app/temporal/schedules.ts';
-import { withClient } from '../../app/temporal/temporal.ts';
 import { runKinds } from '../../contract/names.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
 import { readServer } from '../../db/connection/session.ts';

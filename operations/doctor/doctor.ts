@@ -1,14 +1,13 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { askAgain } from '../../app/ask-again.ts';
+import { askAgain } from '../../app/process/running.ts';
 import { readVersion } from '../../app/process/version.ts';
 import { openService, webhooksOf } from '../../app/service.ts';
 import type { Settings } from '../../app/settings/settings.ts';
 import type { Insecure } from '../../app/settings/transport.ts';
+import { withClient } from '../../app/temporal/client.ts';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
-import { withClient } from '../../app/temporal/temporal.ts';
-import { absenceOf } from '../../app/warehouse/absence.ts';
-import { openToAsk } from '../../app/warehouse/warehouse.ts';
+import { absenceOf, openToAsk } from '../../app/warehouse.ts';
 import { eventKinds, eventTypes, kindOfType } from '../../contract/event.ts';
 import { doctorPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
@@ -88,7 +87,6 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     ]);
     const checks = [
       { name: 'metersync', ...ok(`${readVersion()} on Node ${process.versions.node}`) },
-      { name: 'settings', ...judgeRemoved(settings) },
       ...service,
       ...stored.checks,
       ...temporal,
@@ -119,11 +117,6 @@ async function examineReceiver({ db }: Stored, options: DoctorOptions): Promise<
     now,
     arrivesWithinMs: probeArrivesWithinMs,
   });
-}
-
-function judgeRemoved({ warnings }: Settings): Judged {
-  if (warnings.length === 0) return ok('every setting still has an effect');
-  return warn(warnings.join('; '), 'Unset these settings, and do what the warning says instead.');
 }
 
 /** Warns of connections that are not safe; with STRICT_TLS on they were refused before. */

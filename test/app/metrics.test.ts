@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { withCoreMetrics } from '../../app/metrics/temporal-core.ts';
-import { servePrivately, type WatchedPart } from '../../app/process/private-port.ts';
+import { type WatchedPart, withCoreMetrics } from '../../app/metrics.ts';
+import { servePrivately } from '../../app/process/monitor.ts';
 import { metricTypes } from '../../health/metrics.ts';
 import { createMetrics } from '../../health/registry.ts';
 import { remember } from '../../receiver/clock.ts';

@@ -21,7 +21,7 @@ import {
   writePrivateFile,
   writePrivateFileOnce,
 } from '../../app/process/private-file.ts';
-import { embeddedCodecKey } from '../../app/temporal/embedded-codec-key.ts';
+import { embeddedCodecKey } from '../../app/temporal/payload-codec.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -100,7 +100,7 @@ test('a log is appended to and made private; a link is not opened', () => {
 });
 
 test('processes that start together get the same key; a folder from a version without keys gets no key', async () => {
-  const module = JSON.stringify(resolve(import.meta.dirname, '../../app/temporal/embedded-codec-key.ts'));
+  const module = JSON.stringify(resolve(import.meta.dirname, '../../app/temporal/payload-codec.ts'));
   const script = `
     import { embeddedCodecKey } from ${module};
     process.stdout.write(embeddedCodecKey(${JSON.stringify(dir)}).key.toString('base64'));`;

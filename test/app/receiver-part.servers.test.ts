@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { startReceiver } from '../../app/receiver-part.ts';
+import { connectionsMaxFor, startReceiver } from '../../app/receiver-part.ts';
 import { readSettings } from '../../app/settings/settings.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
 import type { Start } from '../../receiver/starts.ts';
@@ -50,4 +50,14 @@ test('a receiver is not ready while starts fail even though Temporal answers, an
   full = false;
   expect(await deliver(url, 'msg_2')).toBe(204);
   await until('the receiver is ready', async () => (await readiness(url)) === 200);
+});
+
+test.each([
+  [1_024, 512],
+  [4_096, 2_048],
+  [16_383, 8_191],
+  [16_384, 8_192],
+  [Number.POSITIVE_INFINITY, 8_192],
+])('with %d open files a receiver accepts %d connections', (filesMax, connectionsMax) => {
+  expect(connectionsMaxFor(filesMax)).toBe(connectionsMax);
 });

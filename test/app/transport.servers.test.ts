@@ -34,6 +34,7 @@ describe('a warehouse', () => {
   const at = (rest: string) => settingsIn({ DATABASE_URL: `postgres://u:p@${rest}` });
 
   test.each([
+    // On this machine.
     'localhost/w',
     '127.0.0.1/w',
     '[::1]/w',
@@ -41,18 +42,14 @@ describe('a warehouse', () => {
     'h/w?host=/var/run/postgresql',
     'db.example/w?host=127.0.0.1',
     'localhost/w?sslmode=disable',
-  ])('is safe on this machine: %s', (rest) => {
-    expect(at(rest)).toEqual([]);
-  });
-
-  test.each([
+    // Elsewhere, with a proof of its identity. The driver currently verifies the same for these modes.
     'db.example/w?sslmode=verify-full',
     'db.example/w?ssl=true',
     '10.0.0.7/w?sslmode=verify-full',
-    // The driver currently verifies the same for these modes.
-    ...['db.example/w?sslmode=require', 'db.example/w?sslmode=verify-ca'],
+    'db.example/w?sslmode=require',
+    'db.example/w?sslmode=verify-ca',
     'db.example/w?sslnegotiation=direct',
-  ])('is safe elsewhere if it proves its identity: %s', (rest) => {
+  ])('is safe at %s', (rest) => {
     expect(at(rest)).toEqual([]);
   });
 
@@ -66,7 +63,7 @@ describe('a warehouse', () => {
     'localhost/w?host=db.example',
     'db.example/w?sslmode=no-verify',
     'db.example/w?sslmode=require&uselibpqcompat=true',
-  ])('is reported if it is elsewhere and does not prove its identity: %s', (rest) => {
+  ])('is reported at %s', (rest) => {
     expect(at(rest)).toEqual(['DATABASE_URL']);
   });
 
@@ -289,14 +286,6 @@ describe('a plain Temporal elsewhere', () => {
     WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
     RECEIVER_PORT: '0',
   };
-
-  test('is reported at the start of a receiver', async () => {
-    const { TEMPORAL_ADDRESS, first } = await server();
-    const receiver = startCommand(['receiver'], { env: { ...receiving, TEMPORAL_ADDRESS } });
-    onTestFinished(async () => void (await receiver.end('SIGKILL')));
-    await receiver.printed(/TEMPORAL_ADDRESS leads to 0\.0\.0\.0:\d+ without TLS/);
-    expect((await first).toString('latin1')).toContain('HTTP/2.0');
-  });
 
   test('receives nothing if STRICT_TLS is on', async () => {
     const { TEMPORAL_ADDRESS, heard } = await server();

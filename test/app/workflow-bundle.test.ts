@@ -65,6 +65,6 @@ test('only a change of a workflow, the contract or a package leads to another bu
     digests.push(await digestOfSources(copy));
   }
   expect(new Set(digests).size).toBe(5);
-  await writeFile(join(copy, 'app/worker.ts'), '');
+  await writeFile(join(copy, 'app/worker-part.ts'), '');
   expect(await digestOfSources(copy)).toBe(digests.at(-1));
 });

@@ -100,7 +100,6 @@ describe('the private port of a deployment', () => {
     expect(text).toMatch(/^metersync_receiver_answers_total\{reason="durable",code="204"\} 1$/m);
     expect(text).toMatch(/^metersync_events_recorded_total\{result="new"\} 1$/m);
     expect(text).toMatch(/^metersync_service_requests_total\{endpoint="documents",result="ok"\} [1-9]/m);
-    expect(text).toMatch(/^metersync_worker_polling\{task_queue="metersync-checks"\} 1$/m);
     expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m);
     expect(text).toMatch(/^temporal_workflow_completed_total\{/m);
     expect(text).toMatch(/^temporal_workflow_task_schedule_to_start_latency_seconds_bucket\{/m);

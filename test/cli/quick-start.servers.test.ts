@@ -30,8 +30,7 @@ interface Recorded {
   readonly asked: readonly string[];
 }
 
-const importing =
-  "await Promise.all(['./app/warehouse/warehouse.ts', './app/warehouse/prepare.ts'].map((file) => import(file)))";
+const importing = "await Promise.all(['./app/warehouse.ts', './app/schema.ts'].map((file) => import(file)))";
 
 async function load(...more: string[]): Promise<Recorded> {
   const args = ['--import', record, ...more, '--input-type=module', '--eval', importing];

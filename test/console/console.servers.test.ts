@@ -427,7 +427,7 @@ describe('the pages', () => {
   });
 
   test('use sessions that cannot write', async () => {
-    const { openForPages } = await import('../../app/warehouse/warehouse.ts');
+    const { openForPages } = await import('../../app/warehouse.ts');
     const pages = openForPages(readSettings(env), warehouse.url, pino({ level: 'silent' }));
     onTestFinished(() => pages.close());
     const error = await pages.db.execute(sql`delete from metersync.gates`).catch((failure) => failure);

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
-import { openToWork } from '../../app/warehouse/warehouse.ts';
+import { openToWork } from '../../app/warehouse.ts';
 import { connectWarehouse, type Executor, withTransaction } from '../../db/connection/connect.ts';
 import { isMistake, sqlState, warehouseFailure } from '../../db/connection/failures.ts';
 import { prepared, sendsMin } from '../../db/connection/prepared.ts';

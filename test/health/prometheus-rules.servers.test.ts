@@ -67,11 +67,6 @@ const cases: Readonly<Record<string, Case>> = {
     fires: { [worker]: '0x70' },
     rests: { [worker]: '1x70' },
   },
-  WorkerDeaf: {
-    fires: { 'metersync_worker_polling{task_queue="metersync-events",instance="a"}': '0x70' },
-    labels: { task_queue: 'metersync-events' },
-    rests: { 'metersync_worker_polling{task_queue="metersync-events",instance="a"}': '1x70' },
-  },
   NonDeterminism: {
     fires: { ...ours, [failedTasks('NonDeterminismError')]: '0+1x70' },
     rests: { ...ours, [failedTasks('NonDeterminismError')]: '4x70', [failedTasks('Other')]: '0+1x70' },
@@ -325,6 +320,6 @@ test('promtool would find a fault in the rules', async () => {
 
 test('each metric of metersync in a rule is in the catalogue', () => {
   const asked = alertRules().match(/metersync_\w+/g) ?? [];
-  expect(asked.length).toBeGreaterThan(20);
+  expect(asked.length).toBeGreaterThan(15);
   expect(asked.filter((name) => !(name.replace(/_(bucket|sum|count)$/, '') in metricTypes))).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { Worker } from '@temporalio/worker';
 import { sql } from 'drizzle-orm';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { readSettings } from '../../app/settings/settings.ts';
-import { connectClient, ensureOwnSchedules } from '../../app/temporal/temporal.ts';
+import { connectClient, ensureOwnSchedules } from '../../app/temporal/client.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse, withTransaction } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';

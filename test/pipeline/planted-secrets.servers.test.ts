@@ -3,7 +3,7 @@ import proto from '@temporalio/proto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { connectClient } from '../../app/temporal/temporal.ts';
+import { connectClient } from '../../app/temporal/client.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { signedHeaders } from '../receiver/signing.ts';
 import { runCommand } from '../support/command.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startOf } from '../../app/temporal/temporal.ts';
+import { startOf } from '../../app/temporal/client.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
 import { runCommand } from '../support/command.ts';
 import { forFile } from '../support/for-file.ts';

@@ -7,7 +7,7 @@ import { startBackfill } from '../../app/backfill.ts';
 import type { Running } from '../../app/process/running.ts';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings/settings.ts';
-import { retries } from '../../app/temporal/retries.ts';
+import { retries } from '../../app/temporal/client.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { type RunState, workflowIds } from '../../contract/names.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';

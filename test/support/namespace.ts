@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { inject } from 'vitest';
-import { retries } from '../../app/temporal/retries.ts';
+import { retries } from '../../app/temporal/client.ts';
 import { until } from './poll.ts';
 
 /** Registers a fresh Temporal namespace and returns its name once workflows can be started in it. */

@@ -1,14 +1,15 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeFit, fitOf } from '../../contract/schema-versions.ts';
-import { searchPath, type Warehouse, withTimeout } from '../../db/connection/connect.ts';
-import { sqlMessage, sqlState, withoutStatement } from '../../db/connection/failures.ts';
-import { readServer, readSetting } from '../../db/connection/session.ts';
-import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
-import { type MigrationPlan, planMigration } from '../../db/migrate/migration-plan.ts';
-import { askAgain } from '../ask-again.ts';
-import type { Settings } from '../settings/settings.ts';
-import { placeOf, WarehouseAway } from './absence.ts';
-import { openToAsk, openWarehouse } from './warehouse.ts';
+import { serverWaits } from '../contract/retry-policy.ts';
+import { describeFit, fitOf } from '../contract/schema-versions.ts';
+import { searchPath, type Warehouse, withTimeout } from '../db/connection/connect.ts';
+import { sqlMessage, sqlState, withoutStatement } from '../db/connection/failures.ts';
+import { readServer, readSetting } from '../db/connection/session.ts';
+import { migrateWarehouse, readSchemaVersions } from '../db/migrate/migrate.ts';
+import { type MigrationPlan, planMigration } from '../db/migrate/migration-plan.ts';
+import { askAgain, type ServerWait, serverWait } from './process/running.ts';
+import type { Settings } from './settings/settings.ts';
+import { isPassing, openToAsk, openWarehouse, placeOf, WarehouseAway } from './warehouse.ts';
 
 /** Checks that Postgres answers, for a person who waits. @throws WarehouseAway if it does not, also when asked again */
 export async function requireAnswer(settings: Settings, url: string, log: Logger): Promise<void> {
@@ -108,3 +109,41 @@ function inWords(error: unknown, settings: Settings, url: string): Error {
     cause: withoutStatement(error),
   });
 }
+
+/**
+ * Waits until the warehouse is there with this metersync's schema; logs once that it is away and once that it
+ * is there. A refusal, for example of a password, or a missing migration ends the search.
+ * @throws Error that says what is refused or missing, if the first attempt finds that
+ */
+export async function awaitWarehouse(options: {
+  readonly settings: Settings;
+  readonly url: string;
+  readonly log: Logger;
+  readonly everyMs?: number;
+}): Promise<ServerWait> {
+  const { settings, url, log, everyMs = serverWaits.lookEveryMs } = options;
+  const stopping = new AbortController();
+  const absence = async (): Promise<Error | undefined> => {
+    try {
+      await requireSchema(settings, url, log);
+      return undefined;
+    } catch (error) {
+      if (isAway(error)) return error as Error;
+      throw error;
+    }
+  };
+  const first = await absence();
+  let there = first === undefined;
+  const search = async (): Promise<void> => {
+    if (first === undefined) return;
+    log.warn(`${first.message}: waiting for it; meanwhile events are accepted and no work is done`);
+    do await wait(everyMs, undefined, { signal: stopping.signal });
+    while ((await absence()) !== undefined);
+    there = true;
+    log.info('the warehouse answers now');
+  };
+  return serverWait(search(), stopping, () => there);
+}
+
+/** Whether Postgres is only away. All other errors say what to do. */
+const isAway = (error: unknown): boolean => error instanceof WarehouseAway && isPassing(error.cause);

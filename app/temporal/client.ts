@@ -1,18 +1,20 @@
 import {
   Client,
   Connection,
+  type ConnectionOptions,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
   ScheduleAlreadyRunning,
   ScheduleOverlapPolicy,
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { type DataConverter, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import proto from '@temporalio/proto';
 import { scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { ownRunsWithinMs, serverWaits } from '../../contract/retry-policy.ts';
 import type { Start } from '../../receiver/starts.ts';
 import { payloadCodec } from './payload-codec.ts';
-import { connectOptions, direct, type TemporalPlace } from './place.ts';
-import { TemporalAway } from './problem.ts';
-import { retries, retriesIf } from './retries.ts';
+import { connectOptions, direct, TemporalAway, type TemporalPlace } from './place.ts';
 
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
@@ -160,3 +162,91 @@ async function ensureEvery(
     await client.schedule.getHandle(scheduleId).update((before) => ({ ...before, action, policies }));
   }
 }
+
+type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number];
+type Call = ReturnType<Parameters<Interceptor>[1]>;
+
+/** gRPC's CANCELLED, which is not tried again. */
+const cancelled = 1;
+
+/** Ends a retry whose connection was closed. The SDK would throw in a timer and so end the process. */
+const endWhenClosed = ((options, nextCall) => {
+  try {
+    return nextCall(options);
+  } catch (error) {
+    return endedCall((error as Error).message);
+  }
+}) as Interceptor;
+
+function endedCall(details: string): Call {
+  const nothing = (): void => {};
+  return {
+    start: (metadata, listener) => listener?.onReceiveStatus?.({ code: cancelled, details, metadata }),
+    sendMessage: nothing,
+    sendMessageWithContext: nothing,
+    startRead: nothing,
+    halfClose: nothing,
+    cancelWithStatus: nothing,
+    getPeer: () => '',
+    getAuthContext: () => null,
+  };
+}
+
+/** Retries requests as the SDK does by default, without harm when their connection is closed meanwhile. */
+export const retries: readonly Interceptor[] = retriesIf(() => true);
+
+/** Like `retries`, but a request is retried only if `isOn` returns true when it has failed. */
+function retriesIf(isOn: () => boolean): Interceptor[] {
+  const usual = defaultGrpcRetryOptions();
+  const retryableDecider: typeof usual.retryableDecider = (...failed) =>
+    isOn() && usual.retryableDecider(...failed);
+  return [makeGrpcRetryInterceptor({ ...usual, retryableDecider }), endWhenClosed];
+}
+
+const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
+
+interface QueuePollers {
+  /** Whether a worker of the queue is running, even if its slots are all in use. */
+  readonly polled: boolean;
+  /** The workers that Temporal gives its tasks to, if none of them polls; otherwise null. */
+  readonly absent: string | null;
+}
+
+const { TASK_QUEUE_TYPE_ACTIVITY: activities, TASK_QUEUE_TYPE_WORKFLOW: workflows } = TaskQueueType;
+
+/**
+ * Reads who polled a queue in the last five minutes. A worker without a free slot still polls for workflow
+ * tasks. The queue of checks has none, so the watch, in the same process, stands for its worker.
+ */
+export async function readPollers(client: Client, queue: keyof typeof taskQueues): Promise<QueuePollers> {
+  const describe = async (name: keyof typeof taskQueues, taskQueueType: number) =>
+    await client.workflowService.describeTaskQueue({
+      namespace: client.options.namespace,
+      taskQueue: { name: taskQueues[name] },
+      taskQueueType,
+    });
+  const answers = await Promise.all([
+    describe(queue, activities),
+    queue === 'checks' ? describe('watch', activities) : describe(queue, workflows),
+  ]);
+  const pollers = answers.flatMap((answer) => answer.pollers ?? []);
+  const [current = null] = answers.flatMap(
+    ({ versioningInfo }) => versioningInfo?.currentDeploymentVersion?.buildId || [],
+  );
+  const versioned = pollers.filter(
+    ({ deploymentOptions }) =>
+      deploymentOptions?.workerVersioningMode === WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED,
+  );
+  const isServed =
+    current === null
+      ? versioned.length < pollers.length
+      : versioned.some(({ deploymentOptions }) => deploymentOptions?.buildId === current);
+  return {
+    polled: pollers.length > 0,
+    absent: isServed || pollers.length === 0 ? null : current === null ? 'no build' : `build ${current}`,
+  };
+}
+
+/** Whether a worker polls a queue. Without a worker, work would wait forever. */
+export const workerIsPolling = async (client: Client, queue: keyof typeof taskQueues): Promise<boolean> =>
+  (await readPollers(client, queue)).polled;

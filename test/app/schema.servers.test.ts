@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { requireZone, warnOfDropped } from '../../app/warehouse/prepare.ts';
+import { requireZone, warnOfDropped } from '../../app/schema.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 test('refuses sessions in another time zone than the configured one, with advice', async () => {
