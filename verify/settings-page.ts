@@ -9,26 +9,19 @@ interface Setting {
   /** The default, written as the variable's value; undefined if there is none. */
   readonly default?: string;
   readonly means: string;
-  /**
-   * What the value must be. If undefined, it is taken from the error that a wrong value causes. Empty if
-   * `means` says it.
-   */
-  readonly hasTo?: string;
 }
 
 /** metersync's settings, in the order of the page. */
 const ours: Readonly<Record<string, Setting>> = {
   SERVICE_URL: { means: 'Base address of the API with its version. If unset, the sandbox is used.' },
-  SERVICE_API_KEY: { means: 'API key. Required with `SERVICE_URL`.', hasTo: '' },
+  SERVICE_API_KEY: { means: 'API key. Required with `SERVICE_URL`.' },
   SERVICE_COMPANIES: {
     default: '',
     means: 'List of ids of companies to sync in addition to the companies that the service lists.',
-    hasTo: '',
   },
   SERVICE_TIME_ZONE: {
     default: 'UTC',
     means: 'Time zone of timestamps that come without one, for example Europe/Berlin.',
-    hasTo: '',
   },
   SERVICE_MAX_CONCURRENCY: {
     default: '10',
@@ -36,7 +29,6 @@ const ours: Readonly<Record<string, Setting>> = {
   },
   SERVICE_ENDPOINTS: {
     means: 'JSON file that overrides entries of the endpoint catalogue (see below).',
-    hasTo: '',
   },
   DELETES_CAP_ROWS: {
     default: '50',
@@ -56,12 +48,10 @@ const ours: Readonly<Record<string, Setting>> = {
   WEBHOOK_SECRETS: {
     default: '',
     means:
-      'List of at most 16 signing secrets of the webhook endpoint. The receiver needs this list or a file.',
-    hasTo: 'be `whsec_` followed by base64 of at least 24 bytes',
+      'List of at most 16 signing secrets of the webhook endpoint, each `whsec_` and base64 of at least 24 bytes. The receiver needs this list or a file.',
   },
   WEBHOOK_HEADER_PREFIX: {
     means: 'Another prefix of the signature headers, in addition to `webhook-` and `svix-`.',
-    hasTo: '',
   },
   WEBHOOK_TOLERANCE_SECONDS: {
     default: '300',
@@ -72,35 +62,29 @@ const ours: Readonly<Record<string, Setting>> = {
     default: 'off',
     means:
       '`on` refuses connections to other machines without verified TLS. `outside` refuses them, too, except to Postgres and Temporal, which have to be on your own networks. `off` only warns.',
-    hasTo: '',
   },
   CHECKS_OFF: {
     default: '',
     means: 'List of checks of the data (`ops.data_issue_checks`) to turn off. Their open issues are closed.',
-    hasTo: '',
   },
   TEMPORAL_CODEC_KEYS: {
     default: '',
     means:
       'List of keys that encrypt payloads in Temporal, each `id:key` with 32 bytes in base64. The first key encrypts, and all of them decrypt. All processes and commands need the same list. If unset, only payloads of the embedded Temporal are encrypted.',
-    hasTo: '',
   },
   TEMPORAL_PLAINTEXT: {
     default: 'refused',
     means:
       'What happens to unencrypted payloads if there are keys: `refused` makes their work wait, `accepted` runs it.',
-    hasTo: '',
   },
   BACKFILL_CRON: {
     default: '0 3 * * *',
     means:
       'When everything is read again: `none`, or five fields of cron in UTC. For another time zone write, for example, `CRON_TZ=Europe/Berlin 30 1 * * 6`. Each start is delayed by up to 30 minutes at random. A worker applies this when it starts.',
-    hasTo: '',
   },
   RECONCILE_EVERY: {
     default: '1h',
     means: 'How often recent updates are read: `none`, or an interval from 1m to 7d, for example 15m.',
-    hasTo: '',
   },
   RECEIVER_HOST: {
     default: '127.0.0.1',
@@ -121,27 +105,23 @@ const ours: Readonly<Record<string, Setting>> = {
   CONSOLE_PORT: { default: '8090', means: "The console's port; 0 turns the console off." },
   CONSOLE_USER_HEADER: {
     means: 'Header in which your proxy names the user.',
-    hasTo: '',
   },
   CONSOLE_TRUSTED_PROXIES: {
     default: '',
     means: 'List of addresses and networks (`10.0.0.0/8`) of that proxy. Only they may send the header.',
-    hasTo: '',
   },
   CONSOLE_OPERATORS: {
     default: '',
     means:
       'List of users who may perform actions, by the names in the header. Other users have read-only access.',
-    hasTo: '',
   },
-  TEMPORAL_UI_URL: { means: "Address of Temporal's web page, for links in the console.", hasTo: '' },
+  TEMPORAL_UI_URL: { means: "Address of Temporal's web page, for links in the console." },
   METERSYNC_ACTOR: {
     means:
       'Name of the person who runs a command, for the log of operations. The default is the user of the operating system.',
   },
   RECEIVER_PUBLIC_URL: {
     means: 'The registered address of the webhook endpoint, through which `metersync doctor` sends a probe.',
-    hasTo: '',
   },
   SILENCE_HOURS: {
     default: '72',
@@ -150,18 +130,18 @@ const ours: Readonly<Record<string, Setting>> = {
   NOTIFY_URL: {
     means:
       'Where alarms are sent when they open and when they are over: an address that accepts JSON, or `slack+https://…` for an incoming webhook of Slack.',
-    hasTo: '',
   },
   NOTIFY_SECRET: {
     means: 'Secret that signs the JSON (Standard Webhooks). Required if `NOTIFY_URL` accepts JSON.',
-    hasTo: '',
   },
   HEARTBEAT_URL: {
     means:
       'External dead man’s switch, which is requested (GET) each minute while Postgres accepts writes and no alarm of severity `page` is open.',
-    hasTo: '',
   },
-  LOG_LEVEL: { default: 'info', means: 'Lowest level that is logged.' },
+  LOG_LEVEL: {
+    default: 'info',
+    means: 'Lowest level that is logged: trace, debug, info, warn, error or silent.',
+  },
   METERSYNC_DIR: {
     default: '.metersync',
     means:
@@ -176,32 +156,26 @@ const ofOthers: Readonly<Record<string, Setting>> = {
   },
   TEMPORAL_PROFILE: {
     means: "Profile of Temporal's configuration file.",
-    hasTo: '',
   },
-  TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place.", hasTo: '' },
+  TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place." },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
       'Deployment of the workers. If it is set, a build gets work once it is [promoted](../running.md#builds-of-workers). Otherwise any worker gets any work.',
-    hasTo: '',
   },
   TEMPORAL_WORKER_BUILD_ID: {
     means: 'Build id of this worker. Each deployed version needs its own.',
-    hasTo: '',
   },
   HTTPS_PROXY: { means: 'HTTP proxy for requests to https addresses.' },
   HTTP_PROXY: {
     means: 'HTTP proxy for requests to http addresses, and to https addresses if `HTTPS_PROXY` is not set.',
-    hasTo: '',
   },
   NO_PROXY: {
     default: '',
     means:
       'List of hosts, including their subdomains, that are reached without a proxy. The lower-case name works, too.',
-    hasTo: '',
   },
   NODE_TLS_REJECT_UNAUTHORIZED: {
     means: 'A variable of Node: 0 accepts any certificate. `STRICT_TLS` refuses this value.',
-    hasTo: '',
   },
 };
 
@@ -209,7 +183,6 @@ const ofOthers: Readonly<Record<string, Setting>> = {
 const files: Readonly<Record<string, Setting>> = {
   WEBHOOK_SECRETS_FILE: {
     means: `File with one secret on each line. It is read again within ${formatSeconds(httpLimits.secretsCheckMs / 1000)} of a change. The single word \`none\` revokes all secrets.`,
-    hasTo: '',
   },
 };
 
@@ -264,37 +237,25 @@ export function settingsPage(): string {
   ].join('\n');
 }
 
-function described(name: string, { default: value, means, hasTo }: Setting): string {
-  const demand = hasTo ?? demandOf(name) ?? '';
-  const range = rangeOf(demand);
+function described(name: string, { default: value, means }: Setting): string {
+  const demand = demandOf(name);
+  const range = /^be a whole number from (.*)$/.exec(demand)?.[1];
+  const [, example] = /^be a (?:URL|host and a port), for example (.*)$/.exec(demand) ?? [];
   const set = [value === undefined || value === '' ? undefined : `\`${value}\``, range].filter(Boolean);
   const limits = set.length === 0 ? '' : ` (${set.join('; ')})`;
-  return `\`${name}\`${limits}: ${means}${range === undefined ? sentenceOf(demand) : ''}`;
+  return `\`${name}\`${limits}: ${means}${example === undefined ? '' : ` For example ${example}.`}`;
 }
 
-/** Returns the range that a number must be in: `1 to 100`. */
-const rangeOf = (demand: string): string | undefined => /^be a whole number from (.*)$/.exec(demand)?.[1];
-
-/** Writes what a value must be. For an address, this is an example. */
-function sentenceOf(demand: string): string {
-  const [, example] = /^be a (?:URL|host and a port), for example (.*)$/.exec(demand) ?? [];
-  if (example !== undefined) return ` For example ${example}.`;
-  return demand === '' ? '' : ` Has to ${demand}.`;
-}
-
-/**
- * Returns what the code requires of a variable, from the error that a wrong value causes. Undefined if the
- * code accepts that value.
- */
-function demandOf(name: string): string | undefined {
+/** Returns what the code requires of a variable, from the error that a wrong value causes. */
+function demandOf(name: string): string {
   const wrong = 'no value is this!';
   try {
     readSettings({ [name]: wrong });
-    return undefined;
+    return '';
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    const demand = error.problems.find((problem) => problem.startsWith(`${name} has to `));
-    return demand?.slice(`${name} has to `.length).split(`: ${wrong}`)[0];
+    const demand = error.problems.find((problem) => problem.startsWith(`${name} has to `)) ?? '';
+    return demand.slice(`${name} has to `.length).split(`: ${wrong}`)[0] ?? '';
   }
 }
 

@@ -126,7 +126,7 @@ async function describeNext(
       : [
           `  ${call} export bills --out bills.csv`,
           `  ${call} checks list`,
-          'To use psql, the console and the portal, keep the demo running: npm run demo -- --keep',
+          `To use psql, the console and the portal, keep the demo running: ${call} demo --keep`,
           "--temporal-ui also serves Temporal's web page.",
         ]),
   ];
@@ -300,6 +300,8 @@ async function keepRunning(parts: readonly Promise<void>[], interrupted: () => v
   });
 }
 
-/** How the user called the command: in a checkout through npm, otherwise by its name. */
-const howCalled = (env: NodeJS.ProcessEnv = process.env): string =>
-  env.npm_lifecycle_event === undefined ? 'metersync' : 'npm run -s metersync --';
+/** How the user called the command: through npx, in a checkout through npm, or by its name. */
+function howCalled({ npm_lifecycle_event: script }: NodeJS.ProcessEnv = process.env): string {
+  if (script === undefined) return 'metersync';
+  return script === 'npx' ? 'npx metersync' : 'npm run -s metersync --';
+}
