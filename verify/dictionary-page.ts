@@ -153,10 +153,11 @@ function describeRelation(
   ];
 }
 
-/** Whether a comment says more than the name of its column, or the page has to name its type. */
-const isToDescribe = ({ name, type, comment }: Column): boolean =>
-  !isPlain(type) ||
-  ![name, name.replace(/_id$/, '')].includes(`${comment}`.toLowerCase().replaceAll(' ', '_').slice(0, -1));
+/** Whether a comment has words that the name of its column lacks, or the page has to name its type. */
+function isToDescribe({ name, type, comment }: Column): boolean {
+  const words = comment?.toLowerCase().match(/\w+/g) ?? [];
+  return !isPlain(type) || words.some((word) => !name.split('_').includes(word));
+}
 
 const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
 const columnLine = ({ name, type, comment }: Column): string =>
