@@ -3,7 +3,6 @@ import { checkActivities } from './checks.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { recordActivities } from './events.ts';
 import { monthActivities } from './months.ts';
-import { reconcileActivities } from './reconcile.ts';
 import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
 import { endedActivities } from './sweep/ended.ts';
@@ -21,7 +20,6 @@ export function createActivities(deps: ActivityDependencies) {
     ...backfillActivities(deps),
     ...runActivities(deps),
     ...retentionActivities(deps),
-    ...reconcileActivities(deps),
     ...checkActivities(deps),
     ...monthActivities(deps),
     ...watchActivities(deps),

@@ -1,22 +1,40 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../contract/retry-policy.ts';
 
-const cursors = new WeakMap<Context, unknown>();
+/** Where another attempt resumes, and the attempt that came as far. */
+interface Place {
+  readonly cursor: unknown;
+  readonly attempt: number;
+}
+
+const places = new WeakMap<Context, Place | undefined>();
 
 /** Notes where another attempt resumes. Only the next heartbeat reports it, because each has a cost. */
 export function noteCursor(cursor: unknown): void {
-  cursors.set(Context.current(), cursor);
+  const context = Context.current();
+  if (isDeepStrictEqual(places.get(context)?.cursor, cursor)) return;
+  places.set(context, { cursor, attempt: context.info.attempt });
 }
 
-/** Returns the last cursor that this activity noted, or an earlier attempt of it. */
-export const notedCursor = (): unknown => cursors.get(Context.current());
+/** Returns where an earlier attempt of this activity stopped; undefined if it noted nothing. */
+export const resumedCursor = (): unknown =>
+  (Context.current().info.heartbeatDetails as Place | undefined)?.cursor;
+
+/** How often this place was tried, this attempt included. An attempt that gets further begins to count anew. */
+export function triesHere(): number {
+  const context = Context.current();
+  const { attempt, heartbeatDetails } = context.info;
+  const place = places.get(context) ?? (heartbeatDetails as Place | undefined);
+  return attempt - (place?.attempt ?? 1) + 1;
+}
 
 /** Sends heartbeats with the last cursor while an activity works or waits, and a last one when it fails. */
 export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   if (context.info.heartbeatTimeoutMs === undefined) return await work();
-  cursors.set(context, context.info.heartbeatDetails);
-  const send = () => context.heartbeat(cursors.get(context));
+  places.set(context, context.info.heartbeatDetails);
+  const send = () => context.heartbeat(places.get(context));
   const timer = setInterval(send, attemptPolicy.heartbeatEveryMs);
   try {
     return await work();

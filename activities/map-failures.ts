@@ -1,9 +1,8 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
-import { ApplicationFailureCategory } from '@temporalio/common';
 import { msToNumber } from '@temporalio/common/lib/time.js';
 import { Failure } from '../contract/failures.ts';
 import { sqlState, warehouseFailure, withoutStatement } from '../db/connection/failures.ts';
-import { keepAlive } from './heartbeat.ts';
+import { keepAlive, triesHere } from './heartbeat.ts';
 
 type Activity<I, O> = (input: I) => Promise<O>;
 
@@ -23,9 +22,7 @@ export function mapFailures<I, O>(
         type: failure.code,
         message: failure.message,
         nonRetryable: final.giveUp && failure.action !== 'retry',
-        // Waiting for a turn is normal. Temporal does not log failures that are benign.
-        ...(failure.code === 'COMPANY_BUSY' ? { category: ApplicationFailureCategory.BENIGN } : {}),
-        ...longerDelay(failure),
+        ...nextDelay(failure),
         cause: failure,
       });
     }
@@ -34,14 +31,18 @@ export function mapFailures<I, O>(
 
 /**
  * Returns the service's Retry-After if it is longer than the wait of the retry policy, because a shorter one
- * would use up the attempts too soon. Temporal takes 0 to mean that there is no retry.
+ * would use up the attempts too soon. The wait of the policy grows with the tries of the same place, and not with
+ * all attempts. Temporal takes 0 to mean that there is no retry.
  */
-function longerDelay({ retryAfterMs = 0 }: Failure): { nextRetryDelay?: number } {
+function nextDelay({ retryAfterMs = 0 }: Failure): { nextRetryDelay?: number } {
   const { attempt, retryPolicy = {} } = Context.current().info;
   const { initialInterval = '1s', backoffCoefficient = 2, maximumInterval = '100s' } = retryPolicy;
-  const doubledMs = msToNumber(initialInterval) * backoffCoefficient ** (attempt - 1);
-  const ownMs = Math.min(doubledMs, msToNumber(maximumInterval));
-  return retryAfterMs > ownMs ? { nextRetryDelay: retryAfterMs } : {};
+  const afterMs = (tries: number): number => {
+    const doubledMs = msToNumber(initialInterval) * backoffCoefficient ** (tries - 1);
+    return Math.min(doubledMs, msToNumber(maximumInterval));
+  };
+  const wantedMs = Math.max(retryAfterMs, afterMs(triesHere()));
+  return wantedMs === afterMs(attempt) ? {} : { nextRetryDelay: wantedMs };
 }
 
 /** Returns the failure of the catalogue; undefined for a defect of metersync, which Temporal retries. */

@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { Failure, type WaitingReason } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
@@ -9,6 +8,7 @@ import { closeGate, serviceScope } from '../db/queue/gates.ts';
 import type { PageRequest } from '../service/client.ts';
 import { cancellation } from './cancellation.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { triesHere } from './heartbeat.ts';
 import { asFailure } from './map-failures.ts';
 
 /**
@@ -19,7 +19,7 @@ export async function ownFailure(
   deps: ActivityDependencies,
   error: unknown,
 ): Promise<WaitingReason | undefined> {
-  const lasts = Context.current().info.attempt > attemptPolicy.unclearMax;
+  const lasts = triesHere() > attemptPolicy.unclearMax;
   const failure = asFailure(error);
   if (failure === undefined) return lasts ? unexpected(error) : undefined;
   const { code, message } = failure;

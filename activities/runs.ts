@@ -12,13 +12,13 @@ import { mapFailures } from './map-failures.ts';
 export function runActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /** Fails a part of a run; or all of the run, with its unfinished parts. */
-    failRun: mapFailures(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
-      const { runId, companyId, resource, error, kind } = input;
-      if (companyId !== null || resource !== null) return await failPart(deps, input, error, kind);
-      await noteRunStart(deps, runId, kind);
-      await failRunAndParts(db, runId, error);
-    }),
+    /** Fails a run, with its unfinished parts. */
+    failRun: mapFailures(
+      async ({ runId, kind, error }: { runId: string; kind: RunKind; error: string }): Promise<void> => {
+        await noteRunStart(deps, runId, kind);
+        await failRunAndParts(db, runId, error);
+      },
+    ),
 
     concludeRun: mapFailures(async (input: { runId: string }): Promise<RunState> => {
       await settleHeld(db);
@@ -73,7 +73,7 @@ async function endOf(
 export async function noteRunStart(
   { warehouse }: ActivityDependencies,
   runId: string,
-  kind?: RunKind,
+  kind: RunKind,
 ): Promise<void> {
   const workflowId = Context.current().info.workflowExecution?.workflowId;
   await startRun(warehouse.db, { runId, companyId: null, resource: null }, { kind, workflowId });

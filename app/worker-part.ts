@@ -5,13 +5,13 @@ import type { Logger } from 'pino';
 import { type Activities, createActivities } from '../activities/create-activities.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createNotifier } from '../activities/notifier.ts';
-import { batches, drainBounds } from '../contract/limits.ts';
+import { backfillBounds, batches, drainBounds } from '../contract/limits.ts';
 import { taskQueues } from '../contract/names.ts';
 import { attemptPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/starts.ts';
 import { throughProxies } from '../service/proxy.ts';
-import { firstBackfillOf } from './backfill.ts';
+import { firstBackfillOf, restartEarlierBackfills } from './backfill.ts';
 import type { WorkerObserver } from './metrics.ts';
 import type { Running } from './process/running.ts';
 import { openService } from './service.ts';
@@ -85,6 +85,7 @@ export async function startWorker(
   await applySchedules(client, settings.schedules);
   const pools = openPools(settings, databaseUrl, log);
   const { db } = pools.warehouse;
+  await restartEarlierBackfills(client, db);
   const access = openService(settings, service.url, service.apiKey, log, {
     ...(observer === undefined ? {} : { onRequest: observer.onRequest }),
   });
@@ -203,7 +204,7 @@ async function runWorkers(options: {
       taskQueue: taskQueues.backfill,
       maxCachedWorkflows: 100,
       maxConcurrentWorkflowTaskExecutions: 10,
-      maxConcurrentActivityTaskExecutions: 10,
+      maxConcurrentActivityTaskExecutions: backfillBounds.companiesOfWorker,
     }),
     Worker.create({
       ...common,

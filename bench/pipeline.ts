@@ -101,7 +101,7 @@ export async function runBackfill(
     return await withTemporal(temporal, async (client) => {
       const began = performance.now();
       const runId = await startBackfill(client, companies && { db: warehouse.db, companies });
-      const state = (await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()) as RunState;
+      const state = (await client.workflow.getHandle(workflowIds.backfill(runId)).result()) as RunState;
       if (state !== 'complete') throw new Error(`the backfill ended ${state}`);
       const seconds = (performance.now() - began) / 1000;
       await client.workflow.getHandle(workflowIds.checkData(runId)).result();

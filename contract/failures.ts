@@ -94,11 +94,6 @@ export const failureTypes = {
     means: 'The service ignores the filter for recently updated records.',
     operator: 'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or remove it.',
   },
-  COMPANY_BUSY: {
-    action: 'retry',
-    means: 'Another run is reading the company.',
-    operator: `Nothing. The company is read afterwards. If the other run has not ended after ${triedFor.turn}, it counts as failed.`,
-  },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
     means: 'Postgres refused the connection, restarted, was out of space, or broke a deadlock.',

@@ -91,10 +91,10 @@ export const catchUpBounds = {
 } as const;
 
 /**
- * Companies in backfill at once; the most that one activity begins to read; and companies that one run of
- * backfillAll reads before it continues as new.
+ * Companies that a run reads at once; companies that a worker reads at once for all runs; and meters of these that
+ * it reads at once, because their readings are held in memory.
  */
-export const backfillBounds = { companiesAtOnce: 8, companiesOfSlice: 25, companiesPerRun: 200 } as const;
+export const backfillBounds = { companiesAtOnce: 8, companiesOfWorker: 32, metersAtOnce: 10 } as const;
 
 /** How much one activity, statement or walk processes. */
 export const batches = {

@@ -39,9 +39,8 @@ export const workflowNames = {
   catchUp: 'catchUp',
   watch: 'watch',
   dropPayloads: 'dropPayloads',
-  backfillAll: 'backfillAll',
-  backfillCompany: 'backfillCompany',
-  reconcile: 'reconcile',
+  backfill: 'backfill',
+  backfillUpdates: 'backfillUpdates',
   checkData: 'checkData',
 } as const;
 
@@ -55,8 +54,7 @@ export const workflowIds = {
   /** Names a group of a replay by its first event, and by the replay's id in the log of operations. */
   replay: (firstId: string, operation: number): string => `replay/${firstId}/${operation}`,
   sweep: 'sweep',
-  backfillAll: (runId: string): string => `backfill-run/${runId}`,
-  backfillCompany: (companyId: string): string => `backfill/${companyId}`,
+  backfill: (runId: string): string => `backfill-run/${runId}`,
   reconcile: (runId: string): string => `reconcile/${runId}`,
   checkData: (runId: string): string => `checks/${runId}`,
 } as const;

@@ -46,6 +46,12 @@ const doubling = (initialInterval: number, maximumInterval: number) => ({
 /** For work that the next run repeats. It gives up sooner than a backfill. */
 const fewRetries = { ...doubling(2 * seconds, 2 * minutes), maximumAttempts: 6 } as const;
 
+/**
+ * Tries in a row of a part of a run, after which it counts as failed. A worker that is killed uses up a try. A try
+ * that gets further begins to count anew.
+ */
+const triesOfPart = { full: 36, reconcile: fewRetries.maximumAttempts } as const;
+
 /** A worker that is killed is noticed after this time. */
 const heartbeatTimeout = 30 * seconds;
 
@@ -73,26 +79,26 @@ export const activityPolicy = {
     heartbeatTimeout,
     retry: doubling(1 * seconds, 1 * minutes),
   },
-  /**
-   * Reading a company to its end. Each attempt continues with the page after the last written page. A worker
-   * that is killed uses up an attempt, too.
-   */
-  backfilling: {
+  /** Reading the list of companies, which a run begins with. */
+  starting: {
     startToCloseTimeout: 12 * hours,
     heartbeatTimeout,
-    retry: { ...doubling(2 * seconds, 2 * minutes), maximumAttempts: 36 },
+    retry: { ...doubling(2 * seconds, 2 * minutes), maximumAttempts: triesOfPart.full },
   },
-  /** Reconciling, and dropping payloads. */
+  /**
+   * Reading the companies of a run. Each attempt continues with the page after the last written page. The
+   * activity itself gives up a part that fails as often as `triesOfPart` allows.
+   */
+  reading: {
+    startToCloseTimeout: 12 * hours,
+    heartbeatTimeout,
+    retry: doubling(2 * seconds, 2 * minutes),
+  },
+  /** Dropping payloads. */
   recurring: { startToCloseTimeout: 1 * hours, heartbeatTimeout, retry: fewRetries },
   checking: { startToCloseTimeout: 6 * hours, heartbeatTimeout, retry: fewRetries },
   /** Writing the state of a run. */
   noting: { startToCloseTimeout: 30 * seconds, retry: doubling(500, 30 * seconds) },
-  /** Waiting while another run reads a company. Retries of an activity add nothing to the history. */
-  waiting: {
-    startToCloseTimeout: 30 * seconds,
-    scheduleToCloseTimeout: 2 * hours,
-    retry: { ...doubling(1 * seconds, 15 * seconds), backoffCoefficient: 1.5 },
-  },
 } as const;
 
 /**
@@ -112,6 +118,7 @@ export const attemptPolicy = {
   unclearMax: 8,
   /** Attempts to read a meter. If all fail while others can be read, the backfill leaves it out. */
   meterTries: 4,
+  triesOfPart,
   /** Passes over a listing before it is called unstable. */
   passesMax: 3,
   /** How long a run checks whether the endpoints of single records exist. */
@@ -124,8 +131,6 @@ export const attemptPolicy = {
   sweepStartedEveryMs: 1 * seconds,
   /** How often the progress of a meter with many readings is written. Nobody looks more often. */
   progressEveryMs: 1 * seconds,
-  /** For how long an activity of a backfill begins further companies or meters. */
-  sliceMs: 20 * seconds,
   /** How long an event may be on its way before the change it should announce counts as missed. */
   eventOnItsWaySeconds: 300,
 } as const;
@@ -166,7 +171,7 @@ function secondsOfWaits(count: number, first: number, longest: number): number {
 }
 
 const { waitFirstSeconds, waitMaxSeconds } = recordPolicy;
-const { initialInterval, maximumInterval, maximumAttempts } = activityPolicy.backfilling.retry;
+const { initialInterval, maximumInterval, maximumAttempts } = activityPolicy.starting.retry;
 
 /** How long work is tried, in words. The time that the attempts themselves take is not included. */
 export const triedFor = {
@@ -175,7 +180,6 @@ export const triedFor = {
     secondsOfWaits(recordPolicy.olderStateAttemptsMax, waitFirstSeconds, waitMaxSeconds),
   ),
   parked: `${formatSeconds(recordPolicy.parkedSeconds)} to ${formatSeconds(waitMaxSeconds)}`,
-  turn: formatSeconds(activityPolicy.waiting.scheduleToCloseTimeout / seconds),
   backfill: formatSeconds(
     secondsOfWaits(maximumAttempts - 1, initialInterval / seconds, maximumInterval / seconds),
   ),

@@ -22,15 +22,9 @@ export const eachMinute = proxyActivities<Activities>({
 export const sweeping = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
 /** Of workflows of version 0.2: see activities/sweep/ended.ts. */
 export const catchingUp = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
-export const backfilling = proxyActivities<Activities>({
-  taskQueue: backfill,
-  ...activityPolicy.backfilling,
-});
-export const recurring = proxyActivities<Activities>({
-  taskQueue: backfill,
-  ...activityPolicy.recurring,
-});
+export const starting = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.starting });
+export const reading = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.reading });
+export const recurring = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.recurring });
 export const noting = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.noting });
-export const waiting = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.waiting });
 /** On a queue of their own, so that no backfill delays them. */
 export const checking = proxyActivities<Activities>({ taskQueue: checks, ...activityPolicy.checking });

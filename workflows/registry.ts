@@ -1,11 +1,9 @@
 /** Every workflow, under the name by which clients start it (contract/names.ts). */
 
-export { backfillAll } from './backfill/all.ts';
-export { backfillCompany } from './backfill/company.ts';
+export { backfill, backfillUpdates } from './backfill.ts';
 export { catchUp } from './catch-up.ts';
 export { checkData } from './checks.ts';
 export { applyEvents } from './events.ts';
-export { reconcile } from './reconcile.ts';
 export { dropPayloads } from './retention.ts';
 export { sweep } from './sweep.ts';
 export { watch } from './watch.ts';

@@ -1,98 +1,118 @@
-import { Failure } from '../../contract/failures.ts';
-import { workflowIds } from '../../contract/names.ts';
-import { chosenAfter, isOfChosen, refuseChosen } from '../../db/backfill/chosen-companies.ts';
-import { companiesAfter } from '../../db/backfill/order.ts';
-import { readCompanyInRun } from '../../db/backfill/runs.ts';
+import { Context } from '@temporalio/activity';
+import PQueue from 'p-queue';
+import { backfillBounds } from '../../contract/limits.ts';
+import type { ReconciledResource, RunKind } from '../../contract/names.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { companyOfLane, countChosen, nextCompany } from '../../db/backfill/run-companies.ts';
+import { withoutStatement } from '../../db/connection/failures.ts';
+import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { failIfClosed } from '../gates.ts';
-import { mapFailures } from '../map-failures.ts';
+import { noteCursor, triesHere } from '../heartbeat.ts';
+import { asFailure, mapFailures } from '../map-failures.ts';
 import { refusal } from '../own-failure.ts';
 import { failPart, noteRunStart } from '../runs.ts';
-import { type CompanyKey, giveUpCompany, giveUpResource, readCompany } from './company.ts';
-import { type CompanyReading, type CompanyStep, resumedCursor } from './cursor.ts';
+import { giveUpResource, readCompany } from './company.ts';
 import { backfillListing } from './listing.ts';
-import { noteConfigured, noteNamed } from './named-companies.ts';
-import { beginSlice, readSlice, type Slice, type SliceRead } from './slice.ts';
+import { noteChosen, noteConfigured } from './named-companies.ts';
+import { reconcileCompany } from './reconcile.ts';
 
-export interface NextCompanies {
-  readonly runId: string;
-  readonly after: string | null;
-  readonly limit: number;
+/** A run as it began. */
+export interface RunBegun {
   /** Whether the list of companies was read. */
   readonly listed: boolean;
+  /** Whether companies were chosen for the run; otherwise it reads all. */
+  readonly chosen: boolean;
+  /** How many companies are read at the same time. */
+  readonly lanes: number;
 }
 
-export interface CompaniesNext {
-  readonly companies: readonly string[];
-  /** The last company examined, even if the service lacks it; null when there are no more. */
-  readonly last: string | null;
+/** Reads companies of a run one after the other. */
+export interface Lane extends Omit<RunBegun, 'lanes'> {
+  readonly runId: string;
+  readonly kind: RunKind;
+  readonly lane: number;
 }
 
 export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
+  const { companiesAtOnce, metersAtOnce } = backfillBounds;
+  const turns = new PQueue({ concurrency: metersAtOnce });
   return {
-    /** Begins a run. Notes companies of the settings and of the list; returns whether the list was read. */
-    beginRun: mapFailures(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
-      await noteRunStart(deps, runId);
-      const listed = await backfillCompanies(deps, runId);
-      await noteConfigured(deps, { runId, listed });
-      return { listed };
+    /** Begins a run. A full run notes the companies of the settings and of the list. */
+    beginRun: mapFailures(async ({ runId, kind }: { runId: string; kind: RunKind }): Promise<RunBegun> => {
+      await noteRunStart(deps, runId, kind);
+      const listed = kind === 'full' && (await backfillCompanies(deps, runId));
+      if (kind === 'full') await noteConfigured(deps, { runId, listed });
+      const chosen = await countChosen(db, runId, companiesAtOnce);
+      return { listed, chosen: chosen > 0, lanes: chosen === 0 ? companiesAtOnce : chosen };
     }),
 
-    /** Returns the companies that a run reads next, of those chosen for it, or of all if none were chosen. */
-    nextCompanies: mapFailures(async (input: NextCompanies): Promise<CompaniesNext> => {
-      const { runId, after, limit, listed } = input;
-      const chosen = await isOfChosen(db, runId);
-      const next = chosen
-        ? await chosenAfter(db, runId, after, limit)
-        : await companiesAfter(db, after, limit);
-      const last = next.length < limit ? null : (next.at(-1) ?? null);
-      if (!chosen) return { companies: next, last };
-      const { noted, refused } = await noteNamed(deps, { ids: next, listed });
-      await refuseChosen(db, runId, refused);
-      return { companies: noted, last };
+    /**
+     * Reads companies until all of the run have been taken by a lane. Another attempt continues with the company
+     * that this one was reading.
+     */
+    readCompanies: mapFailures(async (lane: Lane): Promise<void> => {
+      const read = readerOf(deps, lane, turns);
+      const isAgain = Context.current().info.attempt > 1;
+      let companyId = isAgain ? await companyOfLane(db, lane) : undefined;
+      companyId ??= await nextCompany(db, lane);
+      for (; companyId !== undefined; companyId = await nextCompany(db, lane)) await read(companyId);
     }),
-
-    companiesAfter: mapFailures(async (input: { after: string | null; limit: number }): Promise<string[]> => {
-      return await companiesAfter(db, input.after, input.limit);
-    }),
-
-    /** Reads a company until it is done or the slice is full. Temporal retries temporary failures. */
-    readCompany: mapFailures(async (reading: CompanyReading): Promise<CompanyStep> => {
-      const inRun = await readCompanyInRun(db, reading.runId, reading.companyId);
-      if (inRun.busy) throw companyBusy(reading.companyId);
-      return await readCompany(deps, reading, inRun, await beginSlice(deps));
-    }),
-
-    readCompanies: mapFailures(async (slice: Slice): Promise<SliceRead> => await readSlice(deps, slice)),
-
-    /** Fails while another run reads the company, so that Temporal tries again later. */
-    awaitTurn: mapFailures(async ({ companyId }: { companyId: string }): Promise<void> => {
-      const ended = await deps.howEnded(workflowIds.backfillCompany(companyId));
-      if (ended === undefined) throw companyBusy(companyId);
-    }),
-
-    giveUpResource: mapFailures(
-      async ({ error, ...company }: CompanyKey & { error: string }): Promise<{ done: boolean }> =>
-        await giveUpResource(deps, company, error),
-    ),
-
-    giveUpCompany: mapFailures(
-      async ({ error, ...company }: CompanyKey & { error: string }): Promise<void> =>
-        await giveUpCompany(deps, company, error),
-    ),
   };
 }
 
-const companyBusy = (companyId: string): Failure =>
-  new Failure('COMPANY_BUSY', `another run is reading the company ${companyId}`);
+/** Returns the function that reads a company of a lane. */
+function readerOf(
+  deps: ActivityDependencies,
+  { runId, kind, chosen, listed }: Lane,
+  turns: PQueue,
+): (companyId: string) => Promise<void> {
+  const skipped = new Set<ReconciledResource>();
+  return async (companyId) => {
+    const company = { runId, companyId };
+    if (chosen && !(await noteChosen(deps, company, listed))) return;
+    await untilGivenUp(attemptPolicy.triesOfPart[kind], {
+      read: () =>
+        kind === 'full' ? readCompany(deps, company, turns) : reconcileCompany(deps, company, skipped),
+      giveUp: async (reason) => {
+        await giveUpResource(deps, company, kind, reason);
+        noteCursor({ companyId, givenUp: reason });
+      },
+    });
+  };
+}
+
+/**
+ * Reads, and gives up a part that failed as often as allowed, or whose workers ended each time. Throws other
+ * failures for Temporal to retry.
+ */
+async function untilGivenUp(
+  triesMax: number,
+  { read, giveUp }: { read: () => Promise<void>; giveUp: (reason: string) => Promise<void> },
+): Promise<void> {
+  if (triesHere() > triesMax) await giveUp('each worker that read it ended');
+  for (;;) {
+    try {
+      return await read();
+    } catch (error) {
+      cancellation().throwIfAborted();
+      if (triesHere() < triesMax) throw error;
+      const { code, message } = asFailure(error) ?? {
+        code: 'UNEXPECTED_ERROR',
+        message: String((withoutStatement(error) as Error).message),
+      };
+      await giveUp(`${code}: ${message}`);
+    }
+  }
+}
 
 /** Reads the list of companies. Returns false if the service has none, or refuses it. */
 async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<boolean> {
   const key = { runId, companyId: null, resource: 'companies' } as const;
   try {
     await failIfClosed(deps);
-    await backfillListing(deps, key, resumedCursor(null, null));
+    await backfillListing(deps, key);
     return deps.service.has('companies');
   } catch (error) {
     const failure = await refusal(deps, error);

@@ -1,41 +1,32 @@
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
-import type { Failure } from '../../contract/failures.ts';
-import { type CompanyInRun, notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
+import { type RunKind, reconciledResources } from '../../contract/names.ts';
+import { notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { closedService } from '../gates.ts';
 import { refusal } from '../own-failure.ts';
 import { failPart } from '../runs.ts';
 import { settleListed } from '../sweep/settle-listed.ts';
-import { type CompanyReading, type CompanyStep, resumedCursor } from './cursor.ts';
-import { backfillIntervals } from './intervals.ts';
+import type { CompanyKey } from './cursor.ts';
+import { backfillIntervals, type MeterTurns } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
 import { deleteUnread } from './named-companies.ts';
 
-export type CompanyKey = Omit<CompanyReading, 'cursor'>;
-
-/** How long a slice reads. */
-export interface SliceLimits {
-  /** Whether the time of the slice is over. */
-  readonly isFull: () => boolean;
-  /** Why no request is sent, if the gate for all requests was closed when the slice began. */
-  readonly closed: Failure | undefined;
-}
-
 /**
- * Reads the resources of a company that the run has not finished, listings to their end and meters until the
- * slice is full. A permanent refusal fails only its resource.
+ * Reads the resources of a company that the run has not finished, from where an earlier attempt stopped. A
+ * permanent refusal fails only its resource.
  */
 export async function readCompany(
   deps: ActivityDependencies,
-  reading: CompanyReading,
-  { finished, awaited }: CompanyInRun,
-  { isFull, closed }: SliceLimits,
-): Promise<CompanyStep> {
-  const { runId, companyId } = reading;
+  company: CompanyKey,
+  turns: MeterTurns,
+): Promise<void> {
+  const { runId, companyId } = company;
+  const { finished, awaited } = await readCompanyInRun(deps.warehouse.db, company);
   const missing = without(finished).filter(
     (resource) => resource !== 'intervals' && !deps.service.has(resource),
   );
-  if (missing.length > 0) await notePartsMissing(deps.warehouse.db, reading, missing, noEndpoint);
-  const cursor = resumedCursor(companyId, reading.cursor);
+  if (missing.length > 0) await notePartsMissing(deps.warehouse.db, company, missing, noEndpoint);
+  const closed = await closedService(deps);
   // Whether the service answered 404 or 403 to every listing so far.
   let refused = finished.length === 0;
   let asked = 0;
@@ -44,57 +35,53 @@ export async function readCompany(
     try {
       if (closed !== undefined) throw closed;
       if (resource === 'intervals') {
-        if (refused && asked > 0 && (await deleteUnread(deps, reading))) return { done: true, cursor: null };
+        if (refused && asked > 0 && (await deleteUnread(deps, company))) return;
         if (awaited) await settleListed(deps, companyId);
-        return await backfillIntervals(deps, key, cursor, isFull);
+        await backfillIntervals(deps, key, turns);
+      } else {
+        asked += 1;
+        await backfillListing(deps, { ...key, resource });
+        refused = false;
       }
-      asked += 1;
-      await backfillListing(deps, { ...key, resource }, cursor);
-      refused = false;
     } catch (error) {
       const failure = await refusal(deps, error);
       const reason = `${failure.code}: ${failure.message}`;
-      if (failure.code === 'SERVICE_KEY_REFUSED') {
-        // All resources are read with the same key, so the others would be refused, too.
-        await giveUpCompany(deps, reading, reason);
-        return { done: true, cursor: null };
-      }
+      // All resources are read with the same key, so the others would be refused, too.
+      if (failure.code === 'SERVICE_KEY_REFUSED') return await giveUpCompany(deps, company, reason);
       refused &&= failure.code === 'SERVICE_NOT_FOUND' || failure.code === 'SERVICE_ACCESS_DENIED';
       await failPart(deps, key, reason);
     }
   }
-  return { done: true, cursor: null };
 }
 
-/** Fails the resource that was tried as often as allowed. Returns whether it was the company's last one. */
+/** Fails the resource of a company that was tried as often as allowed. The others can still be read. */
 export async function giveUpResource(
   deps: ActivityDependencies,
   company: CompanyKey,
+  kind: RunKind,
   reason: string,
-): Promise<{ done: boolean }> {
-  const [resource, ...left] = await unfinished(deps, company);
-  if (resource === undefined) return { done: true };
-  await failPart(deps, { ...company, resource }, reason);
-  return { done: left.length === 0 };
+): Promise<void> {
+  const [resource] = await unfinished(deps, company, kind);
+  if (resource !== undefined) await failPart(deps, { ...company, resource }, reason, kind);
 }
 
 /** Fails every resource of the company that the run has not finished. */
-export async function giveUpCompany(
-  deps: ActivityDependencies,
-  { runId, companyId }: CompanyKey,
-  reason: string,
-): Promise<void> {
-  for (const resource of await unfinished(deps, { runId, companyId }))
-    await failPart(deps, { runId, companyId, resource }, reason);
+async function giveUpCompany(deps: ActivityDependencies, company: CompanyKey, reason: string): Promise<void> {
+  for (const resource of await unfinished(deps, company, 'full'))
+    await failPart(deps, { ...company, resource }, reason);
 }
 
 /** Returns the resources of the company that the run has not finished, in order. */
 async function unfinished(
   { warehouse }: ActivityDependencies,
-  { runId, companyId }: CompanyKey,
+  company: CompanyKey,
+  kind: RunKind,
 ): Promise<CompanyResource[]> {
-  return without((await readCompanyInRun(warehouse.db, runId, companyId)).finished);
+  const { finished } = await readCompanyInRun(warehouse.db, company);
+  return without(finished, kind === 'full' ? companyResources : reconciledResources);
 }
 
-const without = (finished: readonly string[]): CompanyResource[] =>
-  companyResources.filter((resource) => !finished.includes(resource));
+const without = (
+  finished: readonly string[],
+  all: readonly CompanyResource[] = companyResources,
+): CompanyResource[] => all.filter((resource) => !finished.includes(resource));

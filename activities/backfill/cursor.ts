@@ -1,7 +1,6 @@
-import { Context } from '@temporalio/activity';
 import type { PageWritten } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
-import { notedCursor } from '../heartbeat.ts';
+import { resumedCursor } from '../heartbeat.ts';
 
 /** The last page of a listing whose rows are in Postgres, and the counts so far. */
 export interface ListingCursor {
@@ -12,7 +11,7 @@ export interface ListingCursor {
   readonly written: PageWritten;
 }
 
-/** Where the read of a company's meters continues. Its fixed size fits into the history of a workflow. */
+/** Where the read of a company's meters continues. */
 export interface IntervalCursor {
   readonly resource: 'intervals';
   readonly companyId: string;
@@ -39,27 +38,14 @@ export interface IntervalCursor {
 /** Where the read of a company continues: within a listing, or at a meter. */
 export type CompanyCursor = ListingCursor | IntervalCursor;
 
-export interface CompanyReading {
+/** A company that a run reads. */
+export interface CompanyKey {
   readonly runId: string;
   readonly companyId: string;
-  /** Null at the first resource that the run has not finished. */
-  readonly cursor: CompanyCursor | null;
 }
 
-/** What one activity did of a company. The workflow calls the activity with the cursor until it is done. */
-export interface CompanyStep {
-  readonly done: boolean;
-  readonly cursor: CompanyCursor | null;
-}
-
-/** Where the read of a company continues: where an earlier attempt stopped in it, or else at `given`. */
-export const resumedCursor = (companyId: string | null, given: CompanyCursor | null): CompanyCursor | null =>
-  cursorIn(companyId, Context.current().info.heartbeatDetails) ?? given;
-
-/** How far this activity has read a company, or null if it has not written a page of it. */
-export const reachedCursor = (companyId: string): CompanyCursor | null => cursorIn(companyId, notedCursor());
-
-function cursorIn(companyId: string | null, noted: unknown): CompanyCursor | null {
-  const cursor = noted as CompanyCursor | undefined;
+/** Where an earlier attempt of this activity stopped in a company, or in the list of companies. */
+export function cursorIn(companyId: string | null): CompanyCursor | null {
+  const cursor = resumedCursor() as CompanyCursor | undefined;
   return cursor?.companyId === companyId ? cursor : null;
 }

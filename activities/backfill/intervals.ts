@@ -1,4 +1,4 @@
-import { Context } from '@temporalio/activity';
+import type PQueue from 'p-queue';
 import { batches } from '../../contract/limits.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { agreeing, counted, isUntilDecided, untilDecided } from '../../contract/words.ts';
@@ -15,13 +15,14 @@ import { withoutStatement } from '../../db/connection/failures.ts';
 import { clearRejectedReadings } from '../../db/records/rejected.ts';
 import { nothingWritten, sum } from '../../db/records/write-page.ts';
 import { atMostEvery } from '../at-most-every.ts';
+import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { noteCursor } from '../heartbeat.ts';
+import { noteCursor, triesHere } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { ownFailure } from '../own-failure.ts';
 import type { PassPlace } from '../reading/listing-pass.ts';
 import { type RangeRead, readRange } from '../reading/read-range.ts';
-import type { CompanyCursor, CompanyStep, IntervalCursor } from './cursor.ts';
+import { cursorIn, type IntervalCursor } from './cursor.ts';
 
 /** How many failed meters a run names at most. */
 const failedMetersNamed = 10;
@@ -44,19 +45,21 @@ const firstMeter: Omit<IntervalCursor, 'companyId'> = {
 
 type IntervalsPart = RunKey & { readonly companyId: string };
 
-/** Reads all intervals of the company's meters until the slice is full, from where `reached` ends. */
+/** Admits only some meters at a time, because the readings of a meter are held in memory. */
+export type MeterTurns = PQueue;
+
+/** Reads all intervals of the company's meters, from where an earlier attempt stopped. */
 export async function backfillIntervals(
   deps: ActivityDependencies,
   key: IntervalsPart,
-  reached: CompanyCursor | null,
-  isFull: () => boolean,
-): Promise<CompanyStep> {
+  turns: MeterTurns,
+): Promise<void> {
   const { db } = deps.warehouse;
   const { companyId } = key;
   if (!deps.service.has('intervals')) {
-    await notePartsMissing(db, key, ['intervals'], null);
-    return { done: true, cursor: null };
+    return await notePartsMissing(db, key, ['intervals'], null);
   }
+  const reached = cursorIn(companyId);
   let cursor: IntervalCursor = {
     ...firstMeter,
     ...(reached?.resource === 'intervals' ? reached : {}),
@@ -69,15 +72,14 @@ export async function backfillIntervals(
   for (;;) {
     const meters = await metersAfter(db, companyId, cursor.after, batches.meters);
     for (const meterId of meters) {
-      if (isFull()) return { done: false, cursor };
-      cursor = await backfillMeter(deps, { key, meterId, now }, cursor, within);
+      const meter = { key, meterId, now };
+      cursor = await turns.add(() => backfillMeter(deps, meter, cursor, within), { signal: cancellation() });
       noteCursor(cursor);
       now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
     }
     if (meters.length < batches.meters) break;
   }
   await finishIntervals(deps, key, cursor);
-  return { done: true, cursor: null };
 }
 
 async function backfillMeter(
@@ -88,7 +90,6 @@ async function backfillMeter(
 ): Promise<IntervalCursor> {
   const { runId } = key;
   const onPage = async ({ sent, total }: PassPlace) => {
-    noteCursor(done);
     await note({ ...intervalCounts(done), distinctIds: sent.readings, reportedTotal: total });
   };
   try {
@@ -96,9 +97,8 @@ async function backfillMeter(
     if (read.complete) await clearRejectedReadings(deps.warehouse.db, { meterId }, now);
     return { ...withMeter(done, read), ...judged(meterId, done, read), after: meterId };
   } catch (error) {
-    const { cancellationSignal, info } = Context.current();
-    cancellationSignal.throwIfAborted();
-    if (info.attempt < attemptPolicy.meterTries && asFailure(error)?.action === 'retry') throw error;
+    cancellation().throwIfAborted();
+    if (triesHere() < attemptPolicy.meterTries && asFailure(error)?.action === 'retry') throw error;
     const reason = await ownFailure(deps, error);
     if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
     // One meter that cannot be read must not prevent the others from being read.

@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { counted } from '../../contract/words.ts';
 import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
@@ -6,10 +5,11 @@ import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import { judgePass, manifestOf, type PageManifest } from '../../service/stability.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { triesHere } from '../heartbeat.ts';
 import type { PageRead } from '../reading/read-ahead.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { judgeListing, type ListingBackfill, type Pass, type PassResult } from './absences.ts';
-import type { CompanyCursor, ListingCursor } from './cursor.ts';
+import { cursorIn, type ListingCursor } from './cursor.ts';
 
 /** Why a part of a run read nothing. */
 export const noEndpoint = 'the endpoint catalogue has no such endpoint';
@@ -18,15 +18,12 @@ export const noEndpoint = 'the endpoint catalogue has no such endpoint';
  * Reads a listing to its end; again, up to `attemptPolicy.passesMax` passes, if it changed meanwhile. Resumes
  * after the last page written. Tombstones rows absent from it only when two stable passes agree.
  */
-export async function backfillListing(
-  deps: ActivityDependencies,
-  input: ListingBackfill,
-  reached: CompanyCursor | null,
-): Promise<void> {
+export async function backfillListing(deps: ActivityDependencies, input: ListingBackfill): Promise<void> {
   const { db } = deps.warehouse;
   const { now, readBefore } = await startRun(db, input);
   if (!deps.service.has(input.resource)) return await finishRun(db, input, 'complete', { error: noEndpoint });
   const { companyId, resource } = input;
+  const reached = cursorIn(companyId);
   const resumed = reached?.resource === resource ? (reached as ListingCursor) : undefined;
   let cursor = resumed ?? { resource, companyId, pass: 1, page: 0, written: nothingWritten };
   let before: Pass | undefined;
@@ -48,7 +45,7 @@ export async function backfillListing(
   const seen = before?.judgement.distinct ?? 0;
   const { state, reason: error, provedBegan, lacksNothing = false } = withOlder(result, written);
   // An attempt that was killed before its heartbeat may have written rows that no cursor counts.
-  const isFirstTry = Context.current().info.attempt === 1 && resumed === undefined;
+  const isFirstTry = triesHere() === 1 && resumed === undefined;
   await finishListing(db, input, {
     state,
     error,

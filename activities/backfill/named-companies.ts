@@ -1,12 +1,14 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { canonicalId } from '../../contract/values.ts';
+import { refuseChosen } from '../../db/backfill/run-companies.ts';
 import { deletePartsOfGone, finishRun, noteRunError } from '../../db/backfill/runs.ts';
 import { isConfirmedCompany, noteCompanies, retireUnread } from '../../db/records/companies.ts';
 import { listedByCompanies } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import { walkPages } from '../../service/walk.ts';
 import { type ActivityDependencies, isConfigured } from '../dependencies.ts';
+import type { CompanyKey } from './cursor.ts';
 
 /**
  * The service's answer about a company that a person named: it lists or answers for it (`found`), has no such
@@ -79,7 +81,7 @@ export async function findCompany(
  * Refuses companies that the service does not have, and tombstones their rows if nothing of them was ever read.
  * @param named.listed whether the list of companies was read
  */
-export async function noteNamed(
+async function noteNamed(
   deps: ActivityDependencies,
   { ids, listed }: { readonly ids: readonly string[]; readonly listed: boolean },
 ): Promise<{ readonly noted: string[]; readonly refused: string[] }> {
@@ -100,6 +102,17 @@ export async function noteNamed(
     deps.log.warn({ companies: refused }, 'the service does not have companies that were named');
   await noteCompanies(db, noted);
   return { noted, refused };
+}
+
+/** Notes a company that was chosen for a run. Returns false if the service does not have it. */
+export async function noteChosen(
+  deps: ActivityDependencies,
+  { runId, companyId }: CompanyKey,
+  listed: boolean,
+): Promise<boolean> {
+  const { refused } = await noteNamed(deps, { ids: [companyId], listed });
+  await refuseChosen(deps.warehouse.db, runId, refused);
+  return refused.length === 0;
 }
 
 /** Notes the companies of the settings. The run's error names companies that the service does not have. */
@@ -124,7 +137,7 @@ export async function noteConfigured(
  */
 export async function deleteUnread(
   deps: ActivityDependencies,
-  { runId, companyId }: { readonly runId: string; readonly companyId: string },
+  { runId, companyId }: CompanyKey,
 ): Promise<boolean> {
   const { db } = deps.warehouse;
   if (isConfigured(deps, companyId)) return false;

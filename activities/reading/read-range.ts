@@ -19,7 +19,7 @@ export interface RangeReading {
   /** Names the notes about readings that are removed or held back. */
   readonly runId: string;
   /** Called after each page. */
-  readonly onPage: (place: PassPlace) => void | Promise<void>;
+  readonly onPage?: (place: PassPlace) => void | Promise<void>;
 }
 
 export interface RangeRead {
@@ -97,7 +97,7 @@ export async function readRange(
       () => walkOf(deps, range, lane),
       async (page, place) => {
         await noteFields(deps, 'intervals', page.items);
-        await onPage(place);
+        await onPage?.(place);
       },
     );
     pages += pass.sent.pages;

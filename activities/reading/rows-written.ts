@@ -20,7 +20,7 @@ export function noteWritten(
   const by =
     workflowType === workflowNames.sweep || workflowType === workflowNames.applyEvents
       ? 'catch_up'
-      : workflowType === workflowNames.reconcile
+      : workflowType === workflowNames.backfillUpdates
         ? 'reconcile'
         : 'backfill';
   onWritten({ resource, by, inserted, changed, rejected });

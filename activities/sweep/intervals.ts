@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Context } from '@temporalio/activity';
 import { batches } from '../../contract/limits.ts';
 import {
   companyOfMeter,
@@ -15,7 +14,7 @@ import { pendingOf } from '../../db/queue/queue.ts';
 import type { Granularity } from '../../db/readings/ranges.ts';
 import { clearRejectedReadings } from '../../db/records/rejected.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { noteCursor } from '../heartbeat.ts';
+import { noteCursor, resumedCursor } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { readRange } from '../reading/read-range.ts';
 import { walkListing } from '../reading/walk-listing.ts';
@@ -92,8 +91,7 @@ async function readPiece(
   const isNews = next === null && at.from === range.start;
   const lane = isNews ? 'live' : 'backfill';
   try {
-    const onPage = () => noteCursor(cursor);
-    const { complete, readings } = await readRange(deps, { meterId, ...piece }, { lane, runId, onPage });
+    const { complete, readings } = await readRange(deps, { meterId, ...piece }, { lane, runId });
     if (!complete) return 'unstable';
     const width = nextWidth(at.width, readings, batches.readingsOfPiece);
     return next === null ? null : { from: next, width };
@@ -109,7 +107,7 @@ async function begin(deps: ActivityDependencies, meterId: string): Promise<Meter
 }
 
 function interrupted(meterId: string): MeterCursor | undefined {
-  const cursor = Context.current().info.heartbeatDetails as Partial<MeterCursor> | undefined;
+  const cursor = resumedCursor() as Partial<MeterCursor> | undefined;
   return cursor?.meterId === meterId && cursor.runId !== undefined ? (cursor as MeterCursor) : undefined;
 }
 

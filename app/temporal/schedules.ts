@@ -39,15 +39,15 @@ interface Definition {
 const definitions: Readonly<Record<RunKind, Definition>> = {
   full: {
     scheduleId: scheduleIds.full,
-    workflowType: workflowNames.backfillAll,
-    workflowId: workflowIds.backfillAll('scheduled'),
+    workflowType: workflowNames.backfill,
+    workflowId: workflowIds.backfill('scheduled'),
     setting: 'BACKFILL_CRON',
     jitterMs: () => 30 * minutes,
     catchUpMs: 12 * hours,
   },
   reconcile: {
     scheduleId: scheduleIds.reconcile,
-    workflowType: workflowNames.reconcile,
+    workflowType: workflowNames.backfillUpdates,
     workflowId: workflowIds.reconcile('scheduled'),
     setting: 'RECONCILE_EVERY',
     jitterMs: (times) => Math.min('everyMs' in times ? times.everyMs / 6 : hours, 10 * minutes),
@@ -107,8 +107,10 @@ async function putSchedule(client: Client, name: RunKind, times: ScheduleTimes):
     if (await create(client, name, wanted)) return;
     return await putSchedule(client, name, times);
   }
-  const { spec, policies } = existing;
+  const { spec, policies, action } = existing;
   const isSame =
+    action.type === 'startWorkflow' &&
+    action.workflowType === wanted.action.workflowType &&
     timesOf(spec) === describeTimes(times) &&
     (spec.jitter ?? 0) === wanted.spec.jitter &&
     policies.catchupWindow === wanted.policies.catchupWindow;

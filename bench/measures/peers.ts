@@ -92,7 +92,7 @@ async function loadWithMetersync(bench: Bench, { url, documents }: Recorded): Pr
   const pipeline = await startPipeline(bench, { service, filled: false });
   // Runs a workflow first, so that the start of the worker is not timed, like the imports of dlt.
   await withTemporal(pipeline.temporal, (client) =>
-    client.workflow.execute(workflowNames.reconcile, {
+    client.workflow.execute(workflowNames.backfillUpdates, {
       workflowId: workflowIds.reconcile('first'),
       taskQueue: taskQueues.backfill,
       args: [{}],

@@ -4,7 +4,7 @@ import type { RunState } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { deletes, pages, runCompanies, runs } from '../schema/metersync.ts';
+import { deletes, pages, runCompanies, runLanes, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun, isWhole } from './runs.ts';
 
 /** Maximum number of companies that the error of a run names as unknown to the service. */
@@ -117,6 +117,7 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
     .returning({ state: runs.state });
   // Listings that were refused, given up or cancelled have left their manifests.
   await db.delete(pages).where(eq(pages.runId, runId));
+  await db.delete(runLanes).where(eq(runLanes.runId, runId));
   return ended?.state ?? 'failed';
 }
 

@@ -7,7 +7,7 @@ import type { Executor } from '../connection/connect.ts';
 import { waitingForCompany } from '../queue/queue.ts';
 import { unreadableIn } from '../records/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
-import { runCompanies, runs } from '../schema/metersync.ts';
+import { noCompany, runCompanies, runs } from '../schema/metersync.ts';
 import { livesCompany } from './failed-parts.ts';
 
 /** A run (company and resource are null), or a part of a run. */
@@ -81,7 +81,13 @@ export async function startRun(
     .values({ ...key, kind, workflowId, state: 'running' })
     .onConflictDoUpdate({
       target: [runId, companyId, resource],
-      set: { workflowId, state: 'running', finishedAt: null, ...failure(undefined) },
+      set: {
+        workflowId,
+        claimedTo: noCompany,
+        state: 'running',
+        finishedAt: null,
+        ...failure(undefined),
+      },
     })
     .returning({
       now: sql<string>`clock_timestamp()::text`,
@@ -108,8 +114,6 @@ export async function notePartsMissing(
 export interface CompanyInRun {
   /** Resources whose parts have ended, in any state. */
   readonly finished: readonly string[];
-  /** Whether another run under way is reading the company, and this run has not begun to read it. */
-  readonly busy: boolean;
   /** Whether events wait for the company's listings. */
   readonly awaited: boolean;
 }
@@ -117,56 +121,19 @@ export interface CompanyInRun {
 /** Reads how far a run has read a company. */
 export async function readCompanyInRun(
   db: Executor,
-  runId: string,
-  companyId: string,
+  { runId, companyId }: { readonly runId: string; readonly companyId: string },
 ): Promise<CompanyInRun> {
-  const part = alias(runs, 'part');
-  const run = alias(runs, 'run');
-  const own = and(eq(part.runId, runId), eq(part.companyId, companyId));
   const finished = db
-    .select({ resource: part.resource })
-    .from(part)
-    .where(and(own, isNotNull(part.finishedAt)));
-  const begun = db
-    .select({})
-    .from(part)
-    .where(and(own, isNull(part.finishedAt)));
-  const underWay = db
-    .select({})
-    .from(run)
-    .where(and(eq(run.runId, part.runId), isWhole(run), isNull(run.finishedAt)))
-    .offset(literal(0));
-  const others = db
-    .select({})
-    .from(part)
-    .where(
-      and(
-        eq(part.companyId, companyId),
-        // The index of running parts has the state as a literal.
-        sql`${part.state} = 'running'`,
-        eq(part.kind, 'full'),
-        ne(part.runId, runId),
-        exists(underWay),
-      ),
-    );
+    .select({ resource: runs.resource })
+    .from(runs)
+    .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNotNull(runs.finishedAt)));
   const [read] = await db
     .select({
       finished: sql<string[]>`array${finished}`,
-      busy: sql<boolean>`${exists(others)} and ${notExists(begun)}`,
       awaited: sql<boolean>`${exists(waitingForCompany(db, companyId))}`,
     })
     .from(sql`(select) one`);
-  return read ?? { finished: [], busy: false, awaited: false };
-}
-
-/** Deletes the unfinished parts of a company that nobody reads until the run goes on. */
-export async function deleteUnfinishedParts(
-  db: Executor,
-  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
-): Promise<void> {
-  await db
-    .delete(runs)
-    .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNull(runs.finishedAt)));
+  return read ?? { finished: [], awaited: false };
 }
 
 /** Deletes the parts of a company without a live row in a run. Returns whether any existed. */

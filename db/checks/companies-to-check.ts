@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNull, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { CheckName } from '../../contract/check-names.ts';
 import type { CheckKind } from '../../contract/names.ts';
-import { isChosen, isOfChosen } from '../backfill/chosen-companies.ts';
+import { countChosen, isChosen } from '../backfill/run-companies.ts';
 import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companyChanges, dataChecks, journal, runs } from '../schema/metersync.ts';
@@ -119,7 +119,7 @@ export async function companiesToCheck(
     .where(
       and(
         isNull(companyId),
-        (await isOfChosen(db, runId)) ? isChosen(db, runId, companies.id) : undefined,
+        (await countChosen(db, runId, 1)) > 0 ? isChosen(db, runId, companies.id) : undefined,
       ),
     )
     .groupBy(companies.id)

@@ -303,7 +303,13 @@ export const monthlyCost = metersync.table(
   (t) => [index('monthly_cost_company').on(t.companyId)],
 );
 
-/** One row per run (company and resource null), and one for each company and resource in it. */
+/** Stands for no company in columns that need one. It comes before all companies. */
+export const noCompany = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * One row per run (company and resource null), and one for each company and resource in it. `claimedTo`: the
+ * last company that a lane of the run has begun.
+ */
 export const runs = metersync.table(
   'runs',
   {
@@ -312,6 +318,7 @@ export const runs = metersync.table(
     resource: text('resource'),
     kind: text('kind', { enum: runKinds }).notNull().default('full'),
     workflowId: text('workflow_id'),
+    claimedTo: uuid('claimed_to').notNull().default(noCompany),
     state: text('state', { enum: runStates }).notNull(),
     startedAt: time('started_at').notNull().default(now),
     progressAt: time('progress_at'),
@@ -358,8 +365,16 @@ export const runCompanies = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId] })],
 );
 
-/** The company id that stands for the list of companies in tables that need one. */
-export const noCompany = '00000000-0000-0000-0000-000000000000';
+/** The company that each lane of a run under way reads. */
+export const runLanes = metersync.table(
+  'run_lanes',
+  {
+    runId: uuid('run_id').notNull(),
+    lane: integer('lane').notNull(),
+    companyId: uuid('company_id').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.runId, t.lane] })],
+);
 
 /** The manifest of a pass while it runs: the ids on each page. */
 export const pages = metersync.table(

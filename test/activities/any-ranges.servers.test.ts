@@ -133,7 +133,7 @@ test('one backfill of a quiet service makes warehouse and service equal, whateve
     service = { asked };
     const backfill = async () => {
       const runId = randomUUID();
-      await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
+      await under.run(under.activities.readCompany, { runId, companyId });
     };
     for (const step of steps) {
       if (step.do !== 'read') {

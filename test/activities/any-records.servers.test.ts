@@ -95,8 +95,8 @@ test.each(listings)(
       const items = [texts[0], ...records, texts[1], ...records.toReversed(), texts[2]];
       body = `{"${listing}":[${items.join(',')}],"currentPage":1,"hasNext":false,"note":{"n":${deep.array}}}`;
       const runId = randomUUID();
-      if (listing === 'companies') await run(activities.beginRun, { runId });
-      else await run(activities.readCompany, { runId, companyId, cursor: null });
+      if (listing === 'companies') await run(activities.beginRun, { runId, kind: 'full' });
+      else await run(activities.readCompany, { runId, companyId });
       const { rows } = await warehouse.db.execute<{ id: string }>(sql`
         select id::text as id from ${tableOf(listing)}
         where id::text in (${sql.join(

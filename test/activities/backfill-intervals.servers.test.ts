@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import type { IntervalCursor } from '../../activities/backfill/cursor.ts';
-import { requestPolicy } from '../../contract/retry-policy.ts';
+import { attemptPolicy, requestPolicy } from '../../contract/retry-policy.ts';
 import { openGate, serviceScope } from '../../db/queue/gates.ts';
 import { readRunProgress } from '../../db/read/runs.ts';
 import { pageOf } from '../service/listing.ts';
@@ -31,11 +31,11 @@ test('reports the pages of an interrupted meter, writes none of them, and reads 
   }, onlyIntervals);
   const { db } = under.warehouse;
   await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
-  const input = { runId: randomUUID(), companyId, cursor: null };
+  const input = { runId: randomUUID(), companyId };
   const environment = activityEnvironment();
   let cursor: unknown;
   environment.on('heartbeat', (details) => {
-    cursor = details;
+    cursor = (details as { cursor: unknown } | undefined)?.cursor;
   });
   const first = environment.run(under.activities.readCompany, input);
   await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
@@ -44,7 +44,7 @@ test('reports the pages of an interrupted meter, writes none of them, and reads 
   expect({ rows, running }).toMatchObject({ rows: 0, running: [{ done: 2_500 / 11_000, of: 1 }] });
   failing = false;
   const asked = pagesAsked(under).length;
-  expect(await under.run(under.activities.readCompany, input, cursor)).toEqual({ done: true, cursor: null });
+  await under.run(under.activities.readCompany, input, cursor);
   expect(pagesAsked(under).slice(asked)).toEqual([1, 2, 3, 4, 5]);
   const { rows: runs } = await db.execute(sql`
     select state, rows_inserted::int as inserted, pages::int as pages, (select count(*)::int from utility.intervals) as stored
@@ -64,7 +64,7 @@ test('is suspect when a meter lists fewer readings than its total, never ends, o
   const backfill = async () => {
     const runId = randomUUID();
     const asked = under.asked().length;
-    await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
+    await under.run(under.activities.readCompany, { runId, companyId });
     const { rows } = await db.execute(sql`
       select state, total_said::int as said, distinct_ids::int as seen, error from metersync.runs
       where run_id = ${runId}::uuid and resource = 'intervals'`);
@@ -125,7 +125,7 @@ test.each(['', ' although /ping fails too'])(
       { ...onlyIntervals, meters: { path: '/meter/company/{companyId}' } },
     );
     const { db } = under.warehouse;
-    const input = { runId: randomUUID(), companyId, cursor: null };
+    const input = { runId: randomUUID(), companyId };
     await db.execute(sql`insert into utility.meters (id, company_id)
     select id, ${companyId}::uuid from unnest(array[${failing}, ${refused}, ${fine}]) id`);
     await db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state, finished_at)
@@ -140,7 +140,7 @@ test.each(['', ' although /ping fails too'])(
       await expect(attempt(number)).rejects.toMatchObject({ type });
     down = false;
     await openGate(db, serviceScope);
-    expect(await attempt(last)).toEqual({ done: true, cursor: null });
+    await attempt(last);
     const { rows } = await db.execute(sql`select state, error_code, error, rows_inserted::int as inserted
     from metersync.runs where resource = 'intervals'`);
     expect(rows).toEqual([
@@ -170,13 +170,18 @@ test.each([
     select id, ${companyId}::uuid
     from unnest(array['m-1', 'm-2']) id`);
   const run = { runId: randomUUID(), companyId };
-  const read = () => under.run(under.activities.readCompany, { ...run, cursor: null });
+  await db.execute(sql`
+    insert into metersync.runs (run_id, state)
+    values (${run.runId}, 'running')`);
+  await db.execute(sql`insert into utility.companies (id) values (${companyId})`);
+  const lane = { runId: run.runId, kind: 'full', lane: 0, chosen: false, listed: true } as const;
+  const read = (attempt: number) => under.run(under.activities.readCompanies, lane, undefined, attempt);
   if (state === 'failed') {
-    await expect(read()).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
-    await under.run(under.activities.giveUpResource, { ...run, error: 'SERVICE_ERROR: no' });
+    await expect(read(1)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+    await read(attemptPolicy.triesOfPart.full + 1);
   } else {
     status = 404;
-    await read();
+    await read(1);
   }
   const { rows } = await db.execute(sql`
     select state, rows_inserted::int as inserted, (select count(*)::int from utility.intervals) as stored,
@@ -198,7 +203,7 @@ test('leaves out no meter because of an outage of the warehouse, however long it
   const environment = activityEnvironment(undefined, 36);
   const heartbeats: unknown[] = [];
   environment.on('heartbeat', (details) => heartbeats.push(details));
-  const input = { runId: randomUUID(), companyId, cursor: null };
+  const input = { runId: randomUUID(), companyId };
   try {
     await expect(environment.run(under.activities.readCompany, input)).rejects.toMatchObject({
       type: 'WAREHOUSE_UNAVAILABLE',
@@ -209,7 +214,9 @@ test('leaves out no meter because of an outage of the warehouse, however long it
   }
   const meters = under.asked().filter((path) => path.includes('m-1')).length;
   // Another attempt would begin the meter at its first page.
-  const cursors = heartbeats.flatMap((details) => (details === undefined ? [] : [details as IntervalCursor]));
+  const cursors = heartbeats.flatMap((details) =>
+    details === undefined ? [] : [(details as { cursor: IntervalCursor }).cursor],
+  );
   const read = cursors.filter(({ after }) => after !== null);
   expect([meters, read]).toEqual([1, []]);
   // The field catalogue reports the outage too. It writes its fields with the next page.

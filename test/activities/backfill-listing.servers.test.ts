@@ -15,9 +15,8 @@ import { company, delivery, documentEvent } from '../support/events.ts';
 import { documents } from '../support/scripted-service.ts';
 
 const companyId = randomUUID();
-const input = () => ({ runId: randomUUID(), companyId, cursor: null });
+const input = () => ({ runId: randomUUID(), companyId });
 const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
-const done = { done: true, cursor: null };
 const cursorOf = (page: number) => ({
   resource: 'documents',
   companyId,
@@ -54,7 +53,7 @@ describe('an interrupted backfill of a listing', () => {
     expect([await alive(under), await manifestPages(under)]).toEqual([200, 2]);
 
     const cursor = cursorOf(2);
-    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
+    await under.run(under.activities.readCompany, run, cursor);
     expect(pagesAsked(under)).toEqual([1, 2, 3, 3, 3, 3, 3, 4]);
     expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
   });
@@ -89,7 +88,7 @@ describe('an interrupted backfill of a listing', () => {
       from (values (1, ${sql.param(held.slice(0, 100).map(({ id }) => id))}::text[]),
         (2, ${sql.param(held.slice(100).map(({ id }) => id))}::text[])) as t (page, ids)`);
     const cursor = cursorOf(2);
-    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
+    await under.run(under.activities.readCompany, run, cursor);
     expect(pagesAsked(under)).toEqual([1, 2]);
   });
 
@@ -97,7 +96,7 @@ describe('an interrupted backfill of a listing', () => {
     const held = documents(250);
     const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
     const cursor = cursorOf(1);
-    expect(await under.run(under.activities.readCompany, input(), cursor)).toEqual(done);
+    await under.run(under.activities.readCompany, input(), cursor);
     expect(pagesAsked(under)).toEqual([2, 3, 1, 2, 3]);
     expect(await alive(under)).toBe(250);
   });
@@ -163,7 +162,7 @@ test.each([
     const { db } = under.warehouse;
     const part = async () => {
       const { runId } = input();
-      await under.run(under.activities.readCompany, { runId, companyId: company.id, cursor: null });
+      await under.run(under.activities.readCompany, { runId, companyId: company.id });
       const { rows } = await db.execute(
         sql`select state, error from metersync.runs where run_id = ${runId}::uuid and resource = ${resource}`,
       );
@@ -212,9 +211,9 @@ describe('a resource that the service refuses', () => {
       { ...documentsAlone, meters: defaultEndpoints.meters },
     );
     const run = input();
-    expect(await under.run(under.activities.readCompany, run)).toEqual(done);
+    await under.run(under.activities.readCompany, run);
     const asked = under.asked().length;
-    expect(await under.run(under.activities.readCompany, run)).toEqual(done);
+    await under.run(under.activities.readCompany, run);
     expect(under.asked()).toHaveLength(asked);
     const states = await under.warehouse.db.execute(sql`
       select resource, state from metersync.runs where resource in ('meters', 'documents') order by resource`);
@@ -222,21 +221,6 @@ describe('a resource that the service refuses', () => {
       { resource: 'documents', state: 'complete' },
       { resource: 'meters', state: 'failed' },
     ]);
-  });
-
-  test('fails by name after all retries, while all other resources are read', async () => {
-    const under = await activitiesOn((asked) => pageOf([], asked), documentsAlone);
-    const { runId } = input();
-    await under.warehouse.db.execute(sql`
-      insert into metersync.runs (run_id, company_id, resource, state, finished_at)
-      values (${runId}::uuid, ${companyId}::uuid, 'connections', 'complete', now()),
-        (${runId}::uuid, ${companyId}::uuid, 'meters', 'running', null)`);
-    const left = await under.run(under.activities.giveUpResource, { runId, companyId, error: 'no try' });
-    expect(left).toEqual({ done: false });
-    expect(await under.run(under.activities.readCompany, { runId, companyId, cursor: null })).toEqual(done);
-    const states = await under.warehouse.db.execute(sql`
-      select resource from metersync.runs where state = 'failed' and error = 'no try'`);
-    expect(states.rows).toEqual([{ resource: 'meters' }]);
   });
 });
 
@@ -283,7 +267,7 @@ describe('sites that their company records no longer name', () => {
       [passes, lies] = [listed, envelope];
       const runId = randomUUID();
       const before = under.asked().length;
-      await under.run(under.activities.beginRun, { runId });
+      await under.run(under.activities.beginRun, { runId, kind: 'full' });
       const [run] = (
         await db.execute(sql`select state, rows_tombstoned::int as tombstoned from metersync.runs
           where run_id = ${runId}::uuid and resource = 'companies'`)
@@ -336,7 +320,7 @@ describe('sites that their company records no longer name', () => {
     const backfill = async (companies: typeof held) => {
       listed = companies;
       const runId = randomUUID();
-      await under.run(under.activities.beginRun, { runId });
+      await under.run(under.activities.beginRun, { runId, kind: 'full' });
       const { rows } =
         await warehouse.db.execute(sql`select state, (select count(*)::int from utility.sites where deleted_at is null) as live
         from metersync.runs where run_id = ${runId}::uuid and resource = 'companies'`);

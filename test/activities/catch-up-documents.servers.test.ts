@@ -218,7 +218,7 @@ describe('catching up on documents', () => {
 
     lacks.add('document');
     const runId = randomUUID();
-    await under.run(under.activities.beginRun, { runId });
+    await under.run(under.activities.beginRun, { runId, kind: 'full' });
     await under.run(under.activities.concludeRun, { runId });
     expect(await closed()).toEqual(['endpoint/document']);
   });
@@ -465,11 +465,7 @@ test('a backfill proves a deletion that no event reported, and the events of the
   await catchUp(under);
   expect(await outcomes(under)).toEqual({ applied: 3, pending: 2 });
   const before = under.sweeps();
-  await under.run(under.activities.readCompany, {
-    runId: randomUUID(),
-    companyId: company.id,
-    cursor: null,
-  });
+  await under.run(under.activities.readCompany, { runId: randomUUID(), companyId: company.id });
   expect(under.sweeps()).toBe(before + 1);
   await catchUp(under);
   expect(await outcomes(under)).toEqual({ applied: 3, superseded: 2 });

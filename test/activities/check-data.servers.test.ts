@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { DataCheck } from '../../activities/checks.ts';
 import type { CheckName } from '../../contract/check-names.ts';
 import { checkKinds } from '../../contract/names.ts';
-import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { chooseCompanies } from '../../db/backfill/run-companies.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../db/checks/companies-to-check.ts';
 import type { Database } from '../../db/connection/connect.ts';
 import { retireAbsent } from '../../db/deletes/absent.ts';

@@ -233,7 +233,7 @@ describe('rows that are held back no longer wait for a decision once they are ex
     correctAll(service, bills);
     const runId = randomUUID();
     const [companyId = ''] = service.companies;
-    await under.run(under.activities.beginReconcile, { runId });
+    await under.run(under.activities.beginRun, { runId, kind: 'reconcile' });
     const resources = ['documents'] as const;
     await under.run(under.activities.reconcileCompany, { runId, companyId, resources });
     await under.run(under.activities.concludeRun, { runId });

@@ -1,6 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { noteCursor } from '../../activities/heartbeat.ts';
 import { mapFailures } from '../../activities/map-failures.ts';
 import { Failure, type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
@@ -48,7 +49,7 @@ describe('the failure that Temporal gets', () => {
           throw new Failure('SERVICE_BUSY', 'later', retryAfterMs === undefined ? {} : { retryAfterMs });
         },
         undefined,
-        activityEnvironment(undefined, attempt, activityPolicy.backfilling.retry),
+        activityEnvironment(undefined, attempt, activityPolicy.reading.retry),
       );
       expect(failure).toHaveProperty('nextRetryDelay', delay);
     },
@@ -68,13 +69,17 @@ describe('the failure that Temporal gets', () => {
     expect(policies).toEqual([policy, policy]);
   });
 
-  test('is benign while waiting for its turn', async () => {
-    const failure = await failureOf(async () => {
-      throw new Failure('COMPANY_BUSY', 'later');
-    });
-    expect(failure).toMatchObject({ category: 'BENIGN' });
+  test('waits like after a first try if the attempt got further than those before', async () => {
+    const failure = await failureOf(
+      async () => {
+        noteCursor({ page: 2 });
+        throw new Failure('SERVICE_ERROR', 'not now');
+      },
+      undefined,
+      activityEnvironment({ page: 1 }, 30, activityPolicy.reading.retry),
+    );
+    expect(failure).toMatchObject({ nextRetryDelay: 2_000 });
   });
-
   test('stays retryable after any failure if the work must not be given up', async () => {
     const failure = await failureOf(
       async () => {

@@ -154,15 +154,14 @@ describe('a refused key', () => {
     const asked = under.asked().length;
     const runId = randomUUID();
     const refused = { type: 'SERVICE_KEY_REFUSED', nonRetryable: true };
-    await expect(under.run(under.activities.beginRun, { runId })).rejects.toMatchObject(refused);
+    await expect(under.run(under.activities.beginRun, { runId, kind: 'full' })).rejects.toMatchObject(
+      refused,
+    );
     const company = { runId, companyId: randomUUID() };
-    expect(await under.run(under.activities.readCompany, { ...company, cursor: null })).toEqual({
-      done: true,
-      cursor: null,
-    });
-    const resources = ['documents', 'usageData'] as const;
-    expect(await under.run(under.activities.reconcileCompany, { ...company, resources })).toEqual({
-      unsupportedFilters: resources,
+    await under.run(under.activities.readCompany, company);
+    const reconciled = { ...company, runId: randomUUID() };
+    expect(await under.run(under.activities.reconcileCompany, reconciled)).toEqual({
+      unsupportedFilters: ['documents', 'usageData'],
     });
     expect(under.asked()).toHaveLength(asked);
   });
@@ -373,7 +372,7 @@ test('a service that fails everything except /ping is an outage, which is report
   expect(await round(under)).toBe(2);
   expect(await outcomes(under)).toEqual({ applied: 2 });
 
-  const reading = { runId: randomUUID(), companyId: randomUUID(), cursor: null };
+  const reading = { runId: randomUUID(), companyId: randomUUID() };
   refuses.set('', 500);
   await expect(under.run(under.activities.readCompany, reading)).rejects.toMatchObject(fails);
   expect(await parked()).toEqual(outage);

@@ -69,8 +69,8 @@ test('any spelling of a UUID in listings, records and events means the same reco
       const { company = '', connection = '', document = '', meter = '' } = ids;
       const backfill = async (): Promise<void> => {
         const runId = randomUUID();
-        await run(activities.beginRun, { runId });
-        await run(activities.readCompany, { runId, companyId: company, cursor: null });
+        await run(activities.beginRun, { runId, kind: 'full' });
+        await run(activities.readCompany, { runId, companyId: company });
       };
       await backfill();
       const of = {

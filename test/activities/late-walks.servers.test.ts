@@ -46,12 +46,12 @@ async function serviceOf(listing: Listing | 'companies', now: object[]) {
   });
   const { run, activities, warehouse } = under;
   const attempt = async (runId: string, cursor?: unknown) => {
-    if (listing === 'companies') return await run(activities.beginRun, { runId });
-    return await run(activities.readCompany, { runId, companyId: company, cursor: null }, cursor);
+    if (listing === 'companies') return await run(activities.beginRun, { runId, kind: 'full' });
+    return await run(activities.readCompany, { runId, companyId: company }, cursor);
   };
   const backfill = async (): Promise<void> => {
     const runId = randomUUID();
-    await run(activities.beginRun, { runId });
+    await run(activities.beginRun, { runId, kind: 'full' });
     await attempt(runId);
     await run(activities.concludeRun, { runId });
   };

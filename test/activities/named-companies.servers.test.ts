@@ -3,8 +3,8 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { parkingCodes } from '../../contract/failures.ts';
-import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { failedParts } from '../../db/backfill/failed-parts.ts';
+import { chooseCompanies } from '../../db/backfill/run-companies.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { whyRefused } from '../../operations/runs.ts';
 import { pageOf } from '../service/listing.ts';
@@ -48,9 +48,8 @@ const proven = cases.filter(({ how, list }) => how !== 'empty' || list === 'a');
 async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, only: readonly string[] = []) {
   const runId = randomUUID();
   if (only.length > 0) await chooseCompanies(warehouse.db, runId, only);
-  const { listed } = await run(activities.beginRun, { runId });
-  const { companies } = await run(activities.nextCompanies, { runId, after: null, limit: 100, listed });
-  for (const companyId of companies) await run(activities.readCompany, { runId, companyId, cursor: null });
+  const begun = await run(activities.beginRun, { runId, kind: 'full' });
+  await run(activities.readCompanies, { runId, kind: 'full', lane: 0, ...begun });
   return await run(activities.concludeRun, { runId });
 }
 

@@ -191,8 +191,8 @@ const serviceOf =
 
 async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, companies: readonly string[]) {
   const runId = randomUUID();
-  await run(activities.beginRun, { runId, companies: [] });
-  for (const companyId of companies) await run(activities.readCompany, { runId, companyId, cursor: null });
+  await run(activities.beginRun, { runId, kind: 'full' });
+  for (const companyId of companies) await run(activities.readCompany, { runId, companyId });
   const { rows } = await warehouse.db.execute(sql`
     select state, rows_tombstoned::int as tombstoned, error
     from metersync.runs where run_id = ${runId}::uuid and resource = 'companies'`);

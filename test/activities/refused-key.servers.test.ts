@@ -37,11 +37,11 @@ test('a key that is refused at the start of a run leaves nothing of the run runn
   const under = await activitiesOn(script);
   const { activities, run, warehouse } = under;
   const runId = randomUUID();
-  const error = await rejection(run(activities.beginRun, { runId }));
+  const error = await rejection(run(activities.beginRun, { runId, kind: 'full' }));
   expect(error).toMatchObject({ type: refusedCode, nonRetryable: true });
-  // The workflow backfillAll does the same.
+  // The workflow does the same.
   const reason = `${refusedCode}: ${(error as Error).message}`;
-  await run(activities.failRun, { runId, companyId: null, resource: null, error: reason });
+  await run(activities.failRun, { runId, kind: 'full', error: reason });
   expect(await parts(under, runId)).toEqual([
     { resource: null, state: 'failed', error_code: refusedCode },
     { resource: 'companies', state: 'failed', error_code: refusedCode },
@@ -57,15 +57,10 @@ test('a key that is revoked during a run costs one request per company, and each
   const { activities, run, warehouse } = under;
   const runId = randomUUID();
   const companies = [randomUUID(), randomUUID(), randomUUID()];
-  await run(activities.beginRun, { runId });
+  await run(activities.beginRun, { runId, kind: 'full' });
   for (const id of companies)
     await warehouse.db.execute(sql`insert into utility.companies (id) values (${id})`);
-  for (const companyId of companies) {
-    expect(await run(activities.readCompany, { runId, companyId, cursor: null })).toEqual({
-      done: true,
-      cursor: null,
-    });
-  }
+  for (const companyId of companies) await run(activities.readCompany, { runId, companyId });
   expect(refused()).toBe(companies.length);
   const states = (await parts(under, runId)).filter(({ resource }) => resource !== null);
   expect(states.filter(({ state }) => state === 'complete').map(({ resource }) => resource)).toEqual([
@@ -92,7 +87,7 @@ test('parts that are still running when their run fails become failed', async ()
   const under = await activitiesOn(revokedAfter(100).script);
   const { activities, run, warehouse } = under;
   const runId = randomUUID();
-  await run(activities.beginRun, { runId });
+  await run(activities.beginRun, { runId, kind: 'full' });
   await warehouse.db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state)
     values (${runId}::uuid, ${randomUUID()}::uuid, 'meters', 'running')`);
   expect(await run(activities.concludeRun, { runId })).toBe('failed');

@@ -77,7 +77,7 @@ async function meterListing(listed: readonly Listed[], perPage = 100) {
     },
     backfill: async () => {
       const runId = randomUUID();
-      await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
+      await under.run(under.activities.readCompany, { runId, companyId });
       const { rows } = await db.execute<{ state: string }>(
         sql`select state from metersync.runs where run_id = ${runId}::uuid and resource = 'intervals'`,
       );

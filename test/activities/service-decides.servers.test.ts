@@ -41,9 +41,8 @@ const script =
 
 async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, listed: Listed) {
   const runId = randomUUID();
-  await run(activities.beginRun, { runId, companies: [] });
-  for (const companyId of Object.keys(listed).sort())
-    await run(activities.readCompany, { runId, companyId, cursor: null });
+  await run(activities.beginRun, { runId, kind: 'full' });
+  for (const companyId of Object.keys(listed).sort()) await run(activities.readCompany, { runId, companyId });
   const { rows } = await warehouse.db.execute<{ resource: string; state: string; error: string | null }>(sql`
     select resource, state, error
     from metersync.runs

@@ -39,8 +39,8 @@ const announced = () => [
 
 async function backfill({ run, activities }: ActivitiesUnderTest): Promise<void> {
   const runId = randomUUID();
-  await run(activities.beginRun, { runId });
-  await run(activities.readCompany, { runId, companyId: company.id, cursor: null });
+  await run(activities.beginRun, { runId, kind: 'full' });
+  await run(activities.readCompany, { runId, companyId: company.id });
   await run(activities.concludeRun, { runId });
 }
 

@@ -122,14 +122,9 @@ async function backfill(
   runId: string = randomUUID(),
   only?: string,
 ) {
-  const companies = only === undefined ? [] : [only];
-  await run(activities.beginRun, { runId, companies });
-  const ids =
-    only === undefined ? await run(activities.companiesAfter, { after: null, limit: 1_000 }) : companies;
-  for (const companyId of ids) {
-    let step = { done: false, cursor: null } as Awaited<ReturnType<typeof activities.readCompany>>;
-    while (!step.done) step = await run(activities.readCompany, { runId, companyId, cursor: step.cursor });
-  }
+  const begun = await run(activities.beginRun, { runId, kind: 'full' });
+  if (only === undefined) await run(activities.readCompanies, { runId, kind: 'full', lane: 0, ...begun });
+  else await run(activities.readCompany, { runId, companyId: only });
   return await run(activities.concludeRun, { runId });
 }
 

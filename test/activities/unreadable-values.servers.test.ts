@@ -34,7 +34,7 @@ test('every backfill counts the values that it could not read, and stores record
   for (const attempt of ['first', 'second']) {
     const runId = randomUUID();
     await db.execute(sql`insert into metersync.runs (run_id, state) values (${runId}::uuid, 'running')`);
-    await run(activities.readCompany, { runId, companyId, cursor: null });
+    await run(activities.readCompany, { runId, companyId });
     await run(activities.concludeRun, { runId });
     const { rows } = await db.execute(sql`
       select resource, state, rows_rejected::int as rejected, values_unreadable::int as unreadable

@@ -37,14 +37,9 @@ async function backfill(version: string, companies?: readonly string[]): Promise
   const { beginRun, readCompany } = activitiesAlone(warehouse, catalogue, { service: client, apiVersion });
   try {
     const runId = randomUUID();
-    await run(beginRun, { runId });
+    await run(beginRun, { runId, kind: 'full' });
     const all = (await rows(`select id from utility.companies`)).map(({ id }) => String(id));
-    for (const companyId of companies ?? all) {
-      let step = await run(readCompany, { runId, companyId, cursor: null });
-      while (!step.done) {
-        step = await run(readCompany, { runId, companyId, cursor: step.cursor });
-      }
-    }
+    for (const companyId of companies ?? all) await run(readCompany, { runId, companyId });
     await applyTypedViews(warehouse.db);
   } finally {
     await catalogue.close();

@@ -220,7 +220,7 @@ describe('trace', () => {
     const [run] = said.runs;
     expect(run).toMatchObject({ resource: 'documents', state: 'complete' });
     const { type } = await pipeline.client.workflow.getHandle(run?.workflowId ?? '').describe();
-    expect(type).toBe('backfillAll');
+    expect(type).toBe('backfill');
     const forPeople = await metersync('trace', 'document', id);
     expect(forPeople.stdout).toContain(`document ${id}`);
     expect(forPeople.stdout).toMatch(/ {2}event \S+: document\.\S+, received$/m);

@@ -85,7 +85,7 @@ async function inTurn(
       }
     }
     const { perSecond } = await load.end(loadSeconds);
-    const run = rig.client.workflow.getHandle(workflowIds.backfillAll(runId));
+    const run = rig.client.workflow.getHandle(workflowIds.backfill(runId));
     expect(['complete', 'suspect']).toContain(await run.result());
     const figures = await verdict(rig);
     return { services: services.length * times(2), perSecond, figures };

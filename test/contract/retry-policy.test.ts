@@ -20,7 +20,7 @@ test('every wait and number of tries is in the policy', () => {
 });
 
 test('waits fit into the waits around them', () => {
-  expect(3 * attemptPolicy.heartbeatEveryMs).toBeLessThan(activityPolicy.backfilling.heartbeatTimeout);
+  expect(3 * attemptPolicy.heartbeatEveryMs).toBeLessThan(activityPolicy.reading.heartbeatTimeout);
   expect(recordPolicy.notFoundAttemptsMax).toBeLessThan(recordPolicy.olderStateAttemptsMax);
 });
 
@@ -30,7 +30,6 @@ test('the time for which work is tried follows from its waits', () => {
     notFound: '4 min',
     olderState: '92 min',
     parked: '10 s to 15 min',
-    turn: '2 h',
     backfill: '60 min',
   });
 });

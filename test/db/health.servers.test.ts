@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { probeEventType } from '../../contract/event.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { untilDecided } from '../../contract/words.ts';
-import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { chooseCompanies } from '../../db/backfill/run-companies.ts';
 import { concludeRun } from '../../db/backfill/run-end.ts';
 import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
 import { rejectDeletes } from '../../db/deletes/decide.ts';

@@ -8,8 +8,7 @@ const left = new Set(['node_modules', 'test', 'bench', 'verify', 'docs', 'dist']
 /** Workflows that the new version changes. Each gets one more step at its start. */
 const changed = {
   applyEvents: './events.ts',
-  backfillAll: './backfill/all.ts',
-  backfillCompany: './backfill/company.ts',
+  backfill: './backfill.ts',
 } as const;
 
 /**
@@ -30,9 +29,9 @@ export async function changedCheckout(
   const registry = join(folder.path, 'workflows/registry.ts');
   let text = await readFile(registry, 'utf8');
   for (const [name, file] of Object.entries(changed)) {
-    const line = `export { ${name} } from '${file}';`;
-    if (!text.includes(line)) throw new Error(`workflows/registry.ts has no line ${line}`);
-    text = text.replace(line, wrapped(name, file, how));
+    const exported = new RegExp(`(?<=export \\{.*)\\b${name}\\b,? ?(?=.* from '${file}')`);
+    if (!exported.test(text)) throw new Error(`workflows/registry.ts does not export ${name} from ${file}`);
+    text = `${text.replace(exported, '')}${wrapped(name, file, how)}\n`;
   }
   await writeFile(registry, `import { patched, sleep } from '@temporalio/workflow';\n${text}`);
   return folder;

@@ -12,7 +12,7 @@ import { seedOf } from './plan.ts';
 import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
-const inFlight = `ExecutionStatus = 'Running' and WorkflowType = 'backfillAll'`;
+const inFlight = `ExecutionStatus = 'Running' and WorkflowType = 'backfill'`;
 
 fault(
   'C18',
@@ -35,7 +35,7 @@ fault(
       await service.clearFaults();
       const { perSecond } = await load.end(20);
       expect(['complete', 'suspect']).toContain(
-        await client.workflow.getHandle(workflowIds.backfillAll(runId)).result(),
+        await client.workflow.getHandle(workflowIds.backfill(runId)).result(),
       );
       const figures = await verdict(rig);
       await parts.worker.stop('SIGTERM');

@@ -77,7 +77,7 @@ fault(
         );
       }
       const { perSecond } = await load.end(loadSeconds);
-      const run = rig.client.workflow.getHandle(workflowIds.backfillAll(runId));
+      const run = rig.client.workflow.getHandle(workflowIds.backfill(runId));
       expect(['complete', 'suspect']).toContain(await run.result());
       const figures = await verdict(rig);
       const taken = [...balancer.taken.values()];

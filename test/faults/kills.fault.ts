@@ -34,7 +34,7 @@ async function killing(
     await strike(rig, blows);
     const { perSecond } = await load.end(loadSeconds);
     await startAll(rig);
-    const run = rig.client.workflow.getHandle(workflowIds.backfillAll(runId));
+    const run = rig.client.workflow.getHandle(workflowIds.backfill(runId));
     // A listing that changes in all of its passes makes the run suspect.
     expect(['complete', 'suspect']).toContain(await run.result());
     const figures = await verdict(rig);

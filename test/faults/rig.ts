@@ -187,7 +187,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     run,
     backfill: async () => {
       const runId = await startBackfill(client);
-      return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
+      return await client.workflow.getHandle(workflowIds.backfill(runId)).result();
     },
     harm: () => void harmedAt.push(Date.now()),
     harmedAt,

@@ -59,7 +59,7 @@ fault(
         await rig.service.clearFaults();
       }
       const { perSecond } = await load.end();
-      await rig.client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
+      await rig.client.workflow.getHandle(workflowIds.backfill(runId)).result();
       // The run noted the listings that it gave up, and the next run reads them.
       expect(['complete', 'suspect']).toContain(await rig.backfill());
       const figures = await verdict(rig);

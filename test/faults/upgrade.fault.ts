@@ -38,7 +38,7 @@ if (from !== undefined) {
         const load = startLoad(service, seedOf(seed, 'C21'), eventsPerSecond);
         // The service is slow, so that the backfill lasts until the new worker runs.
         await service.fault({ kind: 'latency', ms: [300, 600] });
-        const run = client.workflow.getHandle(workflowIds.backfillAll(await startBackfill(client)));
+        const run = client.workflow.getHandle(workflowIds.backfill(await startBackfill(client)));
         await until('the backfill has read pages', async () => (await pagesUnderWay(rig)) > 2, within);
         // Workers of an older release must not write to the newer schema, so they are stopped first.
         await parts.worker.stop('SIGTERM');

@@ -457,7 +457,7 @@ describe('an audit', () => {
     const odd = [{ start: '2026-05-01T07:00:00', usage: '9' }, '17', { id: 'r-1' }];
     held[`/interval/meter/${meter}`] = [reading(1, '1'), ...odd];
     const { run, activities, ...at } = await activitiesOn((asked) => answer(held, asked));
-    await run(activities.readCompany, { runId: randomUUID(), companyId: ids.company, cursor: null });
+    await run(activities.readCompany, { runId: randomUUID(), companyId: ids.company });
     const only = { warehouse: at.warehouse, resources: ['intervals'] } as const;
     const { resources, examples } = await auditOf(held, defaultEndpoints, only);
     expect(resources.intervals).toMatchObject({ compared: 4, missing: 3, extra: 0 });
@@ -475,7 +475,7 @@ describe('an audit', () => {
     ];
     held[`/interval/meter/${meter}`] = [{ ...reading(1, '1'), meterId: meter.toUpperCase() }, ...odd];
     const { run, activities, ...at } = await activitiesOn((asked) => answer(held, asked));
-    await run(activities.readCompany, { runId: randomUUID(), companyId: ids.company, cursor: null });
+    await run(activities.readCompany, { runId: randomUUID(), companyId: ids.company });
     const sides = { warehouse: at.warehouse, resources: ['intervals'] } as const;
     const missing = {
       resources: { intervals: { compared: 4, missing: 3, extra: 0, different: 0 } },

@@ -45,7 +45,7 @@ test('nothing is lost if a worker is killed between two pages and in the middle 
 
   await service.clearFaults();
   await pipeline.start('worker');
-  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
+  expect(await client.workflow.getHandle(workflowIds.backfill(runId)).result()).toBe('complete');
   await pipeline.settled();
   expect(await journalled()).toBeGreaterThanOrEqual(60);
   expect(await pipeline.audit()).toMatchObject(noDifferences);
@@ -88,7 +88,7 @@ test('nothing is lost if connections to the warehouse are cut during a backfill 
   await until('connections were cut five times', cutOften, { timeoutMs: 60_000, everyMs: 100 });
   expect(pipeline.part('worker').child.exitCode).toBeNull();
   await outage.close();
-  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
+  expect(await client.workflow.getHandle(workflowIds.backfill(runId)).result()).toBe('complete');
   await pipeline.settled();
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });

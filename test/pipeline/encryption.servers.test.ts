@@ -50,7 +50,7 @@ test('with codec keys, histories contain no plaintext payload, and events and ba
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = pipeline.env;
   const { client, close } = await connectClient({ address, namespace, codecKeys: [older] });
   const runId = await startBackfill(client);
-  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
+  expect(await client.workflow.getHandle(workflowIds.backfill(runId)).result()).toBe('complete');
   await close();
   await pipeline.service.random(40, 8);
   await pipeline.settled();

@@ -1,10 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { startBackfill } from '../../app/backfill.ts';
-import { workflowIds } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
 import { forFile } from '../support/for-file.ts';
-import { holdCompany, waited } from '../support/held-company.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
@@ -72,19 +69,4 @@ test('events and backfills are parked, reported and resumed without loss if the 
   expect(await parked()).toEqual([]);
   expect((await pipeline.audit()).differences).toBe(0);
   expect((await runCommand(['resume'], { env: pipeline.env })).stdout).toBe('Nothing is parked.');
-});
-
-test('a run that waits for companies of another run does not add an event to its history for each attempt', {
-  timeout: 180_000,
-}, async () => {
-  const { client, warehouse } = pipeline;
-  const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
-  const held = await Promise.all(rows.map(({ id }) => holdCompany(client, warehouse, id)));
-  const runId = await startBackfill(client);
-  const companies = held.length;
-  const events = await waited(client, runId, { looks: 2, companies });
-  expect(await waited(client, runId, { looks: 4, companies })).toBe(events);
-  expect(events).toBeLessThan(60);
-  for (const company of held) await company.release();
-  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
 });

@@ -58,7 +58,7 @@ describe.each([
     const codecKeys = name === 'with codec keys' ? [{ id: 'one', key: Buffer.from(codecKey, 'base64') }] : [];
     const { client, close } = await connectClient({ address, namespace, codecKeys });
     const run = await startBackfill(client);
-    expect(await client.workflow.getHandle(workflowIds.backfillAll(run)).result()).toBe('partial');
+    expect(await client.workflow.getHandle(workflowIds.backfill(run)).result()).toBe('partial');
     await close();
     eventIds = [];
     for (const { body } of plantedDeliveries(service, plant)) eventIds.push(await deliver(body));

@@ -21,7 +21,7 @@ test('a reconcile finds new, changed and deleted documents without events', {
   expect((await pipeline.audit()).differences).toBeGreaterThan(20);
 
   const reconcile = (runId: string): Promise<RunState> =>
-    client.workflow.execute(workflowNames.reconcile, {
+    client.workflow.execute(workflowNames.backfillUpdates, {
       workflowId: workflowIds.reconcile(runId),
       taskQueue: taskQueues.backfill,
       args: [{ runId }],

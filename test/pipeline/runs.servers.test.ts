@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
-import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { chooseCompanies } from '../../db/backfill/run-companies.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { createDoor } from '../service/door.ts';
 import { pageOf } from '../service/listing.ts';
@@ -70,7 +70,7 @@ const look = (): Promise<unknown> =>
   });
 
 const choose = (...ids: readonly string[]) => ({ db: deployment.warehouse.db, companies: ids });
-const handleOf = (runId: string) => deployment.client.workflow.getHandle(workflowIds.backfillAll(runId));
+const handleOf = (runId: string) => deployment.client.workflow.getHandle(workflowIds.backfill(runId));
 
 const isReading = (runId: string) =>
   until('the company is being read', async () => (await runOf(runId))?.readsCompany);
@@ -81,8 +81,8 @@ test('a run whose workflow was ended in Temporal fails together with its parts, 
   const { client, warehouse } = deployment;
   const timedOut = randomUUID();
   await chooseCompanies(warehouse.db, timedOut, [companies[0]?.id ?? '', alsoHeld]);
-  await client.workflow.start(workflowNames.backfillAll, {
-    workflowId: workflowIds.backfillAll(timedOut),
+  await client.workflow.start(workflowNames.backfill, {
+    workflowId: workflowIds.backfill(timedOut),
     taskQueue: taskQueues.backfill,
     args: [{ runId: timedOut }],
     workflowExecutionTimeout: '10 seconds',
@@ -112,24 +112,11 @@ test('a run whose workflow was ended in Temporal fails together with its parts, 
     expect.stringMatching(/^ {2}failed: \S+ documents: /),
   ]);
 
-  // An operator ends the workflow of one company of a run that continues.
-  await until('the company has a workflow', async () => {
-    await client.workflow.getHandle(workflowIds.backfillCompany(held)).terminate('an operator');
-    return true;
-  });
-  expect(await handleOf(goesOn).result()).toBe('failed');
-  expect(await runOf(goesOn)).toMatchObject({ ...failed, error: expect.stringContaining('terminated') });
-  const alone = await startBackfill(client, choose(held));
-  const company = client.workflow.getHandle(workflowIds.backfillCompany(held));
-  await until('it has one again', async () => (await company.describe()).status.name === 'RUNNING');
+  await handleOf(goesOn).cancel();
+  await expect(handleOf(goesOn).result()).rejects.toThrow();
+  expect(await runOf(goesOn)).toMatchObject({ ...failed, error: 'cancelled' });
   // Reads of a run of chosen companies have precedence over reads of runs of all companies.
-  expect((await company.describe()).priority).toMatchObject({ priorityKey: 1 });
-  await company.cancel();
-  expect(await handleOf(alone).result()).toBe('failed');
-  const { rows } = await warehouse.db.execute(sql`
-    select distinct error from metersync.runs
-    where run_id = ${alone}::uuid and company_id = ${held}::uuid and state = 'failed'`);
-  expect(rows).toEqual([{ error: 'cancelled' }]);
+  expect((await handleOf(goesOn).describe()).priority).toMatchObject({ priorityKey: 1 });
 });
 
 test('the size of a workflow does not grow with the number of companies that are chosen for a run', {
@@ -151,14 +138,7 @@ test('the size of a workflow does not grow with the number of companies that are
   expect((await runOf(chosenRun))?.error).toMatch(
     /^SERVICE_NOT_FOUND: the service does not have 295 of the companies chosen: (\S+, ){5}…/,
   );
-  const sizes: number[] = [];
-  const query = `WorkflowId = '${workflowIds.backfillAll(chosenRun)}'`;
-  for await (const { runId: one } of client.workflow.list({ query }))
-    sizes.push(
-      (await client.workflow.getHandle(workflowIds.backfillAll(chosenRun), one).describe()).historySize ?? 0,
-    );
-  expect(sizes).toHaveLength(2);
-  expect(Math.max(...sizes)).toBeLessThan(30_000);
+  expect((await handleOf(chosenRun).describe()).historySize).toBeLessThan(30_000);
 });
 
 test('a run that cannot read anything of its companies fails', async () => {
@@ -168,9 +148,9 @@ test('a run that cannot read anything of its companies fails', async () => {
 
 test('a run names its workflow, even if a schedule started it', async () => {
   const { client, warehouse } = deployment;
-  const workflowId = `${workflowIds.backfillAll('scheduled')}-2026-11-22T03:00:00Z`;
+  const workflowId = `${workflowIds.backfill('scheduled')}-2026-11-22T03:00:00Z`;
   door.open();
-  await client.workflow.execute(workflowNames.backfillAll, {
+  await client.workflow.execute(workflowNames.backfill, {
     workflowId,
     taskQueue: taskQueues.backfill,
     args: [],
@@ -182,8 +162,8 @@ test('a run names its workflow, even if a schedule started it', async () => {
 test('a run whose checks are already running, for example after a reset in Temporal, still ends', async () => {
   const { client } = deployment;
   const runs = [
-    [workflowNames.reconcile, workflowIds.reconcile],
-    [workflowNames.backfillAll, workflowIds.backfillAll],
+    [workflowNames.backfillUpdates, workflowIds.reconcile],
+    [workflowNames.backfill, workflowIds.backfill],
   ] as const;
   door.open();
   for (const [type, idOf] of runs) {

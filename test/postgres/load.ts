@@ -21,7 +21,7 @@ export async function backfillUnderLoad(
   strike: () => Promise<void> = async () => {},
 ): Promise<Pick<Found, 'perSecond' | 'figures'>> {
   const load = startLoad(rig.service, seedOf(seed, name), eventsPerSecond);
-  const run = rig.client.workflow.getHandle(workflowIds.backfillAll(await startBackfill(rig.client)));
+  const run = rig.client.workflow.getHandle(workflowIds.backfill(await startBackfill(rig.client)));
   await strike();
   const { perSecond } = await load.end(loadSeconds);
   expect(['complete', 'suspect']).toContain(await run.result());

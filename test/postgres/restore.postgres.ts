@@ -146,7 +146,7 @@ async function restoredUnderLoad(
     expect(differences).toBeGreaterThan(0);
     await service.random(eventsMeanwhile, seedOf(seed, name));
     await rig.parts.worker.start();
-    if (open !== undefined) await rig.client.workflow.getHandle(workflowIds.backfillAll(open)).result();
+    if (open !== undefined) await rig.client.workflow.getHandle(workflowIds.backfill(open)).result();
     await settle(rig, { restored: true });
     const left = await differ(rig);
     // Events alone do not repair changes that were lost, but a backfill that was open may.

@@ -2,14 +2,24 @@ import type { RetryPolicy } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { sql } from 'drizzle-orm';
+import PQueue from 'p-queue';
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
-import { type Activities, createActivities } from '../../activities/create-activities.ts';
+import { readCompany } from '../../activities/backfill/company.ts';
+import type { CompanyKey } from '../../activities/backfill/cursor.ts';
+import { reconcileCompany } from '../../activities/backfill/reconcile.ts';
+import { createActivities } from '../../activities/create-activities.ts';
 import type { ActivityDependencies } from '../../activities/dependencies.ts';
+import { mapFailures } from '../../activities/map-failures.ts';
 import { createNotifier } from '../../activities/notifier.ts';
 import { activitySettings, readSettings } from '../../app/settings/settings.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
-import type { CatchUpKind, Queue } from '../../contract/names.ts';
+import {
+  type CatchUpKind,
+  type Queue,
+  type ReconciledResource,
+  reconciledResources,
+} from '../../contract/names.ts';
 import { activityPolicy } from '../../contract/retry-policy.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../db/fields/field-catalogue.ts';
@@ -17,8 +27,11 @@ import type { Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
 import { borrowWarehouse } from './warehouse.ts';
 
+/** The activities of a worker, and the reads of one company, which a worker's activities do for many. */
+export type SingleActivities = ReturnType<typeof activitiesAlone>;
+
 export interface ActivitiesUnderTest {
-  readonly activities: Activities;
+  readonly activities: SingleActivities;
   readonly warehouse: Warehouse & { readonly url: string };
   /** How often the sweep was started. */
   sweeps(): number;
@@ -101,12 +114,12 @@ export async function outcomes({ warehouse }: ActivitiesUnderTest): Promise<Reco
 }
 
 /** Makes a worker's activities with the default settings and without a Temporal server. */
-export const activitiesAlone = (
+export function activitiesAlone(
   warehouse: Warehouse,
   catalogue: FieldCatalogue,
   own: Pick<ActivityDependencies, 'service' | 'apiVersion'> & Partial<ActivityDependencies>,
-): Activities =>
-  createActivities({
+) {
+  const deps: ActivityDependencies = {
     ...activitySettings(readSettings({})),
     warehouse,
     catchingUp: warehouse,
@@ -122,7 +135,24 @@ export const activitiesAlone = (
     now: () => performance.now(),
     log: pino({ level: 'silent' }),
     ...own,
-  });
+  };
+  const turns = new PQueue({ concurrency: 1 });
+  return {
+    ...createActivities(deps),
+    readCompany: mapFailures((company: CompanyKey) => readCompany(deps, company, turns)),
+    /** Reconciles some resources of a company. Returns those that other companies can skip. */
+    reconcileCompany: mapFailures(
+      async ({
+        resources = reconciledResources,
+        ...company
+      }: CompanyKey & { resources?: readonly ReconciledResource[] }) => {
+        const skipped = new Set(reconciledResources.filter((resource) => !resources.includes(resource)));
+        await reconcileCompany(deps, company, skipped);
+        return { unsupportedFilters: resources.filter((resource) => skipped.has(resource)) };
+      },
+    ),
+  };
+}
 
 const nobody = { away: 'nobody asks', todo: 'Nothing.' };
 
@@ -132,12 +162,12 @@ export function activityEnvironment(
   attempt = 1,
   retryPolicy?: RetryPolicy,
 ): MockActivityEnvironment {
-  const heartbeatTimeoutMs = activityPolicy.backfilling.heartbeatTimeout;
+  const heartbeatTimeoutMs = activityPolicy.reading.heartbeatTimeout;
   const info = {
     attempt,
     heartbeatTimeoutMs,
     ...(retryPolicy === undefined ? {} : { retryPolicy }),
-    ...(heartbeatDetails === undefined ? {} : { heartbeatDetails }),
+    ...(heartbeatDetails === undefined ? {} : { heartbeatDetails: { cursor: heartbeatDetails, attempt: 1 } }),
   };
   return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 }

@@ -103,8 +103,8 @@ const usageOf = ({ id, updated, usage }: Bill) =>
 /** Backfills all companies of the service; returns how the run ended. */
 export async function backfill({ run, activities }: ActivitiesUnderTest, companies: readonly string[]) {
   const runId = randomUUID();
-  await run(activities.beginRun, { runId });
-  for (const companyId of companies) await run(activities.readCompany, { runId, companyId, cursor: null });
+  await run(activities.beginRun, { runId, kind: 'full' });
+  for (const companyId of companies) await run(activities.readCompany, { runId, companyId });
   return { runId, state: await run(activities.concludeRun, { runId }) };
 }
 

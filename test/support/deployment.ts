@@ -87,7 +87,7 @@ export async function createDeployment(options: {
     },
     backfill: async (companies) => {
       const runId = await startBackfill(client, companies && { db: warehouse.db, companies });
-      return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
+      return await client.workflow.getHandle(workflowIds.backfill(runId)).result();
     },
     audit: () => auditOf(warehouse, env),
     stop: async () => {

@@ -235,7 +235,7 @@ test('every statement that a whole run sends has a cost case', {
     taskQueue: taskQueues.backfill,
     args: [{ runId }],
   };
-  expect(await client.workflow.execute(workflowNames.reconcile, options)).toBe('complete');
+  expect(await client.workflow.execute(workflowNames.backfillUpdates, options)).toBe('complete');
   await client.workflow.getHandle(workflowIds.checkData(runId)).result();
   const sent = await statementsOf(pipeline.warehouse.url);
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { chooseCompanies } from '../../../db/backfill/chosen-companies.ts';
+import { chooseCompanies } from '../../../db/backfill/run-companies.ts';
 import { connectWarehouse } from '../../../db/connection/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
 import { createWarehouse } from '../../support/warehouse.ts';

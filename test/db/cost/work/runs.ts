@@ -1,11 +1,12 @@
-import {
-  chooseCompanies,
-  chosenAfter,
-  isOfChosen,
-  refuseChosen,
-} from '../../../../db/backfill/chosen-companies.ts';
 import { finishListing, notePages, readManifest } from '../../../../db/backfill/manifest.ts';
 import { companiesAfter, metersAfter } from '../../../../db/backfill/order.ts';
+import {
+  chooseCompanies,
+  companyOfLane,
+  countChosen,
+  nextCompany,
+  refuseChosen,
+} from '../../../../db/backfill/run-companies.ts';
 import {
   concludeRun,
   failPartsLeft,
@@ -13,7 +14,6 @@ import {
   runsUnderWay,
 } from '../../../../db/backfill/run-end.ts';
 import {
-  deleteUnfinishedParts,
   finishRun,
   notePartsMissing,
   noteProgress,
@@ -59,7 +59,6 @@ export const runs: readonly Work[] = [
         ['meters', 'connections'],
         'the endpoint catalogue has no such endpoint',
       );
-      await deleteUnfinishedParts(db, part);
       await startRun(db, part);
       const end = {
         state: 'complete',
@@ -79,7 +78,7 @@ export const runs: readonly Work[] = [
         await finishRun(db, { ...part, resource }, 'complete', { counts });
       await finishRun(db, { ...part, companyId: null, resource: 'companies' }, 'complete');
       await finishRun(db, { runId, companyId: null, resource: null }, 'complete');
-      await readCompanyInRun(db, runId, companyId);
+      await readCompanyInRun(db, { runId, companyId });
       await runsUnderWay(db);
       await failRunAndParts(db, runId, 'it failed');
       await failPartsLeft(db);
@@ -105,9 +104,10 @@ export const runs: readonly Work[] = [
       await companiesAfter(db, null, 10);
       const [runId, companyId] = [idOf('run', plot, 2_000), idOf('company', plot)];
       await chooseCompanies(db, runId, [companyId]);
-      await isOfChosen(db, runId);
-      await chosenAfter(db, runId, null, 10);
-      await chosenAfter(db, runId, companyId, 10);
+      await countChosen(db, runId, 8);
+      await startRun(db, { runId, companyId: null, resource: null });
+      for (const chosen of [true, false]) await nextCompany(db, { runId, lane: Number(chosen), chosen });
+      await companyOfLane(db, { runId, lane: 0 });
       await refuseChosen(db, runId, [companyId]);
       await metersAfter(db, idOf('company', plot), null, 3);
       await metersAfter(db, idOf('company', plot), `meter ${plot} 2`, 3);

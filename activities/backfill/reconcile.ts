@@ -1,62 +1,54 @@
-import { Context } from '@temporalio/activity';
-import type { ListingFilter } from '../contract/endpoints.ts';
-import { Failure } from '../contract/failures.ts';
-import { batches } from '../contract/limits.ts';
-import type { ReconciledResource, RunState } from '../contract/names.ts';
-import { attemptPolicy, recordPolicy } from '../contract/retry-policy.ts';
-import { agreeing, counted, untilDecided } from '../contract/words.ts';
-import { countMissed } from '../db/backfill/missed.ts';
-import { clearListed, type ListedDocument, reconciledSince, retireListed } from '../db/backfill/reconcile.ts';
-import { finishRun, type RunCounts, type RunKey, startRun } from '../db/backfill/runs.ts';
-import { countTombstoned } from '../db/deletes/absent.ts';
-import { warehouseNow } from '../db/queue/due.ts';
-import { nothingWritten, type PageWritten, sum, unchangedOf } from '../db/records/write-page.ts';
-import type { Page } from '../service/page.ts';
-import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';
-import { walkPages } from '../service/walk.ts';
-import type { ActivityDependencies } from './dependencies.ts';
-import { failIfClosed } from './gates.ts';
-import { mapFailures } from './map-failures.ts';
-import { refusal } from './own-failure.ts';
-import { write } from './reading/page-write.ts';
-import { noteRunStart } from './runs.ts';
+import type { ListingFilter } from '../../contract/endpoints.ts';
+import { Failure } from '../../contract/failures.ts';
+import { batches } from '../../contract/limits.ts';
+import { type ReconciledResource, type RunState, reconciledResources } from '../../contract/names.ts';
+import { attemptPolicy, recordPolicy } from '../../contract/retry-policy.ts';
+import { agreeing, counted, untilDecided } from '../../contract/words.ts';
+import { countMissed } from '../../db/backfill/missed.ts';
+import {
+  clearListed,
+  type ListedDocument,
+  reconciledSince,
+  retireListed,
+} from '../../db/backfill/reconcile.ts';
+import {
+  finishRun,
+  type RunCounts,
+  type RunKey,
+  readCompanyInRun,
+  startRun,
+} from '../../db/backfill/runs.ts';
+import { countTombstoned } from '../../db/deletes/absent.ts';
+import { warehouseNow } from '../../db/queue/due.ts';
+import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
+import type { Page } from '../../service/page.ts';
+import { confirmsPass, judgePass, type PageManifest } from '../../service/stability.ts';
+import { walkPages } from '../../service/walk.ts';
+import { cancellation } from '../cancellation.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { failIfClosed } from '../gates.ts';
+import { refusal } from '../own-failure.ts';
+import { write } from '../reading/page-write.ts';
+import type { CompanyKey } from './cursor.ts';
 
-export interface CompanyReconcile {
-  readonly runId: string;
-  readonly companyId: string;
-  readonly resources: readonly ReconciledResource[];
-}
-
-/** The resources that other companies can skip; `vain` in the results of version 0.1.0. */
-export interface CompanyReconciled {
-  readonly unsupportedFilters?: readonly ReconciledResource[];
-  readonly vain?: readonly ReconciledResource[];
-}
-
-export function reconcileActivities(deps: ActivityDependencies) {
-  return {
-    beginReconcile: mapFailures(async ({ runId }: { runId: string }): Promise<void> => {
-      await noteRunStart(deps, runId, 'reconcile');
-    }),
-
-    /**
-     * Reads a company's recent updates. Returns the resources that other companies can skip: the filter is
-     * ignored or the key refused.
-     */
-    reconcileCompany: mapFailures(
-      async ({ runId, companyId, resources }: CompanyReconcile): Promise<CompanyReconciled> => {
-        const unsupportedFilters: ReconciledResource[] = [];
-        for (const resource of resources) {
-          const part = { runId, companyId, resource };
-          const failure = await orFail(deps, part, () => reconcileListing(deps, part));
-          // The key is the same for every company.
-          if (failure?.code === 'SERVICE_KEY_REFUSED') return { unsupportedFilters: [...resources] };
-          if (failure?.code === 'SERVICE_FILTER_IGNORED') unsupportedFilters.push(resource);
-        }
-        return { unsupportedFilters };
-      },
-    ),
-  };
+/**
+ * Reads a company's recent updates. Adds the resources that other companies can skip to `skipped`: the filter is
+ * ignored or the key refused. The full backfill reads them.
+ */
+export async function reconcileCompany(
+  deps: ActivityDependencies,
+  company: CompanyKey,
+  skipped: Set<ReconciledResource>,
+): Promise<void> {
+  const { finished } = await readCompanyInRun(deps.warehouse.db, company);
+  for (const resource of reconciledResources) {
+    if (finished.includes(resource) || skipped.has(resource)) continue;
+    const part = { ...company, resource };
+    const failure = await orFail(deps, part, () => reconcileListing(deps, part));
+    if (failure?.code === 'SERVICE_FILTER_IGNORED') skipped.add(resource);
+    // The key is the same for every company.
+    if (failure?.code === 'SERVICE_KEY_REFUSED') for (const name of reconciledResources) skipped.add(name);
+  }
 }
 
 /** Reads a part of the run. A permanent refusal fails the part and is returned. */
@@ -102,7 +94,7 @@ function countsOf({ manifest }: Pick<Read, 'manifest'>, written: PageWritten): R
   return { ...written, pages, passes: 1, reportedTotal: total, distinctIds: distinct, unchanged };
 }
 
-type ListingReconcile = Omit<CompanyReconcile, 'resources'> & { readonly resource: ReconciledResource };
+type ListingReconcile = CompanyKey & { readonly resource: ReconciledResource };
 
 async function reconcileListing(deps: ActivityDependencies, part: ListingReconcile): Promise<void> {
   const { service, warehouse } = deps;
@@ -172,7 +164,7 @@ async function readUpdated(
     params: { companyId, since },
     filters: ['updatedSince', ...deletedToo],
     lane: 'backfill',
-    signal: Context.current().cancellationSignal,
+    signal: cancellation(),
   });
   const beganAt = await warehouseNow(db);
   let readAt = beganAt;
@@ -218,7 +210,7 @@ async function filterHolds(
     page: 1,
     lane: 'backfill',
     filters: otherFilters,
-    signal: Context.current().cancellationSignal,
+    signal: cancellation(),
   });
   if (page.total !== null && unfiltered.total !== null && page.total < unfiltered.total) return true;
   throw new Failure(

@@ -1,0 +1,129 @@
+import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import { array, isAmong } from '../connection/arrays.ts';
+import type { Executor } from '../connection/connect.ts';
+import { runCompanies, runLanes, runs } from '../schema/metersync.ts';
+import { companies } from '../schema/utility.ts';
+
+/** Stores the companies chosen for a run, which may be too many for a workflow's arguments. */
+export async function chooseCompanies(
+  db: Executor,
+  runId: string,
+  ids: readonly string[],
+): Promise<void> {
+  await db
+    .insert(runCompanies)
+    .select(
+      db
+        .selectDistinct({
+          runId: sql`${runId}::uuid`.as('run_id'),
+          companyId: sql`id`.as('company_id'),
+          refused: sql`false`.as('refused'),
+        })
+        .from(sql`unnest(${array(ids, 'uuid')}) id`),
+    )
+    .onConflictDoUpdate({
+      target: [runCompanies.runId, runCompanies.companyId],
+      set: { refused: false },
+    });
+}
+
+/** Counts the companies that were chosen for a run, up to `most`. A run of all companies has none. */
+export async function countChosen(db: Executor, runId: string, most: number): Promise<number> {
+  const chosen = await db
+    .select({ companyId: runCompanies.companyId })
+    .from(runCompanies)
+    .where(eq(runCompanies.runId, runId))
+    .limit(most);
+  return chosen.length;
+}
+
+/** Notes which chosen companies the service does not have. */
+export async function refuseChosen(
+  db: Executor,
+  runId: string,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await db
+    .update(runCompanies)
+    .set({ refused: true })
+    .where(and(eq(runCompanies.runId, runId), isAmong(runCompanies.companyId, ids, 'uuid')));
+}
+
+/** One of the activities that share the companies of a run. */
+export interface LaneKey {
+  readonly runId: string;
+  readonly lane: number;
+}
+
+/** Stands behind all companies. */
+const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/**
+ * Gives a lane the next company of its run, in the order of the ids, and notes which company the lane
+ * reads; undefined when no company is left, or the run has ended. Each company goes to one lane,
+ * because a concurrent claim waits for the row of the run and continues after it.
+ * @param key.chosen whether companies were chosen for the run; otherwise it reads all live companies
+ */
+export async function nextCompany(
+  db: Executor,
+  { runId, lane, chosen }: LaneKey & { readonly chosen: boolean },
+): Promise<string | undefined> {
+  const next = chosen
+    ? sql`
+        select company_id
+        from ${runCompanies}
+        where run_id = ${runId}
+          and company_id > run.claimed_to
+        order by company_id
+        limit 1`
+    : sql`
+        select id
+        from ${companies}
+        where deleted_at is null
+          and id > run.claimed_to
+        order by id
+        limit 1`;
+  const { rows } = await db.execute<{ id: string }>(sql`
+    with claimed as (
+      update ${runs} run
+      set claimed_to = coalesce((${next}
+      ), ${lastId})
+      where run_id = ${runId}
+        and company_id is null
+        and resource is null
+        and finished_at is null
+      returning claimed_to
+    )
+    insert into ${runLanes} as reading (run_id, lane, company_id)
+    select ${runId}::uuid, ${lane}::int, claimed_to
+    from claimed
+    where claimed_to <> ${lastId}
+    on conflict (run_id, lane) do update set company_id = excluded.company_id
+    returning reading.company_id as id`);
+  return rows[0]?.id;
+}
+
+/** Returns the company that a lane read last, perhaps not to its end; undefined if it has not begun. */
+export async function companyOfLane(
+  db: Executor,
+  { runId, lane }: LaneKey,
+): Promise<string | undefined> {
+  const { rows } = await db.execute<{ id: string }>(sql`
+    select company_id as id
+    from ${runLanes}
+    where run_id = ${runId}
+      and lane = ${lane}`);
+  return rows[0]?.id;
+}
+
+/** Whether a company was chosen for a run, and the service has it. */
+export const isChosen = (db: Executor, runId: string, companyId: PgColumn): SQL =>
+  inArray(
+    companyId,
+    db
+      .select({ companyId: runCompanies.companyId })
+      .from(runCompanies)
+      .where(and(eq(runCompanies.runId, runId), not(runCompanies.refused))),
+  );
