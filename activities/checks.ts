@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { CheckKind } from '../contract/names.ts';
 import { monthsPolicy } from '../contract/retry-policy.ts';
-import { refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
+import { refreshDataIssues, refreshFieldIssues, sumOfIssues } from '../db/checks/check-data.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../db/checks/companies-to-check.ts';
 import { keepMonths } from '../db/watch/months.ts';
 import type { ActivityDependencies } from './dependencies.ts';
@@ -23,6 +23,7 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
       await keepMonths(db, monthsPolicy);
       // The first call names no companies. It closes the issues of checks that are off.
       let refreshed = await refreshDataIssues(db, [], { kinds, off });
+      refreshed = sumOfIssues(refreshed, await refreshFieldIssues(db, off));
       await deleteOutdatedChecks(db, off);
       const companies = await companiesToCheck(db, input);
       for (const { id, kinds: due } of companies) {

@@ -41,10 +41,9 @@ export function runActivities(deps: ActivityDependencies) {
   };
 }
 
-/** Gives fields that a run found their columns. The run ends well without them; `status` names them then. */
-async function applyViews({ warehouse, catalogue, log }: ActivityDependencies): Promise<void> {
+/** Gives fields that a run found their columns. The run ends well without them. */
+async function applyViews({ warehouse, log }: ActivityDependencies): Promise<void> {
   try {
-    await catalogue.flush();
     const { applied, blocked } = await applyTypedViews(warehouse.db);
     if (applied.length > 0) log.info({ views: applied.length }, 'typed views were applied');
     for (const view of blocked) log.warn({ ...view }, 'a typed view could not be replaced');

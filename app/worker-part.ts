@@ -141,7 +141,6 @@ export async function startWorker(
     stop: async () => {
       startHere = undefined;
       await workers.stop();
-      await catalogue.close();
       await Promise.allSettled([
         native.connection.close(),
         close(),

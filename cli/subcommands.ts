@@ -198,7 +198,6 @@ export function addViews(program: Command): void {
     'Give each field that the service sent a column in the views of the schema fields; status 1 if a view cannot be replaced',
     'metersync views apply',
   )
-    .option('--print', 'print the SQL instead, for the owner of the warehouse to run')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/schema.ts')).viewsApply(options));
 }

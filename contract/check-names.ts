@@ -30,5 +30,6 @@ export const checkNames = [
   'several_readings',
   'no_time_zone',
   'unknown_quality',
+  'new_field',
 ] as const;
 export type CheckName = (typeof checkNames)[number];

@@ -231,8 +231,6 @@ export const serverWaits = {
   temporalRefusedForMs: 10 * seconds,
   /** When a worker stops: time that running activities have to finish, and time until they are ended. */
   workerStop: { shutdownGraceTime: 5 * seconds, shutdownForceTime: 8 * seconds },
-  /** How long counts of fields wait in memory. They are lost if the process is killed. */
-  fieldCountsEveryMs: 10 * seconds,
   /**
    * How long a command or a page waits for the first answer of Postgres or Temporal, because a person is
    * waiting. A caller that needs both asks both at the same time.

@@ -21,8 +21,8 @@ export function canonicalUuid(text: string): string | undefined {
 export const canonicalId = (text: string): string => canonicalUuid(text) ?? text;
 
 /**
- * How texts of records are read: the grammar of `metersync.read_number`, `read_time` and `read_date`
- * (migration 0007), for values that are judged before Postgres sees them. A test compares the two.
+ * How texts of records are read: the grammar of `metersync.read_number`, `read_time` and `read_date`,
+ * for values that are judged before Postgres sees them. A test compares the two.
  */
 
 /** Each digit matches in only one way, because a long text that is not a number would otherwise backtrack. */
@@ -48,3 +48,22 @@ export function isDateText(text: string): boolean {
 
 /** Whether a text is a time: a date as above, or Unix seconds. */
 export const isTimeText = (text: string): boolean => unixSeconds.test(text) || isDateText(text);
+
+/** At most six digits of a second: Postgres has no more, and would round. */
+const timestamp =
+  /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
+/** With a point and without leading zeros: other digits may be an account number. */
+const decimal = /^-?(0|[1-9]\d{0,99})\.\d{1,99}$/;
+
+/** What a column has to be to hold a text as it is. */
+export type TextKind = 'uuid' | 'date' | 'timestamp' | 'decimal' | 'text';
+
+/** Returns the narrowest kind that keeps all of a text. */
+export function kindOfText(text: string): TextKind {
+  if (text.length === 36 && uuid.test(text)) return 'uuid';
+  const first = text.charCodeAt(0);
+  if (first !== 0x2d && !(first >= 0x30 && first <= 0x39)) return 'text';
+  if (text.length === 10 && isDateText(text)) return 'date';
+  if (timestamp.test(text) && isDateText(text.slice(0, 10))) return 'timestamp';
+  return decimal.test(text) ? 'decimal' : 'text';
+}

@@ -181,13 +181,19 @@ from (
       'A quality of readings that is not in the standard list, and not a known other name for a '
       'quality in the list.',
       'The quality {quality} of {readings} readings is not in the standard list.'
+    ),
+    (
+      'new_field', 'fields', 'field', 'info',
+      'A field that the service began to send within the last 30 days, after a backfill of all '
+      'companies was complete.',
+      'The service has sent the field {path} of {resource} since {since}.'
     )
 ) as checks (check_name, run_with, entity_type, severity, what, sentence);
 comment on view ops.data_issue_checks is 'The checks of the data.';
 comment on column ops.data_issue_checks.run_with is
-  'bills, connections: after each run; intervals: after each backfill.';
+  'bills, connections, fields: after each run; intervals: after each backfill.';
 comment on column ops.data_issue_checks.entity_type is
-  'document, usage, meter, connection or company; record: one of these or a site.';
+  'document, usage, meter, connection, company or field; record: one of the first five or a site.';
 comment on column ops.data_issue_checks.what is 'What it finds.';
 comment on column ops.data_issue_checks.sentence is
   'Template of the sentence for an issue: {days} is a figure of its evidence, and {units|no unit} '

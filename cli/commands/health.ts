@@ -171,8 +171,7 @@ function describeNow(now: WarehouseStatus, exact: boolean): string[] {
     lines.push(
       `values that could not be read: ${inWords(now.unreadableValues)}; their columns are empty, or have U+FFFD for characters that Postgres cannot hold (metersync checks list --check unreadable_value)`,
     );
-  lines.push(...describeIssues(now.issues), ...describeFields(now.fieldsWithoutColumn));
-  lines.push(...now.parked.map(describeParked));
+  lines.push(...describeIssues(now.issues), ...now.parked.map(describeParked));
   const { events: shortEvents, readings } = now.intervalShortfall;
   if (shortEvents > 0)
     lines.push(
@@ -189,17 +188,6 @@ function describeNow(now: WarehouseStatus, exact: boolean): string[] {
 
 const ownersOf = (owners: number): string =>
   owners === 1 ? '1 company or meter' : `${owners} companies or meters`;
-
-const fieldsNamed = 10;
-
-function describeFields(fields: WarehouseStatus['fieldsWithoutColumn']): string[] {
-  if (fields.length === 0) return [];
-  const names = fields.slice(0, fieldsNamed).map(({ resource, path }) => `${resource}${path}`);
-  const more = fields.length > names.length ? `, and ${fields.length - names.length} more` : '';
-  return [
-    `${counted(fields.length, 'field')} without a column in schema fields: ${names.join(', ')}${more} (metersync views apply)`,
-  ];
-}
 
 function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus['issues']): string[] {
   if (error + warning + info + acknowledged === 0) return [];

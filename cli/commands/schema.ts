@@ -2,12 +2,7 @@ import { migrate, planOf, requireAnswer } from '../../app/schema.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
 import { sqlMessage, sqlState } from '../../db/connection/failures.ts';
-import {
-  type AppliedTypedViews,
-  applyTypedViews,
-  type BlockedView,
-  typedViewsSql,
-} from '../../db/fields/typed-views.ts';
+import { type AppliedTypedViews, applyTypedViews } from '../../db/fields/typed-views.ts';
 import type { MigrationPlan } from '../../db/migrate/migration-plan.ts';
 import { roles } from '../../db/migrate/roles.ts';
 import { recorded } from '../../operations/recorded.ts';
@@ -96,12 +91,8 @@ function describeLong({ table, rows, rowsPerSecond }: MigrationPlan['rewrites'][
 const [notAllowed, locked] = ['42501', '55P03'];
 
 /** `metersync views apply`: ends with status 1 if a view cannot be replaced because something depends on it. */
-export async function viewsApply(options: { json?: boolean; print?: boolean }): Promise<void> {
+export async function viewsApply(options: { json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
-    if (options.print) {
-      const statements = await typedViewsSql(db);
-      return answer(options, statements, () => statements.map((statement) => `${statement};`));
-    }
     const done = await recorded(
       db,
       asOperation(context.settings, 'views apply', {}),
@@ -118,7 +109,7 @@ function explain(error: unknown): never {
     throw new Error('another session is reading or changing a view: try again', { cause: error });
   if (sqlState(error) !== notAllowed) throw error;
   throw new Error(
-    `only the owner of the warehouse can change its views (${sqlMessage(error)}): run this as the user that runs metersync migrate, or give the output of metersync views apply --print to the owner`,
+    `only the owner of the warehouse can change its views (${sqlMessage(error)}): run this as the user that runs metersync migrate`,
     { cause: error },
   );
 }
@@ -126,7 +117,7 @@ function explain(error: unknown): never {
 const viewsInWords = ({ applied }: AppliedTypedViews): string =>
   applied.length === 0 ? 'No view had to change.' : `Applied ${counted(applied.length, 'view')}.`;
 
-function describeBlocked({ view, by, error }: BlockedView): string {
+function describeBlocked({ view, by, error }: AppliedTypedViews['blocked'][number]): string {
   if (by.length === 0) return `${view} could not be applied: ${error}`;
   const built = by.length === 1 ? 'depends on it. Drop that view' : 'depend on it. Drop those views';
   return `${view} was not changed, because ${by.join(', ')} ${built}, run metersync views apply, and recreate what you dropped.`;

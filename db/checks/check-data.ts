@@ -3,6 +3,7 @@ import type { CheckName } from '../../contract/check-names.ts';
 import { type CheckKind, checkKinds } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { fieldCatalogue, runs } from '../schema/metersync.ts';
 import { dataIssues } from '../schema/ops.ts';
 
 /** How a check changed the issues of some companies: see ops.refresh_data_issues. */
@@ -60,6 +61,57 @@ export async function refreshDataIssues(
       )`,
     );
   return refreshed ?? { opened: 0, closed: 0, stillOpen: 0 };
+}
+
+/** How long a field counts as new. */
+const newDays = 30;
+
+/**
+ * Opens an issue for each field that the service began to send within a month, after a backfill of
+ * all companies, and closes the issues of other fields.
+ */
+export async function refreshFieldIssues(
+  db: Executor,
+  off: readonly CheckName[],
+): Promise<IssuesRefreshed> {
+  const { rows } = await db.execute<{ opened: number; closed: number }>(sql`
+    with fields as (
+      select resource, path, min(first_seen_at) as since
+      from ${fieldCatalogue}
+      group by resource, path
+    ), found as (
+      select f.resource || f.path as field, to_jsonb(f) as evidence
+      from fields f
+        join fields record on record.resource = f.resource and record.path = ''
+      where f.since > now() - make_interval(days => ${newDays})
+        and 'new_field' <> all (${array(off, 'text')})
+        and exists (
+          select
+          from ${runs} r
+          where r.company_id is null
+            and r.resource is null
+            and r.kind = 'full'
+            and r.state = 'complete'
+            and r.finished_at between record.since and f.since
+        )
+    ), opened as (
+      insert into ${dataIssues} (check_name, severity, entity_type, entity_id, evidence)
+      select 'new_field', 'info', 'field', field, evidence
+      from found
+      on conflict do nothing
+      returning id
+    ), closed as (
+      update ${dataIssues}
+      set closed_at = clock_timestamp(), closed_reason = 'evidence_gone'
+      where check_name = 'new_field'
+        and closed_at is null
+        and entity_id not in (select field from found)
+      returning id
+    )
+    select
+      (select count(*)::int from opened) as opened,
+      (select count(*)::int from closed) as closed`);
+  return { stillOpen: 0, opened: 0, closed: 0, ...rows[0] };
 }
 
 /**

@@ -1,224 +1,165 @@
-import { and, eq, ne, type SQL, sql } from 'drizzle-orm';
-import { serverWaits } from '../../contract/retry-policy.ts';
-import { array } from '../connection/arrays.ts';
+import { sql } from 'drizzle-orm';
+import { isObject } from '../../contract/json.ts';
+import { kindOfText, type TextKind, uuid } from '../../contract/values.ts';
 import type { Executor } from '../connection/connect.ts';
-import { isRefusal, sqlMessage, withoutStatement } from '../connection/failures.ts';
+import { sqlMessage, withoutStatement } from '../connection/failures.ts';
+import { holdable } from '../records/unholdable.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';
-import { FieldTree, type SeenField } from './field-tree.ts';
-import type { FieldKind } from './kinds.ts';
 
-/** Records the fields of every record that is written. */
-export interface FieldCatalogue {
-  /**
-   * Notes the fields of parsed records. New fields and kinds of values are in the warehouse when it
-   * returns; counts and values follow. Call it before the cursor moves on. Errors go to `onError`,
-   * once while they repeat, and fields that could not be written are written with the next note.
-   */
-  note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
-  /** Writes everything that is not written yet. The catalogue stays in use. */
-  flush(): Promise<void>;
-  /** Writes everything that is not written yet, and stops. Errors go to `onError`. */
-  close(): Promise<void>;
-}
+/** The fields of every record that is written, because the service does not announce them. */
+export type FieldCatalogue = ReturnType<typeof createFieldCatalogue>;
 
-interface Kept {
-  readonly resource: string;
-  readonly apiVersion: string;
-  readonly tree: FieldTree;
-  /** The value of the tree's `news` at the last write: what came before is in the warehouse. */
-  written: number;
-  /** Settles once the fields of earlier processes are loaded. */
-  loaded: Promise<void> | undefined;
-}
-
-/** Creates a process's catalogue: it counts in memory and adds to `metersync.field_catalogue`. */
+/** Creates a process's catalogue. It remembers what it has seen, and writes each field once. */
 export function createFieldCatalogue(options: {
   readonly db: Executor;
   readonly onError: (error: Error) => void;
-}): FieldCatalogue {
-  const { db } = options;
-  /** Whether an error was reported since the last write. */
-  let isFailing = false;
-  const onError = (error: unknown): void => {
-    if (!isFailing) options.onError(inTrouble(error));
-    isFailing = true;
-  };
-  const trees = new Map<string, Kept>();
+}) {
+  const trees = new Map<string, FieldTree>();
   let writing: Promise<void> = Promise.resolve();
 
-  const keptOf = (resource: string, apiVersion: string): Kept => {
-    const key = JSON.stringify([resource, apiVersion]);
-    const existing = trees.get(key);
-    if (existing !== undefined) return existing;
-    const tree = new FieldTree();
-    const made: Kept = { resource, apiVersion, tree, written: 0, loaded: undefined };
-    trees.set(key, made);
-    return made;
-  };
-
-  /** Loads the catalogue into a tree. What one process made a map is a map for all processes. */
-  const takeOver = async (kept: Kept, which?: SQL): Promise<void> => {
-    const catalogued = await readCatalogued(db, kept, which);
-    const maps = catalogued.filter(({ path, collapsed }) => collapsed && path !== '');
-    if (maps.length > 0)
-      await removeCollapsed(
-        db,
-        kept,
-        maps.map(({ path }) => path),
-      );
-    for (const field of catalogued) kept.tree.add(field);
-  };
-
-  const load = async (kept: Kept): Promise<void> => {
-    kept.loaded ??= takeOver(kept);
+  const write = async (resource: string, apiVersion: string, tree: FieldTree): Promise<void> => {
+    const seen = [...tree.news];
+    tree.news.clear();
     try {
-      await kept.loaded;
+      if (seen.length > 0) await writeFields(options.db, resource, apiVersion, seen);
     } catch (error) {
-      kept.loaded = undefined;
-      throw error;
+      for (const node of seen) tree.news.add(node);
+      const message = `the field catalogue could not be written: ${sqlMessage(error)}`;
+      options.onError(new Error(message, { cause: withoutStatement(error) }));
     }
   };
-
-  /** Writes one statement at a time, each with all fields that its caller observed. */
-  const write = (kept: Kept, all: boolean): Promise<void> => {
-    const turn = writing.then(async () => {
-      await load(kept);
-      const { news } = kept.tree;
-      if (!all && news === kept.written) return;
-      const seen = kept.tree.take(all);
-      try {
-        await writeFields(kept, seen);
-      } catch (error) {
-        kept.tree.restore(seen);
-        throw error;
-      }
-      kept.written = Math.max(kept.written, news);
-    });
-    writing = turn.catch(() => {});
-    return turn;
-  };
-
-  const writeFields = async (kept: Kept, seen: readonly SeenField[]): Promise<void> => {
-    if (seen.length === 0) return;
-    try {
-      await writeSeen(db, kept, seen);
-      await takeOver(kept, isMap);
-      isFailing = false;
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      // A value that Postgres refuses is not tried again.
-      options.onError(inTrouble(error));
-    }
-  };
-
-  const flush = async (): Promise<void> => {
-    for (const kept of trees.values()) await write(kept, true);
-  };
-  const timer = setInterval(() => void flush().catch(onError), serverWaits.fieldCountsEveryMs);
-  timer.unref();
 
   return {
-    async note(resource, apiVersion, records) {
-      if (records.length === 0) return;
-      try {
-        const kept = keptOf(resource, apiVersion);
-        const [loading] = await Promise.allSettled([load(kept)]);
-        for (const record of records) kept.tree.observe(record);
-        if (loading.status === 'rejected') throw loading.reason;
-        // Loading a map of another process changes the tree: then there is more to write.
-        while (kept.tree.news > kept.written) await write(kept, false);
-      } catch (error) {
-        onError(error);
-      }
-    },
-    flush,
-    async close() {
-      clearInterval(timer);
-      await flush().catch(onError);
+    /**
+     * Notes the fields of parsed records. New fields and kinds of values are in the warehouse when
+     * it returns. Call it before the cursor moves on. Errors go to `onError`, and what could not be
+     * written is written with the next note.
+     */
+    async note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void> {
+      const key = JSON.stringify([resource, apiVersion]);
+      const tree = trees.get(key) ?? new FieldTree();
+      trees.set(key, tree);
+      for (const record of records) tree.observe(record);
+      // One write at a time: whoever finds no news waits for the write of those who found some.
+      if (tree.news.size > 0) writing = writing.then(() => write(resource, apiVersion, tree));
+      await writing;
     },
   };
 }
 
-const inTrouble = (error: unknown): Error =>
-  new Error(`the field catalogue could not be written: ${sqlMessage(error)}`, {
-    cause: withoutStatement(error),
-  });
+/** Adds fields and kinds to the catalogue, unless they are data of a map. */
+async function writeFields(
+  db: Executor,
+  resource: string,
+  apiVersion: string,
+  seen: readonly FieldNode[],
+): Promise<void> {
+  const fields = JSON.stringify(seen.map(({ path, kinds }) => ({ path, types: [...kinds] })));
+  await db.execute(sql`
+    insert into ${fieldCatalogue} as known (resource, api_version, path, types)
+    select ${resource}, ${apiVersion}, path, types
+    from jsonb_to_recordset(${fields}::jsonb) as seen (path text, types text[])
+    where not exists (
+        select
+        from ${fieldCatalogue} map
+        where map.resource = ${resource}
+          and map.api_version = ${apiVersion}
+          and 'map' = any (map.types)
+          and starts_with(seen.path, map.path || '/')
+      )
+      and (
+        select count(*) < ${catalogueMax}::bigint
+        from ${fieldCatalogue}
+        where resource = ${resource}
+          and api_version = ${apiVersion}
+      )
+    order by path
+    on conflict (resource, api_version, path) do update
+    set types = metersync.union_of(known.types, excluded.types)
+    where not known.types @> excluded.types`);
+}
 
-type KnownField = {
+/** Maximum number of fields of a resource, because the service chooses their names. */
+const catalogueMax = 5_000;
+/** An object with more fields than this is a map: its keys are data, such as ids. */
+const fieldsMax = 300;
+/** What would have a longer path makes its owner a map, too. This also limits how deep fields nest. */
+const pathBytesMax = 500;
+
+/** Kinds of values of a field, as far as JSON and their text show them. */
+export type FieldKind = TextKind | 'boolean' | 'number' | 'object' | 'array' | 'map';
+
+class FieldNode {
   readonly path: string;
-  readonly kinds: FieldKind[];
-  readonly collapsed: boolean;
-};
-
-/** Reads the catalogue, parents before their fields. */
-async function readCatalogued(db: Executor, kept: Kept, which?: SQL): Promise<KnownField[]> {
-  const { path, types, collapsed } = fieldCatalogue;
-  return await db
-    .select({ path, kinds: sql<FieldKind[]>`${types}`, collapsed })
-    .from(fieldCatalogue)
-    .where(and(isOf(kept), which))
-    .orderBy(sql`${path} collate "C"`);
+  readonly kinds = new Set<FieldKind>();
+  /** Fields by their names. 0 stands for any element of an array. */
+  readonly fields = new Map<string | 0, FieldNode>();
+  constructor(path: string) {
+    this.path = path;
+  }
 }
 
-const isOf = ({ resource, apiVersion }: Kept): SQL | undefined =>
-  and(eq(fieldCatalogue.resource, resource), eq(fieldCatalogue.apiVersion, apiVersion));
+/** The fields of a resource that a process has seen. */
+class FieldTree {
+  /** Fields whose row in the catalogue may lack something. */
+  readonly news = new Set<FieldNode>();
+  readonly #root = new FieldNode('');
+  #nodes = 1;
 
-/** Whether a field is a map. A record itself is never a map: its own fields stay separate. */
-const isMap = and(eq(fieldCatalogue.collapsed, true), ne(fieldCatalogue.path, ''));
+  /** Adds a record, as JSON.parse returned it; ignores anything but objects. */
+  observe(record: unknown): void {
+    if (isObject(record)) this.#see(this.#root, record);
+  }
 
-/** Adds observed fields to the catalogue. */
-async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): Promise<void> {
-  const clock = sql`clock_timestamp()`;
-  const { types, records, example, enumValues, collapsed } = fieldCatalogue;
-  await db
-    .insert(fieldCatalogue)
-    .select(
-      db
-        .select({
-          resource: sql`${kept.resource}::text`.as('resource'),
-          apiVersion: sql`${kept.apiVersion}::text`.as('api_version'),
-          path: sql`path`.as('path'),
-          types: sql`kinds`.as('types'),
-          records: sql`records`.as('records'),
-          firstSeenAt: clock.as('first_seen_at'),
-          lastSeenAt: clock.as('last_seen_at'),
-          example: sql`example`.as('example'),
-          enumValues: sql`"values"`.as('enum_values'),
-          collapsed: sql`collapsed`.as('collapsed'),
-        })
-        .from(
-          sql`jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as seen (
-            path text,
-            kinds text[],
-            records bigint,
-            example text,
-            "values" text[],
-            collapsed boolean
-          )`,
-        )
-        .orderBy(sql`path`),
-    )
-    .onConflictDoUpdate({
-      target: [fieldCatalogue.resource, fieldCatalogue.apiVersion, fieldCatalogue.path],
-      set: {
-        types: sql`metersync.union_of(${types}, excluded.types)`,
-        records: sql`${records} + excluded.records`,
-        lastSeenAt: sql`excluded.last_seen_at`,
-        example: sql`coalesce(${example}, excluded.example)`,
-        enumValues: sql`metersync.enum_union(${enumValues}, excluded.enum_values)`,
-        collapsed: sql`${collapsed} or excluded.collapsed`,
-      },
-    });
+  #see(node: FieldNode, value: unknown): void {
+    if (value === null) return;
+    if (typeof value === 'object') this.#seeParts(node, value);
+    else if (typeof value === 'number') this.#learn(node, 'number');
+    else if (typeof value === 'boolean') this.#learn(node, 'boolean');
+    // A column for text holds the values of all other kinds of texts.
+    else if (!node.kinds.has('text')) this.#learn(node, kindOfText(String(value)));
+  }
+
+  #seeParts(node: FieldNode, value: object): void {
+    this.#learn(node, Array.isArray(value) ? 'array' : 'object');
+    if (Array.isArray(value)) for (const element of value) this.#seeField(node, 0, element);
+    else for (const name in value) this.#seeField(node, name, value[name as keyof typeof value]);
+  }
+
+  #seeField(node: FieldNode, name: string | 0, value: unknown): void {
+    const field = node.fields.get(name) ?? this.#addField(node, name);
+    if (field !== undefined) this.#see(field, value);
+  }
+
+  #learn(node: FieldNode, kind: FieldKind): void {
+    if (node.kinds.has(kind)) return;
+    node.kinds.add(kind);
+    this.news.add(node);
+  }
+
+  /** Adds a field by its name, as Postgres can hold the name, unless its owner is a map. */
+  #addField(node: FieldNode, sent: string | 0): FieldNode | undefined {
+    const name = sent === 0 ? 0 : holdable(sent);
+    const known = node.fields.get(name);
+    if (known !== undefined || node.kinds.has('map')) return known;
+    const path = `${node.path}/${name === 0 ? anyStep : stepOf(name)}`;
+    const isFull = node.fields.size === fieldsMax || this.#nodes === catalogueMax;
+    if (isFull || Buffer.byteLength(path) > pathBytesMax || uuid.test(String(name))) {
+      // A record itself is never a map: the fields that it has stay separate.
+      if (node !== this.#root) this.#learn(node, 'map');
+      return undefined;
+    }
+    const field = new FieldNode(path);
+    node.fields.set(name, field);
+    this.#nodes += 1;
+    this.news.add(field);
+    return field;
+  }
 }
 
-/** Removes the separate fields of maps, which are only catalogued under the step `*`. */
-async function removeCollapsed(db: Executor, kept: Kept, maps: readonly string[]): Promise<void> {
-  const { path } = fieldCatalogue;
-  const isWithinMap = sql`exists (
-      select
-      from unnest(${array(maps, 'text')}) as map (path)
-      where starts_with(${path}, map.path || '/')
-        and not starts_with(${path} || '/', map.path || '/*/')
-    )`;
-  await db.delete(fieldCatalogue).where(and(isOf(kept), isWithinMap));
-}
+/** The step of a path that means any element of an array. */
+export const anyStep = '*';
+
+/** Escapes a name as a JSON Pointer (RFC 6901) does. `*` means any, so an asterisk is `~2`. */
+export const stepOf = (name: string): string =>
+  name.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('*', '~2');

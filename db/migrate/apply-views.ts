@@ -5,14 +5,23 @@ import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Transaction } from '../connection/connect.ts';
 import { dependentsIn, sqlMessage, sqlState } from '../connection/failures.ts';
-import { isTypedView } from '../fields/typed-views.ts';
 import { migrationsSchema } from './migrations-table.ts';
 import { packagedFolder } from './packaged-folder.ts';
 
 /** The version of the applied views: one row. */
 const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 
-const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
+/** The columns of a view cannot be replaced. */
+export const notAsBefore = '42P16';
+const [anotherResult, noColumn, noRelation] = ['42P13', '42703', '42P01'];
+
+/** The comment of a typed view contains this text. Only the owner of the warehouse writes it. */
+export const madeFrom = 'Made from ops.field_catalogue by metersync views';
+
+/** Whether a relation `c` is a typed view, by its comment. */
+export const isTypedView = sql.raw(
+  `(c.relkind = 'v' and coalesce(obj_description(c.oid, 'pg_class'), '') like '%${madeFrom} %')`,
+);
 
 /** What `applyViews` did. */
 export interface AppliedViews {
@@ -162,7 +171,7 @@ function inTheWay(
 }
 
 /** Returns statements that restore the grants on a view. */
-async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
+export async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
   const { rows } = await tx.execute<{ grant: string }>(
     sql`select metersync.grants_on(${view}) as grant`,
   );
@@ -224,6 +233,8 @@ const gone: readonly string[] = [
   'table metersync.monthly_by_site',
   'table metersync.company_months',
   'table metersync.stale_records',
+  'table metersync.old_field_catalogue',
+  'table ops.contract_changes',
 ];
 
 /** A file of analytics/: its text, and the views and functions that it creates. */

@@ -3,7 +3,6 @@ import { failureTypes } from '../../contract/failures.ts';
 import { eventOutcomes, type Severity } from '../../contract/names.ts';
 import type { KindOfRuns, WarehouseHealth } from '../../health/measured.ts';
 import type { Database, Executor, Transaction } from '../connection/connect.ts';
-import { fieldsWithoutColumn } from '../fields/typed-views.ts';
 import { countUnreadable } from '../records/unreadable-values.ts';
 import { recordResources, resources, tableName } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
@@ -66,8 +65,6 @@ async function statusOf(db: Executor, health: WarehouseHealth, most: number) {
     quarantinedDeletes: health.undecidedDeletes,
     /** Rows that somebody decided to keep and that the service no longer has. */
     keptDeletes: health.keptDeletes,
-    /** Fields that no typed view shows with all of their values yet. */
-    fieldsWithoutColumn: await fieldsWithoutColumn(db),
     issues: issuesOf(health),
     rows: await countRows(db, most),
   };

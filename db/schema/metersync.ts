@@ -598,12 +598,7 @@ export const fieldCatalogue = metersync.table(
     apiVersion: text('api_version').notNull(),
     path: text('path').notNull(),
     types: text('types').array().notNull(),
-    records: bigint('records', { mode: 'number' }).notNull(),
     firstSeenAt: time('first_seen_at').notNull().default(sql`clock_timestamp()`),
-    lastSeenAt: time('last_seen_at').notNull().default(sql`clock_timestamp()`),
-    example: text('example'),
-    enumValues: text('enum_values').array(),
-    collapsed: boolean('collapsed').notNull().default(false),
   },
   (t) => [primaryKey({ columns: [t.resource, t.apiVersion, t.path] })],
 );

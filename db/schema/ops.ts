@@ -1,7 +1,6 @@
 import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import {
   bigint,
-  boolean,
   check,
   date,
   index,
@@ -141,26 +140,5 @@ export const dataIssues = ops.table(
       'data_issues_acknowledged_note',
       sql`acknowledged_note is null or acknowledged_at is not null`,
     ),
-  ],
-);
-
-export const contractChangeKinds = ['resource', 'path', 'type', 'value'] as const;
-
-/** When the service first sent something new. A trigger on the field catalogue writes the rows. */
-export const contractChanges = ops.table(
-  'contract_changes',
-  {
-    id: bigint('id', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
-    seenAt: time('seen_at').notNull().default(sql`clock_timestamp()`),
-    resource: text('resource').notNull(),
-    apiVersion: text('api_version').notNull(),
-    path: text('path').notNull(),
-    change: text('change', { enum: contractChangeKinds }).notNull(),
-    value: text('value'),
-    isBaseline: boolean('is_baseline').notNull(),
-  },
-  (t) => [
-    index('contract_changes_seen').on(t.seenAt),
-    check('contract_changes_change', sql`change in ('resource', 'path', 'type', 'value')`),
   ],
 );

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { checkNames } from '../../contract/check-names.ts';
-import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
+import { acknowledgeIssue, refreshDataIssues, refreshFieldIssues } from '../../db/checks/check-data.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { mostCounted } from '../../db/read/bounds.ts';
 import { listDataIssues } from '../../db/read/issues.ts';
 import { readStatus } from '../../db/read/status.ts';
@@ -831,6 +832,44 @@ test('checks report several readings of one time with their values, until one of
   await warehouse.db.execute(sql`delete from utility.intervals where meter_id = ${meter} and usage < 0`);
   await warehouse.db.execute(sql`update utility.intervals set ordinal = 0 where meter_id = ${meter}`);
   expect(await found()).toEqual([]);
+});
+
+test('a field that is new after a backfill of all companies is an issue for 30 days', async () => {
+  const resource = `records ${randomUUID()}`;
+  const catalogue = createFieldCatalogue({
+    db: warehouse.db,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const issues = async () =>
+    (
+      await warehouse.db.execute(sql`select entity_id as field, closed_reason,
+        ops.issue_sentence(check_name, subject, evidence) as sentence
+      from ops.data_issues where check_name = 'new_field' and entity_id like ${`${resource}%`} order by 1`)
+    ).rows;
+  await catalogue.note(resource, 'v2', [{ a: 1 }]);
+  await refreshFieldIssues(warehouse.db, []);
+  expect(await issues()).toEqual([]);
+
+  await warehouse.db.execute(sql`insert into metersync.runs (run_id, state, finished_at)
+    values (gen_random_uuid(), 'complete', clock_timestamp())`);
+  await catalogue.note(resource, 'v2.2', [{ a: '1', b: 1 }]);
+  await refreshFieldIssues(warehouse.db, ['new_field']);
+  expect(await issues()).toEqual([]);
+  expect(await refreshFieldIssues(warehouse.db, [])).toMatchObject({ opened: 1, closed: 0 });
+  const day = new Date().toISOString().slice(0, 10);
+  const issue = {
+    field: `${resource}/b`,
+    sentence: `The service has sent the field /b of ${resource} since ${day}.`,
+  };
+  expect(await issues()).toEqual([{ ...issue, closed_reason: null }]);
+  expect(await refreshFieldIssues(warehouse.db, [])).toMatchObject({ opened: 0, closed: 0 });
+
+  await warehouse.db.execute(sql`update metersync.field_catalogue set first_seen_at = first_seen_at - interval '30 days'
+    where resource = ${resource}`);
+  expect(await refreshFieldIssues(warehouse.db, [])).toMatchObject({ opened: 0, closed: 1 });
+  expect(await issues()).toEqual([{ ...issue, closed_reason: 'evidence_gone' }]);
 });
 
 test('each check has found something in these tests', async () => {

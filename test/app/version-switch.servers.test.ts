@@ -42,7 +42,6 @@ async function backfill(version: string, companies?: readonly string[]): Promise
     for (const companyId of companies ?? all) await run(readCompany, { runId, companyId });
     await applyTypedViews(warehouse.db);
   } finally {
-    await catalogue.close();
     await client.close();
   }
 }

@@ -106,8 +106,8 @@ test("recreates typed views with their grants, and names only a user's view on a
   await run(
     "create function metersync.numeric_of(value jsonb) returns text language sql as 'select value::text'",
   );
-  await run(`insert into metersync.field_catalogue (resource, api_version, path, types, records)
-    values ('documents', 'v2.2', '', '{object}', 1), ('documents', 'v2.2', '/amount', '{number}', 1)`);
+  await run(`insert into metersync.field_catalogue (resource, api_version, path, types)
+    values ('documents', 'v2.2', '', '{object}'), ('documents', 'v2.2', '/amount', '{number}')`);
   await applyTypedViews(warehouse.db);
   await run('grant select on fields.documents to public');
   await run('create view public.mine as select amount from fields.documents');

@@ -138,12 +138,7 @@ describe.each([
       if (shown(text).length > 0) found[name] = shown(text);
     }
     expect(found).toEqual({});
-    const searched = [
-      'metersync.events',
-      'metersync.field_catalogue',
-      'utility.connections',
-      'fields.connections',
-    ];
+    const searched = ['metersync.events', 'utility.connections', 'fields.connections'];
     expect(open).toEqual(expect.arrayContaining(searched));
     const { rows: refused } = await db.execute<{ resource: string }>(
       sql`select distinct resource from metersync.rejected_records order by 1`,

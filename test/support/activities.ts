@@ -67,7 +67,6 @@ export async function activitiesOn(
   const onError = (error: unknown): void => void catalogueTroubles.push(error);
   const catalogue = createFieldCatalogue({ db: warehouse.db, onError });
   onTestFinished(async () => {
-    await catalogue.close();
     expect(catalogueTroubles).toEqual([]);
   });
   const activities = activitiesAlone(warehouse, catalogue, {

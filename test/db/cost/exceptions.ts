@@ -36,6 +36,7 @@ export const notMeasured: readonly { readonly statement: string; readonly why: s
   { statement: 'metersync_migrations.', why: 'The tables have a row for each migration.' },
   { statement: 'to_regclass(', why: 'The catalogue of Postgres.' },
   { statement: 'pg_class', why: 'The catalogue of Postgres.' },
+  { statement: 'join pg_roles on rolname', why: 'The catalogue of Postgres.' },
   {
     statement: 'from metersync.field_catalogue left join',
     why: 'The table has a row for each field that the service sends.',

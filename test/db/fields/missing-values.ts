@@ -1,86 +1,66 @@
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import type { Warehouse } from '../../../db/connection/connect.ts';
-import { stepOf } from '../../../db/fields/paths.ts';
-import { plannedViews } from '../../../db/fields/typed-views.ts';
+import { stepOf } from '../../../db/fields/field-catalogue.ts';
+import { planViews } from '../../../db/fields/typed-views.ts';
 
-interface Column {
-  readonly name: string;
-  readonly type: string;
+/** The rows of a view by their places: the id of the record, and the positions in its arrays. */
+type Rows = ReadonlyMap<string, Readonly<Record<string, string | null>>>;
+
+interface View {
+  readonly columns: ReadonlyMap<string, { readonly name: string; readonly type: string }>;
+  readonly rows: Rows;
 }
-type Row = Readonly<Record<string, string | null>>;
 
 /** Lists every value of a resource's records that its typed views lack, as `path: value`. */
 export async function missingValues(warehouse: Warehouse, resource: string): Promise<string[]> {
   const all = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
-  const columns = new Map<string, Map<string, Column>>();
-  const viewRows = new Map<string, Row[]>();
-  for (const { name, of, path, columns: own } of (await plannedViews(warehouse.db)).planned) {
-    if (of.resource !== resource) continue;
-    columns.set(path, new Map(own.map((column) => [column.path, column])));
-    const positions = (
-      (await all(`select attname from pg_attribute where attrelid = ${pg.escapeLiteral(`fields.${pg.escapeIdentifier(name)}`)}::regclass
-        and attnum > 0 and atttypid = 'integer'::regtype order by attnum`)) as { attname: string }[]
-    ).map(({ attname }) => pg.escapeIdentifier(attname));
-    const key = path === '' ? 'id' : 'document_id';
-    const place = `concat_ws('/', ${[key, ...positions].join(', ')})`;
-    const texts = own.map((column, nth) => `${pg.escapeIdentifier(column.name)}::text as c${nth}`);
-    const found = await all(`select ${[`${place} as place`, ...texts].join(', ')}
-      from fields.${pg.escapeIdentifier(name)}`);
-    viewRows.set(
-      path,
-      found.map((row) =>
-        Object.fromEntries([
-          ['place', row.place as string],
-          ...own.map((column, nth) => [`column ${column.name}`, row[`c${nth}`] as string | null]),
-        ]),
-      ),
+  const views = new Map<string, View>();
+  for (const { name, of, path, columns } of await planViews(warehouse.db, () => false)) {
+    if (of.name !== resource) continue;
+    const view = `fields.${pg.escapeIdentifier(name)}`;
+    const types = new Map(
+      (
+        await all(`select attname, format_type(atttypid, null) as type from pg_attribute
+          where attrelid = ${pg.escapeLiteral(view)}::regclass and attnum > 0`)
+      ).map(({ attname, type }) => [attname, String(type)]),
     );
+    const positions = columns.filter(({ value }) => value.endsWith('.position::integer'));
+    const key = [path === '' ? 'id' : 'document_id', ...positions.map((column) => column.name)];
+    const texts = columns.map((column, nth) => `${pg.escapeIdentifier(column.name)}::text as c${nth}`);
+    const found = await all(
+      `select concat_ws('/', ${key.map(pg.escapeIdentifier).join(', ')}) as place, ${texts.join(', ')} from ${view}`,
+    );
+    const named = found.map(({ place, ...row }) => {
+      const values = columns.map((column, nth) => [`column ${column.name}`, row[`c${nth}`]]);
+      return [String(place), Object.fromEntries(values)] as const;
+    });
+    const ofFields = columns
+      .filter((column) => column.path !== '')
+      .map((column) => [column.path, { name: column.name, type: types.get(column.name) ?? '' }] as const);
+    views.set(path, { columns: new Map(ofFields), rows: new Map(named) });
   }
   const missing: string[] = [];
   const visit = (value: unknown, path: string, owner: string, place: string): void => {
-    if (value === null) return;
-    const at = `${path}: ${JSON.stringify(value)}`;
-    const column = columns.get(owner)?.get(path);
-    if (Array.isArray(value)) {
-      if (!isShown(column, owner, place, value)) missing.push(at);
-      for (const [nth, element] of value.entries()) {
-        if (typeof element !== 'object' || element === null) continue;
-        visit(element, `${path}/*`, `${path}/*`, `${place}/${nth + 1}`);
-      }
-      return;
-    }
-    if (typeof value !== 'object') {
-      if (!isShown(column, owner, place, value)) missing.push(at);
-      return;
-    }
-    if (column?.type === 'jsonb' && isShown(column, owner, place, value)) return;
-    const own = viewRows.get(path)?.some((row) => row.place === place);
-    if (!own && column?.type !== 'jsonb') missing.push(at);
-    if (!own) return;
-    for (const [name, inner] of Object.entries(value)) {
-      if (path === '' && (name === 'id' || isAmongOthers(place, name, inner))) continue;
-      visit(inner, `${path}/${stepOf(name)}`, path, place);
-    }
+    if (value === null || path === '/id') return;
+    const view = views.get(owner);
+    const row = view?.rows.get(place);
+    const column = view?.columns.get(path);
+    if (column !== undefined) {
+      const text = row?.[`column ${column.name}`];
+      if (typeof text !== 'string' || !says(text, column.type, value))
+        missing.push(`${path}: ${JSON.stringify(value)}`);
+      if (!Array.isArray(value)) return;
+      for (const [nth, element] of value.entries())
+        if (views.has(`${path}/*`)) visit(element, `${path}/*`, `${path}/*`, `${place}/${nth + 1}`);
+    } else if (row === undefined || typeof value !== 'object')
+      missing.push(`${path}: ${JSON.stringify(value)}`);
+    else
+      for (const [name, inner] of Object.entries(value))
+        visit(inner, `${path}/${stepOf(name)}`, owner, place);
   };
-  /** Whether a field is in the column that holds all fields of a record that have no column of their own. */
-  const isAmongOthers = (place: string, name: string, value: unknown): boolean => {
-    const others = columns.get('')?.get('/*');
-    const row = viewRows.get('')?.find((one) => one.place === place);
-    const text = others === undefined ? undefined : row?.[`column ${others.name}`];
-    return typeof text === 'string' && JSON.stringify(JSON.parse(text)[name]) === JSON.stringify(value);
-  };
-  const isShown = (column: Column | undefined, view: string, place: string, value: unknown): boolean => {
-    const row = viewRows.get(view)?.find((one) => one.place === place);
-    const text = column === undefined ? undefined : row?.[`column ${column.name}`];
-    return typeof text === 'string' && says(text, column?.type ?? '', value);
-  };
-  for (const { id, raw } of (await all(`select id, raw from utility.${resource} where raw is not null`)) as {
-    id: string;
-    raw: object;
-  }[]) {
-    visit(raw, '', '', id);
-  }
+  for (const { id, raw } of await all(`select id, raw from utility.${resource} where raw is not null`))
+    visit(raw, '', '', String(id));
   return missing;
 }
 
@@ -90,7 +70,7 @@ function says(text: string, type: string, value: unknown): boolean {
   if (typeof value === 'number') return Number(text) === value;
   if (type === 'numeric') return text === value;
   if (type === 'uuid') return text === String(value).toLowerCase();
-  if (type === 'timestamptz') return microseconds(text) === microseconds(String(value));
+  if (type.startsWith('timestamp')) return microseconds(text) === microseconds(String(value));
   return text === String(value);
 }
 

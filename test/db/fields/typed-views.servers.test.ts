@@ -4,12 +4,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
-import {
-  type AppliedTypedViews,
-  applyTypedViews,
-  fieldsWithoutColumn,
-  typedViewsSql,
-} from '../../../db/fields/typed-views.ts';
+import { type AppliedTypedViews, applyTypedViews } from '../../../db/fields/typed-views.ts';
 import { migrateWarehouse } from '../../../db/migrate/migrate.ts';
 import { cases } from '../../support/cases.ts';
 import { forFile } from '../../support/for-file.ts';
@@ -38,7 +33,6 @@ const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(st
 
 /** Restores the state in which no record has been read. */
 async function forget(): Promise<void> {
-  await catalogue.close();
   await rows(`drop table if exists fields.documents_lines`).catch(() => {});
   for (const { name } of await rows(
     `select c.oid::regclass::text as name from pg_class c where relnamespace = 'fields'::regnamespace`,
@@ -72,7 +66,7 @@ describe('typed views', () => {
     }
   });
 
-  test('have a column for each scalar, and objects and arrays of objects have their own views', async () => {
+  test('have a column for each scalar, also in objects, and arrays of objects have their own views', async () => {
     const id = randomUUID();
     const job = randomUUID();
     await sync([
@@ -97,9 +91,6 @@ describe('typed views', () => {
         provider_address_zip: '00123',
       },
     ]);
-    expect(await rows(`select * from fields.documents_provider_address`)).toEqual([
-      { document_id: id, company_id: companyId, api_version: 'v2.2', zip: '00123' },
-    ]);
     expect(
       await rows(`select lines_position, position, rate from fields.documents_lines_taxes order by 1, 2`),
     ).toEqual([
@@ -122,7 +113,6 @@ describe('typed views', () => {
       const record = { id: randomUUID(), at: '2026-05-01T10:00:00' };
       await writeRecords(other, 'documents', [record], { companyId });
       await own.note('documents', 'v2.2', [record]);
-      await own.close();
       await applyTypedViews(other.db);
       const { rows: found } = await other.db.transaction(async (tx) => {
         await tx.execute(sql`set local time zone 'UTC'`);
@@ -155,7 +145,7 @@ describe('typed views', () => {
         and (obj_description(c.oid) is null or col_description(c.oid, a.attnum) is null)`);
     expect(silent).toEqual([]);
     expect(await rows(`select col_description('fields.documents'::regclass, 6) as comment`)).toEqual([
-      { comment: '/amount: decimal; in v2.2.' },
+      { comment: '/amount: decimal.' },
     ]);
   });
 
@@ -228,28 +218,11 @@ describe('a change of what the service sends', () => {
     expect(done.blocked).toMatchObject([{ view: 'fields."documents"', by }]);
     expect(await types('documents')).toEqual(before);
     expect(await rows(`select a from fields.documents_list`)).toEqual([{ a: '1' }]);
-    const without = [
-      { resource: 'documents', path: '/amount' },
-      { resource: 'documents', path: '/list' },
-    ];
-    expect(await fieldsWithoutColumn(warehouse.db)).toEqual(without);
-    expect(await typedViewsSql(warehouse.db)).toContain('drop view fields."documents"');
     await rows(`drop view public.mine`);
     await rows(`drop function public.all_of_it()`);
     const rest = { applied: ['fields."documents"'], blocked: [] };
     expect(await applyTypedViews(warehouse.db)).toEqual(rest);
     expect(await types('documents')).toMatchObject({ amount: 'text', list: 'jsonb' });
-    expect(await fieldsWithoutColumn(warehouse.db)).toEqual([]);
-  });
-
-  test('can also be made with the printed statements', async () => {
-    await sync([record({ a: 1, gone: { b: 1 } })]);
-    await writeRecords(warehouse, 'documents', [record({ a: 'x', c: [{ d: "it's" }] })], { companyId });
-    await catalogue.note('documents', 'v2.2', [record({ a: 'x', c: [{ d: "it's" }] })]);
-    const statements = await typedViewsSql(warehouse.db);
-    await rows(statements.join(';\n'));
-    expect(await typedViewsSql(warehouse.db)).toEqual([]);
-    expect(await rows('select d from fields.documents_c')).toEqual([{ d: "it's" }]);
   });
 
   test('to another API version fills its columns by a backfill, and versions stay separate', async () => {
@@ -277,13 +250,6 @@ describe('a change of what the service sends', () => {
         pages: '3',
       },
     ]);
-    expect(await rows(`select total, currency from fields.documents_charges`)).toEqual([
-      { total: '12.50', currency: 'EUR' },
-    ]);
-    expect(
-      await rows(`select col_description('fields.documents'::regclass, attnum) as comment from pg_attribute
-        where attrelid = 'fields.documents'::regclass and attname = 'charges'`),
-    ).toEqual([{ comment: '/charges: number, object; in v2, v2.2.' }]);
   });
 
   test('that turns an object into a map shows the whole map in one column', async () => {
@@ -298,37 +264,16 @@ describe('a change of what the service sends', () => {
       { k0: 'text', last: 'text' },
       { k0: 1, last: null },
     ]);
-    expect(await rows(`select to_regclass('fields.documents_map_k1') as view`)).toEqual([{ view: null }]);
   });
 
-  test.each([
-    ['of a record', (fields: object) => record(fields)],
-    ['of an object in it', (fields: object) => record({ accounts: fields })],
-  ])("stays within Postgres's limits, however often the fields %s change", async (_, made) => {
+  test("stays within Postgres's limits, however often the fields change", async () => {
     for (const [restart, version] of ['v2', 'v2', 'v2.1', 'v2.2', 'v2.3'].entries()) {
-      await catalogue.close();
       catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
-      const fields = Array.from({ length: 290 }, (_, n) => [`acct ${restart} ${n}`, n]);
-      await sync([made(Object.fromEntries(fields))], version);
-      expect(await missingValues(warehouse, 'documents')).toEqual([]);
+      const fields = Object.fromEntries(Array.from({ length: 290 }, (_, n) => [`acct ${restart} ${n}`, n]));
+      expect(await sync([record({ ...fields, accounts: fields })], version)).toMatchObject({ blocked: [] });
     }
-    const found = await rows(
-      `select count(*)::int as n from metersync.field_catalogue where resource = 'documents'`,
-    );
-    expect(found[0]?.n).toBeLessThan(4 * 310);
+    expect(Object.keys(await types('documents'))).toHaveLength(1_000);
     await migrateWarehouse(warehouse.db);
-  });
-
-  test('in a record whose view is full puts new fields into other_fields', async () => {
-    const inner = Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`f${n}`, n]));
-    const wide = { ...inner, one: inner, two: inner, three: inner, four: inner, five: inner };
-    for (let more = 0; more < 50; more++) Object.assign(wide, { [`more${more}`]: more });
-    await sync([record(wide)]);
-    await sync([record({ ...wide, late: 'text', later: { at: 'all' } })]);
-    expect(await missingValues(warehouse, 'documents')).toEqual([]);
-    expect(
-      await rows(`select other_fields ->> 'late' as late from fields.documents order by synced_at, late`),
-    ).toContainEqual({ late: 'text' });
   });
 
   test('is made once by several processes', async () => {
@@ -383,10 +328,10 @@ describe('names', () => {
     ];
     const all = (value: (name: string) => unknown) =>
       Object.fromEntries(names.map((name) => [name, value(name)]));
-    const nested = all(() => ({ list: [all(() => 'in a list')], ...all(() => 'in an object') }));
-    await sync([{ ...nested, plain: [all(() => 1)], id: randomUUID() }]);
+    const [inside, lists] = [all(() => 'in an object'), all(() => [{ in: 'a list' }])];
+    await sync([{ ...all(() => 'text'), inside, lists, plain: [all(() => 1)], id: randomUUID() }]);
     const views = await rows(`select viewname as name from pg_views where schemaname = 'fields'`);
-    expect(views.length).toBeGreaterThan(names.length * 2);
+    expect(views.length).toBeGreaterThan(names.length);
     for (const { name } of views) {
       await rows(`select * from fields.${pg.escapeIdentifier(String(name))}`);
     }
@@ -407,12 +352,33 @@ describe('names', () => {
     expect(await rows(`select a from fields.documents_lines_2`)).toEqual([{ a: '1' }]);
   });
 
+  test.each([
+    ['totalCharges', 'total_charges'],
+    ['auditTrailURL', 'audit_trail_url'],
+    ['URLOfPortal', 'url_of_portal'],
+    ['usage2Date', 'usage2_date'],
+    ['ISO-4217 code', 'iso_4217_code'],
+    ['  spaced  ', 'spaced'],
+    ['$ref', 'ref'],
+    ['1st', '_1st'],
+    ['naïveÜber', 'naïve_über'],
+    ['電気', '電気'],
+    ['', 'field'],
+    ['😀', 'field'],
+    ['"; drop table x; --', 'drop_table_x'],
+    ['電'.repeat(40), '電'.repeat(21)],
+  ])('of the field %j is %s', async (field, name) => {
+    await sync([{ id: randomUUID(), [field]: 1 }]);
+    expect(Object.keys(await types('documents')).at(-1)).toBe(name);
+  });
+
   test('stay with their field', async () => {
     await sync([{ id: randomUUID(), foo_bar: 1 }]);
     await sync([{ id: randomUUID(), fooBar: 'x', FOOBAR: true, foo: { bar: 2 } }]);
     expect(await types('documents')).toMatchObject({
       foo_bar: 'numeric',
-      foo_bar_2: 'text',
+      foo_bar_2: 'numeric',
+      foo_bar_3: 'text',
       foobar: 'boolean',
     });
     expect(await missingValues(warehouse, 'documents')).toEqual([]);
@@ -433,8 +399,8 @@ test('a writer cannot change views, and cannot trick the owner through the catal
   const strange = fc.string({ unit: anyCharacter, maxLength: 60 });
   for (const text of [...odd, ...fc.sample(strange, cases(40, 400))]) {
     const path = text.replaceAll('\0', '').toWellFormed();
-    await writer.db.execute(sql`insert into metersync.field_catalogue (resource, api_version, path, types, records)
-      values ('documents', ${path}, ${path}, ${sql.param([path, 'text', 'object', 'array'])}::text[], 1) on conflict do nothing`);
+    await writer.db.execute(sql`insert into metersync.field_catalogue (resource, api_version, path, types)
+      values ('documents', ${path}, ${path}, ${sql.param([path, 'text', 'object', 'array'])}::text[]) on conflict do nothing`);
   }
   const code = '42501';
   await expect(applyTypedViews(writer.db)).rejects.toMatchObject({ cause: { code } });

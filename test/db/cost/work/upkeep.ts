@@ -3,7 +3,7 @@ import { failedParts } from '../../../../db/backfill/failed-parts.ts';
 import { dropOldParts } from '../../../../db/backfill/retention.ts';
 import { chooseCompanies } from '../../../../db/backfill/run-companies.ts';
 import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
-import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
+import { acknowledgeIssue, refreshDataIssues, refreshFieldIssues } from '../../../../db/checks/check-data.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../../../db/checks/companies-to-check.ts';
 import type { Database } from '../../../../db/connection/connect.ts';
 import { dropPayloads } from '../../../../db/events/journal.ts';
@@ -118,7 +118,13 @@ export const upkeep: readonly Work[] = [
       });
       const record = Object.fromEntries(numbers(1, 20).map((n) => [`field${n}`, n]));
       await catalogue.note(`resource ${plot}`, 'v2', [record]);
-      await catalogue.close();
+    },
+  },
+  {
+    name: 'issues of new fields are opened and closed',
+    rows: 200,
+    run: async ({ db }) => {
+      await refreshFieldIssues(db, []);
     },
   },
   {
