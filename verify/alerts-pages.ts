@@ -58,8 +58,8 @@ const raisedBy = (name: AlarmName, promql: string | undefined): string => {
 };
 
 /**
- * Makes docs/runbooks.md. The code says what an alarm means and what to do; the page itself has the causes of
- * each alarm, and how to see that it is over, which stay as they are.
+ * Makes docs/runbooks.md. The code says what an alarm means and what to do; the page itself may have the causes
+ * of an alarm, and how to see that it is over, which stay as they are.
  */
 export function runbooksPage(page: string): string {
   const written = new Map(
@@ -71,12 +71,11 @@ export function runbooksPage(page: string): string {
   const sections = entries.map(([name, { severity, means, promql, todo }]) => {
     const section = written.get(name) ?? '';
     const [causes] = /^- .+(\n- .+)*/m.exec(section) ?? [];
-    if (causes === undefined) throw new Error(`write a list of causes under "## ${name}"`);
     const [over] = /^\*\*When it is over:\*\* .+/m.exec(section) ?? [];
     return [
       `## ${name}`,
       `${means} Severity \`${severity}\`, raised by ${raisedBy(name, promql)}.`,
-      causes,
+      ...(causes === undefined ? [] : [causes]),
       `**What to do:** ${todo}`,
       ...(over === undefined ? [] : [over]),
     ].join('\n\n');

@@ -241,14 +241,6 @@ describe('the jobs of docker-compose.yml', () => {
       });
     }
   });
-
-  test("name the port of Postgres, because Temporal's tool would use the port of MySQL", () => {
-    expect(compose.services['temporal-schema']?.environment).toEqual({
-      SECRETS_DIR: '/run/secrets',
-      SQL_HOST: 'temporal-postgres',
-      SQL_PORT: 5432,
-    });
-  });
 });
 
 describe('docker/retry.sh', () => {
