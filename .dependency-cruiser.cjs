@@ -93,7 +93,7 @@ module.exports = {
       severity: 'error',
       from: {
         path: `^(${all.join('|')})/`,
-        pathNot: '^(http|service)/|^sandbox/delivery/|^embedded/temporal-binary.ts$',
+        pathNot: '^(http|service)/|^sandbox/delivery/|^embedded/temporal.ts$',
       },
       to: { path: '(^|node_modules/)undici(/|$)', dependencyTypesNot: ['type-only'] },
     },

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { withTimeout } from '../db/connection/connect.ts';
-import { prepareFolder } from '../embedded/folder.ts';
+import { prepareFolder, readRunning } from '../embedded/folder.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
-import { readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import { writePrivateFile } from './process/private-file.ts';
 import { askAgain } from './process/running.ts';

@@ -6,8 +6,8 @@ import { makePrivateFolder, writePrivateFile } from '../app/process/private-file
 import type { Running } from '../app/process/running.ts';
 import { readSettings } from '../app/settings/settings.ts';
 import { openStack, sandboxFile } from '../app/stack.ts';
-import { childEnvironment } from '../embedded/environment.ts';
 import { readOwnFile } from '../embedded/folder.ts';
+import { childEnvironment } from '../embedded/process.ts';
 import { ask } from '../http/ask.ts';
 import { CommandError, print, say } from './output.ts';
 import { untilAsked } from './signals.ts';

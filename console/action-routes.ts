@@ -8,13 +8,11 @@ import { beginOperation, finishOperation, type Operation } from '../db/operation
 import type { Away } from '../health/measured.ts';
 import { Refused, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';
-import { icons } from '../web/icons.ts';
+import { icons } from '../web/parts.ts';
 import { actions, isAction } from './actions.ts';
-import { type Asking, asked, mayAct } from './asking.ts';
-import type { ConsoleDependencies } from './dependencies.ts';
+import { type Asking, asked, type ConsoleDependencies, mayAct, type Question } from './asking.ts';
 import { missing, type Page } from './frame.ts';
-import { inConsole } from './in-console.ts';
-import type { Question } from './question.ts';
+import { inConsole } from './parts.ts';
 import { awayPage, unlessAway } from './without-warehouse.ts';
 
 interface Serving {

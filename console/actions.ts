@@ -8,20 +8,36 @@ import { limits } from '../contract/limits.ts';
 import { type OperationAction, type RunKind, runKinds, type taskQueues } from '../contract/names.ts';
 import { canonicalUuid } from '../contract/values.ts';
 import { agreeing, counted } from '../contract/words.ts';
+import { acknowledgeIssue } from '../db/checks/check-data.ts';
 import { readDeletes } from '../db/deletes/decide.ts';
 import { unknownCode } from '../db/queue/postpone.ts';
 import { readCompany } from '../db/read/companies.ts';
 import { type CountedEvents, countEvents, type EventFilter } from '../db/read/events.ts';
-import { canDecide, type Decision, decideDeletes, describeDecided } from '../operations/decisions.ts';
+import { listDataIssues } from '../db/read/issues.ts';
+import { isAlarmName } from '../health/findings.ts';
+import {
+  acknowledge,
+  canDecide,
+  type Decision,
+  decideDeletes,
+  describeDecided,
+} from '../operations/decisions.ts';
 import { describeReplay, replayEvents, wasReplayed } from '../operations/events.ts';
 import { Refused } from '../operations/recorded.ts';
 import { describeResumed, requireWorker, resumeParked } from '../operations/runs.ts';
-import { askAcknowledge, askFinding, noteField, noteOf } from './acknowledging.ts';
-import { type Asking, asked, oneOf } from './asking.ts';
-import { type GivenValues, givenWord, isGiven, wrongOf } from './given.ts';
+import {
+  type Ask,
+  type Asking,
+  asked,
+  type GivenValues,
+  givenWord,
+  isGiven,
+  oneOf,
+  type Question,
+  wrongOf,
+} from './asking.ts';
 import { givenEvents } from './pages/events.ts';
 import { text } from './parts.ts';
-import type { Ask, Question } from './question.ts';
 
 /** Actions by the names that the log of operations uses. In addresses, hyphens replace the spaces. */
 export const actions = {
@@ -231,5 +247,55 @@ async function askDecision({ deps, query }: Asking, decision: Decision): Promise
     button,
     danger,
     act: async (form) => describeDecided(await decideDeletes(deps.writer, decision, run), noteOf(form)),
+  };
+}
+
+const noteField = html`<label for="note">Note</label><input id="note" name="note" maxlength="500" autocomplete="off">`;
+
+const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note');
+
+async function askFinding({ deps, query, identity, verdict }: Asking, undo: boolean): Promise<Question> {
+  const name = asked(query, 'id') ?? '';
+  if (!isAlarmName(name)) throw new Refused(`there is no finding ${name}`);
+  const named = { name, key: query.get('key') ?? '' };
+  const finding = verdict.findings.find(({ alarm, key }) => alarm === name && key === named.key);
+  if (finding === undefined) throw new Refused(`there is no finding ${name} now`);
+  return {
+    title: undo ? 'Withdraw the acknowledgement' : 'Acknowledge the finding',
+    says: undo
+      ? `The verdict counts it again: ${text(finding.saw)}`
+      : `The verdict leaves it out until its count rises or it is over: ${text(finding.saw)}`,
+    ...(undo ? {} : { fields: noteField }),
+    button: undo ? 'Withdraw acknowledgement' : 'Acknowledge',
+    act: async (form) => {
+      const note = noteOf(form);
+      await acknowledge(
+        deps.writer,
+        verdict,
+        named,
+        undo ? undefined : { by: identity.name, note: note ?? null },
+      );
+      return undo ? 'no longer acknowledged' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+    },
+  };
+}
+
+async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Question> {
+  const id = /^\d{1,9}$/.exec(query.get('id') ?? '')?.[0];
+  const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);
+  if (issue === undefined || issue.closedAt !== null) throw new Refused('no such issue is open');
+  return {
+    title: undo ? 'Withdraw the acknowledgement' : 'Acknowledge the issue',
+    says: undo
+      ? `1 issue is no longer acknowledged: ${text(issue.sentence)}`
+      : `1 issue stays open and is counted separately: ${text(issue.sentence)}`,
+    ...(undo ? {} : { fields: noteField }),
+    button: undo ? 'Withdraw acknowledgement' : 'Acknowledge',
+    act: async (form) => {
+      const note = noteOf(form);
+      if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))
+        throw new Refused('no such issue is open');
+      return undo ? 'no longer acknowledged' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
+    },
   };
 }

@@ -6,7 +6,7 @@ import type { CompanyMonths, MonthMark } from '../db/read/company-months.ts';
 import type { ListedRun } from '../db/read/runs.ts';
 import { amount } from '../operations/report/summary.ts';
 import { bars, categories, drawChart, grid, seriesColours, values } from '../web/chart.ts';
-import type { Markup } from '../web/markup.ts';
+import type { Markup } from '../web/parts.ts';
 import { count, text } from './parts.ts';
 
 /** Widths of drawings in pixels: of two next to each other, and of one that fills the row. */

@@ -2,14 +2,9 @@ import { html, raw } from 'hono/html';
 import { consolePolicy } from '../contract/retry-policy.ts';
 import type { VerdictWord } from '../health/finding-type.ts';
 import type { Verdict } from '../health/verdict.ts';
-import type { AssetAddresses } from '../web/assets.ts';
-import { badge, type Tone } from '../web/badge.ts';
-import { documentOf } from '../web/document.ts';
-import { icons } from '../web/icons.ts';
-import type { Markup } from '../web/markup.ts';
-import { readableTime } from '../web/times.ts';
-import { visibleText } from '../web/visible-text.ts';
-import type { Identity } from './identity.ts';
+import { type AssetAddresses, documentOf } from '../web/document.ts';
+import { badge, icons, type Markup, readableTime, type Tone, visibleText } from '../web/parts.ts';
+import type { Identity } from './access.ts';
 
 /** Pages in the order of the navigation. */
 export const sections = {

@@ -1,12 +1,16 @@
 import { html, raw } from 'hono/html';
 import type { EventOutcome, RunState, Severity } from '../contract/names.ts';
 import { rfc3339 } from '../contract/times.ts';
-import { badge, type Tone } from '../web/badge.ts';
-import { icons } from '../web/icons.ts';
-import type { Markup } from '../web/markup.ts';
-import { readableTime, relativeTime } from '../web/times.ts';
-import { visibleText } from '../web/visible-text.ts';
-import { type Given, type GivenValues, isGiven, wrongOf } from './given.ts';
+import {
+  badge,
+  icons,
+  type Markup,
+  readableTime,
+  relativeTime,
+  type Tone,
+  visibleText,
+} from '../web/parts.ts';
+import { type Given, type GivenValues, isGiven, wrongOf } from './asking.ts';
 
 /** Parts of which pages consist. Text from outside must pass through `text`. */
 
@@ -57,7 +61,7 @@ export const capital = (words: string): string => `${words.charAt(0).toUpperCase
 
 export const count = (value: number | null): string => value?.toLocaleString('en') ?? 'unknown';
 
-export interface Column<Row> {
+interface Column<Row> {
   readonly name: string;
   readonly of: (row: Row) => Content;
   readonly end?: boolean;
@@ -137,7 +141,7 @@ export const severityBadge = (severity: Severity): Markup => badge(severityTones
 export const actButton = (to: string, words: string, tone: 'outline' | 'danger' | '' = 'outline'): Markup =>
   html`<a class="button small ${tone}" href="${to}">${words}</a>`;
 
-export interface Option {
+interface Option {
   readonly value: string;
   readonly words: string;
 }
@@ -172,3 +176,27 @@ export const filters = (path: string, fields: Content[], values: GivenValues): M
 /** Takes the place of a list whose filter has an unusable value: all rows would look like an answer. */
 export const unusable = (path: string, words: string): Markup =>
   nothing('The filter cannot be used', html`Correct the marked field, or <a href="${path}">${words}</a>.`);
+
+/** Commands that the console has a button or a page for, and the name of the button or page. */
+const names: readonly (readonly [command: RegExp, name: string])[] = [
+  [/metersync deletes approve or (?:metersync deletes )?reject/g, '“Delete them” or “Keep them”'],
+  [/metersync deletes list(?: --all)?/g, 'the page “Deletes”'],
+  [/metersync deletes undo/g, '“Undo”'],
+  [/metersync events list(?: --(?:outcome|code) [\w-]+)*/g, '“Events”'],
+  [/metersync events replay(?: --outcome \w+)?/g, '“Replay”'],
+  [/metersync alerts acknowledge(?: \w+)?/g, '“Acknowledge”'],
+  [/metersync checks acknowledge(?: \w+)?/g, '“Acknowledge”'],
+  [/metersync checks list/g, 'the page “Issues”'],
+  [/metersync resume(?: --code \w+)?/g, '“Try again”'],
+  [/metersync schedule resume(?: (?:full|reconcile))?/g, '“Resume” on the page “System”'],
+  [/metersync schedule show/g, 'the page “System”'],
+  [/metersync backfill all/g, '“Backfill”'],
+  [/metersync backfill --run [\w-]+/g, '“Run”'],
+  [/metersync status/g, 'the page “Overview”'],
+];
+
+/** Turns the commands of a text into the buttons and pages of the console that do the same. */
+export function inConsole(words: string): string {
+  const named = names.reduce((text, [command, name]) => text.replace(command, name), words);
+  return named.replace(/\b([Rr])un “/g, (_, letter) => `${letter === 'R' ? 'Press' : 'press'} “`);
+}

@@ -2,24 +2,39 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { homeElsewhere } from './as-root.ts';
-import { EmbeddedError } from './failure.ts';
-import { prepareFolder } from './folder.ts';
-import { type EmbeddedPostgres, embeddedPostgres, postgresAnswers } from './postgres.ts';
-import { postgresServer, preparePostgres } from './postgres-data.ts';
-import { identify } from './processes.ts';
 import {
   type Addresses,
   claimFolder,
   holderOf,
+  prepareFolder,
   type Running,
   readRunning,
-  type ServerName,
   writeRunning,
-} from './running.ts';
-import { endServers, launch, type ServerCommand, untilReady } from './servers.ts';
-import { type EmbeddedTemporal, temporalAnswers, temporalFile, temporalServer } from './temporal.ts';
-import { findTemporal } from './temporal-binary.ts';
+} from './folder.ts';
+import {
+  type EmbeddedPostgres,
+  embeddedPostgres,
+  postgresAnswers,
+  postgresServer,
+  preparePostgres,
+} from './postgres.ts';
+import {
+  EmbeddedError,
+  endServers,
+  homeElsewhere,
+  identify,
+  launch,
+  type ServerCommand,
+  type ServerName,
+  untilReady,
+} from './process.ts';
+import {
+  type EmbeddedTemporal,
+  findTemporal,
+  temporalAnswers,
+  temporalFile,
+  temporalServer,
+} from './temporal.ts';
 
 export interface EmbeddedOptions {
   /** The data folder, by convention `.metersync`. It holds everything and survives a restart. */
@@ -217,6 +232,7 @@ function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'finished
 
 /** Below the range of local ports for outgoing connections, none of which can take one of these by chance. */
 const lowestPort = 20_000;
+
 const highestPort = 29_999;
 
 /** Ports by purpose. The data folder keeps them, so that addresses stay the same. */

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { visibleText } from '../web/visible-text.ts';
+import { visibleText } from '../web/parts.ts';
 import { type Sandbox, type SandboxLogEntry, startSandbox } from './sandbox.ts';
 
 const usage = `Runs the Utility Data Service on a database of its own, whose address SANDBOX_DATABASE_URL holds: a Postgres database,

@@ -2,11 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { html } from 'hono/html';
-import type { AssetAddresses } from './assets.ts';
-import { documentOf } from './document.ts';
-import { icons } from './icons.ts';
-import type { Markup } from './markup.ts';
-import { pageHeaders } from './page-headers.ts';
+import { type AssetAddresses, documentOf, pageHeaders } from './document.ts';
+import { icons, type Markup } from './parts.ts';
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 

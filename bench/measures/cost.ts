@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { readRunning, type ServerName } from '../../embedded/running.ts';
+import { readRunning } from '../../embedded/folder.ts';
+import type { ServerName } from '../../embedded/process.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { type Generator, type Pipeline, runBackfill, startGenerator, startPipeline } from '../pipeline.ts';
 import { type BenchStack, withClient } from '../stack.ts';

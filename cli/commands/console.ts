@@ -4,9 +4,14 @@ import type { Running } from '../../app/process/running.ts';
 import { systemUser } from '../../app/process/version.ts';
 import type { Settings } from '../../app/settings/settings.ts';
 import { absenceOf, openForPages, openToAsk, openWarehouse } from '../../app/warehouse.ts';
-import type { ConsoleDependencies } from '../../console/dependencies.ts';
-import { identifyByProxy, identifyLocal } from '../../console/identify.ts';
-import { type ConsoleLink, keepLink, readLink } from '../../console/link.ts';
+import {
+  type ConsoleLink,
+  identifyByProxy,
+  identifyLocal,
+  keepLink,
+  readLink,
+} from '../../console/access.ts';
+import type { ConsoleDependencies } from '../../console/asking.ts';
 import { type RunningConsole, serveConsole } from '../../console/server.ts';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { withTimeout } from '../../db/connection/connect.ts';

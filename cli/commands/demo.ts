@@ -20,7 +20,7 @@ import { mostCounted } from '../../db/read/bounds.ts';
 import { readWaiting } from '../../db/read/queue.ts';
 import { readKindOfRuns } from '../../db/read/runs.ts';
 import { countOutcomes, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
-import { holderOf } from '../../embedded/running.ts';
+import { holderOf } from '../../embedded/folder.ts';
 import { eraseFolder } from '../../embedded/start.ts';
 import { headline, type Verdict, verdictOf } from '../../health/verdict.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';

@@ -6,8 +6,7 @@ import { type DeletedRow, listDeletedRows, sumDeletedRows } from '../../db/delet
 import { consoleBounds } from '../../db/read/bounds.ts';
 import { deletionState, describeSum, serviceSays } from '../../operations/decisions.ts';
 import { amount } from '../../operations/report/summary.ts';
-import { badge } from '../../web/badge.ts';
-import type { Markup } from '../../web/markup.ts';
+import { badge, type Markup } from '../../web/parts.ts';
 import { type Asking, asked, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, type Content, nothing, table, text } from '../parts.ts';
 

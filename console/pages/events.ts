@@ -22,9 +22,20 @@ import {
   namesOfRecords,
   type RecordKey,
 } from '../../db/records/names.ts';
-import type { Markup } from '../../web/markup.ts';
-import { type Asking, asked, type MakePage, mayAct } from '../asking.ts';
-import { asGiven, givenCompany, givenText, givenTime, givenWord, isGiven, wrongOf } from '../given.ts';
+import type { Markup } from '../../web/parts.ts';
+import {
+  type Asking,
+  asGiven,
+  asked,
+  givenCompany,
+  givenText,
+  givenTime,
+  givenWord,
+  isGiven,
+  type MakePage,
+  mayAct,
+  wrongOf,
+} from '../asking.ts';
 import {
   actButton,
   address,

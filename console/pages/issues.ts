@@ -3,24 +3,35 @@ import { checkNames } from '../../contract/check-names.ts';
 import { severities } from '../../contract/names.ts';
 import { formatTime } from '../../contract/times.ts';
 import { nameInWords } from '../../contract/words.ts';
+import { sqlMessage } from '../../db/connection/failures.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
+import { connectionsNeedingAttention } from '../../db/read/companies.ts';
 import { countOpenByWeek, type DataIssue, listDataIssues } from '../../db/read/issues.ts';
 import { subjectOf } from '../../operations/decisions.ts';
-import { badge } from '../../web/badge.ts';
-import type { Markup } from '../../web/markup.ts';
-import { asked, type MakePage, mayAct } from '../asking.ts';
-import { attentionSection } from '../attention.ts';
+import { badge, type Markup } from '../../web/parts.ts';
+import {
+  type Asking,
+  asGiven,
+  asked,
+  givenCompany,
+  givenWord,
+  isGiven,
+  type MakePage,
+  mayAct,
+  wrongOf,
+} from '../asking.ts';
 import { issueChart } from '../charts.ts';
-import { asGiven, givenCompany, givenWord, isGiven, wrongOf } from '../given.ts';
-import { inConsole } from '../in-console.ts';
 import {
   actButton,
   address,
+  ago,
   at,
+  type Content,
   capital,
   choice,
   facts,
   filters,
+  inConsole,
   inFull,
   nothing,
   pager,
@@ -184,4 +195,43 @@ function notSaid({ evidence, sentence, names, subject }: DataIssue): [string, st
     const inWords = value.replace(/\b1 (\w+)s\b/g, '1 $1').replace(/T00:00:00(\+00:00|Z)?$/, '');
     return said.includes(wordsOf(inWords)) ? [] : [[name, value]];
   });
+}
+
+type Found = Awaited<ReturnType<typeof connectionsNeedingAttention>>;
+
+/** Connections that need attention. If Postgres takes too long for them, the rest of the page is still shown. */
+async function attentionSection({ deps, now }: Asking): Promise<Markup> {
+  const made = await connectionsNeedingAttention(deps.db, { limit: consoleBounds.rows }).then(
+    (found) => listOf(found, now),
+    (error: unknown) => nothing('This cannot be shown now', text(sqlMessage(error))),
+  );
+  return section('Connections that need attention', made);
+}
+
+function listOf({ connections: found, looked }: Found, now: number): Content {
+  if (found.length === 0)
+    return nothing('No connection needs attention', 'Every connection collects data, or is about to begin.');
+  return html`${table(
+    'Connections that need attention',
+    [
+      {
+        name: 'Connection',
+        of: ({ connectionId, provider, company }) =>
+          html`${rowLink(`/trace?kind=connection&id=${connectionId}`, text(provider ?? connectionId))}<small class="id">${text(company)}</small>`,
+      },
+      {
+        name: 'Status',
+        of: ({ status, customerMustAct }) => badge(customerMustAct ? 'bad' : 'uneasy', text(status)),
+      },
+      { name: 'What to do', of: ({ whatToDo }) => text(whatToDo) },
+      {
+        name: 'Data until',
+        of: ({ dataUntil, isLate }) =>
+          html`${dataUntil === null ? 'none' : html`<time>${dataUntil}</time>`} ${isLate && badge('uneasy', 'late')}`,
+      },
+      { name: 'Since', end: true, of: ({ since }) => ago(since, now) },
+    ],
+    found,
+    ({ connectionId }) => connectionId,
+  )}${found.length === consoleBounds.rows && html`<p class="muted small">The first ${consoleBounds.rows}${looked === consoleBounds.connectionsMax && ` of ${looked.toLocaleString('en')} that were examined`}.</p>`}`;
 }

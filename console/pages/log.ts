@@ -1,17 +1,15 @@
 import { html } from 'hono/html';
 import { type LoggedOperation, listOperations, readOperation } from '../../db/operations.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
-import { badge, type Tone } from '../../web/badge.ts';
-import type { Markup } from '../../web/markup.ts';
-import { asked, type MakePage } from '../asking.ts';
-import { givenText } from '../given.ts';
-import { inConsole } from '../in-console.ts';
+import { badge, type Markup, type Tone } from '../../web/parts.ts';
+import { asked, givenText, type MakePage } from '../asking.ts';
 import {
   address,
   at,
   capital,
   facts,
   filters,
+  inConsole,
   inFull,
   nothing,
   pager,

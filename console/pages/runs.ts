@@ -6,17 +6,16 @@ import { readDeletes } from '../../db/deletes/decide.ts';
 import { consoleBounds } from '../../db/read/bounds.ts';
 import { type ListedRun, listEnded, listRunning, readRun, readRunProgress } from '../../db/read/runs.ts';
 import { deletionState } from '../../operations/decisions.ts';
-import { copyable } from '../../web/copyable.ts';
-import type { Markup } from '../../web/markup.ts';
+import { copyable, type Markup } from '../../web/parts.ts';
 import { asked, type MakePage, mayAct } from '../asking.ts';
 import { runCharts } from '../charts.ts';
-import { inConsole } from '../in-console.ts';
 import {
   actButton,
   address,
   at,
   count,
   facts,
+  inConsole,
   inFull,
   nothing,
   pager,

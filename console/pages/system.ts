@@ -5,7 +5,7 @@ import { readSchedule, type ScheduleState } from '../../app/temporal/schedules.t
 import { runKinds } from '../../contract/names.ts';
 import { describeFit, fitOf } from '../../contract/schema-versions.ts';
 import { readServer } from '../../db/connection/session.ts';
-import { badge } from '../../web/badge.ts';
+import { badge } from '../../web/parts.ts';
 import { type Asking, type MakePage, mayAct } from '../asking.ts';
 import { actButton, ago, type Content, facts, nothing, section, table, text } from '../parts.ts';
 

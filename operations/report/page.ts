@@ -10,7 +10,7 @@ import {
   chartText as text,
   values,
 } from '../../web/chart.ts';
-import { visibleText } from '../../web/visible-text.ts';
+import { visibleText } from '../../web/parts.ts';
 import {
   amount,
   countsOf,

@@ -1,9 +1,6 @@
 import { html, raw } from 'hono/html';
 import type { Pool } from 'pg';
-import { badge } from '../../web/badge.ts';
-import { copyable } from '../../web/copyable.ts';
-import type { Markup } from '../../web/markup.ts';
-import { visibleText } from '../../web/visible-text.ts';
+import { badge, copyable, type Markup, visibleText } from '../../web/parts.ts';
 import { notFound } from '../problem.ts';
 import type { Micros } from '../time.ts';
 import { endpointBadge, icons, type MessageStatus, timeAgo } from './parts.ts';

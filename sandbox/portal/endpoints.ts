@@ -1,9 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { html, raw } from 'hono/html';
-import { badge } from '../../web/badge.ts';
 import { field, formOf } from '../../web/form.ts';
-import type { Markup } from '../../web/markup.ts';
-import { visibleText } from '../../web/visible-text.ts';
+import { badge, type Markup, visibleText } from '../../web/parts.ts';
 import { addEndpoint, wrongWithAddress } from '../delivery/endpoints.ts';
 import { type EventType, eventTypes } from '../events.ts';
 import { mint } from '../parts.ts';

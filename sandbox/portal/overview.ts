@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'hono/html';
 import type { Pool } from 'pg';
 import { field, formOf } from '../../web/form.ts';
-import type { Markup } from '../../web/markup.ts';
+import type { Markup } from '../../web/parts.ts';
 import { badRequest } from '../problem.ts';
 import { type Micros, toText } from '../time.ts';
 import {

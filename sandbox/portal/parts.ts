@@ -1,9 +1,7 @@
 import { html, raw } from 'hono/html';
-import { badge } from '../../web/badge.ts';
 import { field } from '../../web/form.ts';
-import { drawing, icons as shared } from '../../web/icons.ts';
-import type { Markup } from '../../web/markup.ts';
-import * as web from '../../web/times.ts';
+import * as web from '../../web/parts.ts';
+import { badge, drawing, type Markup, icons as shared } from '../../web/parts.ts';
 import { fromText, type Micros, secondsToMicros, toText } from '../time.ts';
 
 export const icons = {

@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
-import type { Markup } from '../../web/markup.ts';
-import { visibleText } from '../../web/visible-text.ts';
+import { type Markup, visibleText } from '../../web/parts.ts';
 
 /** How many characters of one text a page shows at most. */
 const shownCharactersMax = 60_000;

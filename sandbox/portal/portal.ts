@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { type Assets, serveAssets } from '../../web/assets.ts';
+import { type Assets, serveAssets } from '../../web/document.ts';
 import { takeForms } from '../../web/form.ts';
 import { notFound } from '../problem.ts';
 import { endpointRoutes } from './endpoints.ts';

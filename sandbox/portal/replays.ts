@@ -1,7 +1,6 @@
 import { html, raw } from 'hono/html';
 import type { ClientBase, Pool } from 'pg';
-import { badge } from '../../web/badge.ts';
-import type { Markup } from '../../web/markup.ts';
+import { badge, type Markup } from '../../web/parts.ts';
 import { inTransaction } from '../database.ts';
 import { Problem } from '../problem.ts';
 import type { Micros } from '../time.ts';

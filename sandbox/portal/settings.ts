@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html, raw } from 'hono/html';
-import { copyable } from '../../web/copyable.ts';
 import { field, formOf, queryOf } from '../../web/form.ts';
-import type { Markup } from '../../web/markup.ts';
+import { copyable, type Markup } from '../../web/parts.ts';
 import { inTransaction } from '../database.ts';
 import {
   rotateSecret,

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { html, raw } from 'hono/html';
 import type { Pool } from 'pg';
 import { field, formOf, queryOf } from '../../web/form.ts';
-import type { Markup } from '../../web/markup.ts';
+import type { Markup } from '../../web/parts.ts';
 import { inTransaction } from '../database.ts';
 import {
   type ConnectionState,

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { childEnvironment } from '../../embedded/environment.ts';
+import { childEnvironment } from '../../embedded/process.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { accepts } from '../../embedded/temporal.ts';
 import { createPart, type Part, together } from '../faults/part.ts';

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { childEnvironment } from '../../embedded/environment.ts';
+import { childEnvironment } from '../../embedded/process.ts';
 
 /** Creates the newest schema in a database of Temporal. `schema` is part of its path in the module. */
 export async function makeSchema(

@@ -370,7 +370,7 @@ describe('Dockerfile', () => {
 
   test('removes no file of a package that the program reads by its path', () => {
     const kept = /find @picocss\/pico -type f ! -path '\*(\S+)'/.exec(dockerfile)?.[1] ?? '?';
-    const modules = [...read('web/assets.ts').matchAll(/import\.meta\.resolve\('([^']+)'\)/g)];
+    const modules = [...read('web/document.ts').matchAll(/import\.meta\.resolve\('([^']+)'\)/g)];
     const files = modules.map(([, specifier = '']) => fileURLToPath(import.meta.resolve(specifier)));
     expect(files.length).toBeGreaterThan(1);
     for (const file of files) {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { isRunning } from '../../embedded/processes.ts';
-import { readRunning, runningFile, writeRunning } from '../../embedded/running.ts';
+import { readRunning, runningFile, writeRunning } from '../../embedded/folder.ts';
+import { isRunning } from '../../embedded/process.ts';
 import { eraseFolder, startEmbedded } from '../../embedded/start.ts';
 import { until } from '../support/poll.ts';
 import { folderWithData, type OwnerProcess, startOwner } from './owner-process.ts';

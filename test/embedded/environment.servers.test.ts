@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { readRunning } from '../../embedded/running.ts';
+import { readRunning } from '../../embedded/folder.ts';
 import { folderWithData, startOwner, temporaryFolder } from './owner-process.ts';
 
 const secrets = {
@@ -66,7 +66,7 @@ test('an installer gets the variables for its registry, and no secret of metersy
     UV_INDEX_URL: 'http://127.0.0.1:9',
   };
   // The search runs in its own process, because the environment of this process also belongs to other tests.
-  const module = join(import.meta.dirname, '../../embedded/temporal-binary.ts');
+  const module = join(import.meta.dirname, '../../embedded/temporal.ts');
   const search = { searchPath: '', cacheDir: join(folder, 'cache'), downloadFrom: 'http://127.0.0.1:9' };
   const code = `const { findTemporal } = await import(${JSON.stringify(module)});
     await findTemporal({ ...${JSON.stringify(search)}, log() {} }).catch(() => {})`;

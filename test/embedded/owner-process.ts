@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { inject, onTestFinished } from 'vitest';
-import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
-import { readRunning } from '../../embedded/running.ts';
+import { readRunning } from '../../embedded/folder.ts';
+import { identify, isRunning, type ProcessIdentity } from '../../embedded/process.ts';
 
 /** A program that runs a stack in its own folder. */
 export interface OwnerProcess {

@@ -12,8 +12,8 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { reachableBinaries } from '../../embedded/as-root.ts';
-import { readRunning, runningFile, writeRunning } from '../../embedded/running.ts';
+import { readRunning, runningFile, writeRunning } from '../../embedded/folder.ts';
+import { reachableBinaries } from '../../embedded/process.ts';
 import { type Embedded, eraseFolder, startEmbedded } from '../../embedded/start.ts';
 import { folderWithData, temporaryFolder } from './owner-process.ts';
 

@@ -6,7 +6,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, dirname, join, relative } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { findTemporal } from '../../embedded/temporal-binary.ts';
+import { findTemporal } from '../../embedded/temporal.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import { temporaryFolder } from './owner-process.ts';
 

@@ -1,6 +1,12 @@
 import { prepareFolder } from '../../embedded/folder.ts';
-import { type EmbeddedPostgres, embeddedPostgres, postgresAnswers } from '../../embedded/postgres.ts';
-import { type PostgresRelease, postgresServer, preparePostgres } from '../../embedded/postgres-data.ts';
+import {
+  type EmbeddedPostgres,
+  embeddedPostgres,
+  type PostgresRelease,
+  postgresAnswers,
+  postgresServer,
+  preparePostgres,
+} from '../../embedded/postgres.ts';
 import { until } from '../support/poll.ts';
 import { createPart, type Part } from './part.ts';
 import { launchServer } from './server-process.ts';

@@ -4,8 +4,7 @@ import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } fr
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import { choosePorts, isFree, type Ports } from '../../embedded/start.ts';
-import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
-import { findTemporal } from '../../embedded/temporal-binary.ts';
+import { findTemporal, temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { runCommand } from '../support/command.ts';
 import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import type { ServerCommand } from '../../embedded/servers.ts';
+import type { ServerCommand } from '../../embedded/process.ts';
 import type { Life } from './part.ts';
 
 /** Starts a server that ends with this process. Its end is reported with the last lines of its log. */

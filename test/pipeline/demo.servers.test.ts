@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
-import { readRunning } from '../../embedded/running.ts';
+import { readRunning } from '../../embedded/folder.ts';
+import { identify, isRunning, type ProcessIdentity } from '../../embedded/process.ts';
 import { eraseFolder } from '../../embedded/start.ts';
-import { temporalCache } from '../../embedded/temporal-binary.ts';
+import { temporalCache } from '../../embedded/temporal.ts';
 import { verdictStatus } from '../../health/verdict.ts';
 import { runCommand } from '../support/command.ts';
 import { runProcess, startCommand } from '../support/command-process.ts';

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import type { PostgresBinaries } from '../../embedded/as-root.ts';
-import { type PostgresRelease, postgresPackage } from '../../embedded/postgres-data.ts';
+import { type PostgresRelease, postgresPackage } from '../../embedded/postgres.ts';
+import type { PostgresBinaries } from '../../embedded/process.ts';
 
 /** Versions of the npm packages with Postgres's programs; that of version 18 is in package.json. */
 const versions = { 15: '15.18.0-beta.17', 16: '16.14.0-beta.17', 17: '17.10.0-beta.17' } as const;

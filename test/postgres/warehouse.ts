@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { connectWarehouse } from '../../db/connection/connect.ts';
 import { migrateWarehouse } from '../../db/migrate/migrate.ts';
-import type { PostgresRelease } from '../../embedded/postgres-data.ts';
+import type { PostgresRelease } from '../../embedded/postgres.ts';
 import { type PostgresPart, preparePart } from '../faults/postgres-part.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { freePort } from '../support/port.ts';

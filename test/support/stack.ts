@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { prepareFolder } from '../../embedded/folder.ts';
-import { preparePostgres } from '../../embedded/postgres-data.ts';
+import { preparePostgres } from '../../embedded/postgres.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { removeAbandoned } from './temporary-root.ts';
 

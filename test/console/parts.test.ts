@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inConsole } from '../../console/in-console.ts';
+import { inConsole } from '../../console/parts.ts';
 import { failureTypes } from '../../contract/failures.ts';
 import { untilDecided } from '../../contract/words.ts';
 import { findingTypes } from '../../health/findings.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { visibleText } from '../../web/visible-text.ts';
+import { visibleText } from '../../web/parts.ts';
 import { anyCharacter } from '../support/text.ts';
 
 describe('text that a reader can trust', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fromOwnPages, schemesBehindProxy } from '../../web/same-origin.ts';
+import { fromOwnPages, schemesBehindProxy } from '../../web/form.ts';
 
 const host = '127.0.0.1:4000';
 

@@ -1,10 +1,13 @@
 import { isUtf8 } from 'node:buffer';
+import { randomBytes } from 'node:crypto';
+import { lstatSync, readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { dirname } from 'node:path';
+import { makePrivateFolder, writePrivateFile, writePrivateFileOnce } from '../app/process/private-file.ts';
 import type { ConsoleAccess } from '../app/settings/settings.ts';
+import type { OperatorRole } from '../contract/names.ts';
 import { isSameSecret, linkName, tokenOf } from '../web/link.ts';
-import type { Identity } from './identity.ts';
-import type { ConsoleLink } from './link.ts';
 
 /** Says why a request is turned away. */
 export interface TurnedAway {
@@ -12,7 +15,7 @@ export interface TurnedAway {
   readonly words: string;
 }
 
-export interface Asked {
+interface Asked {
   readonly headers: IncomingHttpHeaders;
   /** Address at the other end of the connection. */
   readonly peer: string | undefined;
@@ -82,4 +85,50 @@ function isAmong(list: BlockList, peer = ''): boolean {
   const address = peer.replace(/^::ffff:(?=\d+\.)/i, '');
   if (isIPv4(address)) return list.check(address, 'ipv4');
   return isIPv6(address) && list.check(address, 'ipv6');
+}
+
+/** The link that opens the console in a browser. Without it any user of the machine could act as its operator. */
+export interface ConsoleLink {
+  readonly key: string;
+  /** The file with the link, which only the user who runs the console can read. */
+  readonly file: string;
+}
+
+/** Reads the link of a data folder's console, or makes it. Restarts keep its key, so that browsers stay signed in. */
+export function readLink(file: string): ConsoleLink {
+  const kept = keyIn(file);
+  if (kept !== undefined) return { key: kept, file };
+  const key = randomBytes(24).toString('base64url');
+  makePrivateFolder(dirname(file));
+  // Another console of the folder may begin at the same moment: the first one decides.
+  writePrivateFileOnce(file, `${pathOf(key)}\n`);
+  const made = keyIn(file);
+  if (made !== undefined) return { key: made, file };
+  // What is there is not a link, or somebody else may have written it.
+  writePrivateFile(file, `${pathOf(key)}\n`);
+  return { key, file };
+}
+
+/** Writes the link into its file, with the address at which the console listens now, and returns it. */
+export function keepLink({ key, file }: ConsoleLink, url: string): string {
+  const link = `${url}${pathOf(key)}`;
+  // A restart on a full disk has nothing to write.
+  if (readFileSync(file, 'utf8') !== `${link}\n`) writePrivateFile(file, `${link}\n`);
+  return link;
+}
+
+const pathOf = (key: string): string => `/open/${key}`;
+
+/** Reads the key from a file, if only this user can have read or written it. */
+function keyIn(file: string): string | undefined {
+  const stat = lstatSync(file, { throwIfNoEntry: false });
+  if (!stat?.isFile() || (stat.mode & 0o077) !== 0) return undefined;
+  if (process.getuid !== undefined && stat.uid !== process.getuid()) return undefined;
+  return /\/open\/([\w-]{32})\n$/.exec(readFileSync(file, 'utf8'))?.[1];
+}
+
+/** The user who sent a request. */
+export interface Identity {
+  readonly name: string;
+  readonly role: OperatorRole;
 }
