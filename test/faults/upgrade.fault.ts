@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import type { Client, WorkflowHandle } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { startBackfill } from '../../app/backfill.ts';
-import { workflowIds } from '../../contract/names.ts';
+import { taskQueues, workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import { until } from '../support/poll.ts';
 import { fault, seeds } from './fault.ts';
@@ -33,12 +34,12 @@ if (from !== undefined) {
       const rig = await startRig({ size, older: older.path });
       const { service, client, parts, launch } = rig;
       try {
-        expect(await rig.backfill()).toBe('complete');
+        expect(await (await startEarlierBackfill(client)).result()).toBe('complete');
         await shareWithAnalysts(rig);
         const load = startLoad(service, seedOf(seed, 'C21'), eventsPerSecond);
         // The service is slow, so that the backfill lasts until the new worker runs.
         await service.fault({ kind: 'latency', ms: [300, 600] });
-        const run = client.workflow.getHandle(workflowIds.backfill(await startBackfill(client)));
+        const run = await startEarlierBackfill(client);
         await until('the backfill has read pages', async () => (await pagesUnderWay(rig)) > 2, within);
         // Workers of an older release must not write to the newer schema, so they are stopped first.
         await parts.worker.stop('SIGTERM');
@@ -78,6 +79,15 @@ if (from !== undefined) {
       }
     },
   );
+}
+
+/** Starts a backfill as version 0.2 does; returns the handle by which the run of a later version is found, too. */
+async function startEarlierBackfill(client: Client): Promise<WorkflowHandle> {
+  const runId = randomUUID();
+  const workflowId = workflowIds.backfill(runId);
+  const options = { workflowId, taskQueue: taskQueues.backfill, args: [{ runId }] };
+  await client.workflow.start('backfillAll', options);
+  return client.workflow.getHandle(workflowId);
 }
 
 /** Grants a typed view and another to a role, and creates a user's view on one, as analysts do. */
