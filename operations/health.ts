@@ -13,7 +13,7 @@ import { consolePolicy, recordPolicy, serverWaits } from '../contract/retry-poli
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
 import { type Database, withTimeout } from '../db/connection/connect.ts';
 import { readServer, readsOnly } from '../db/connection/session.ts';
-import { readSchemaVersions } from '../db/migrate/migrate.ts';
+import { readSchemaVersions } from '../db/migrate/migrations.ts';
 import { readHealth } from '../db/read/health.ts';
 import type { Away, Health, TemporalHealth } from '../health/measured.ts';
 import { watchIsLate } from '../health/server-findings.ts';

@@ -72,7 +72,7 @@ export async function createMonitor(options: {
   const watched = parts.map((part) => all[part]);
   // A receiver has no warehouse, so it does not load the code that reads one.
   const schema = works
-    ? String((await import('../../db/migrate/known-migrations.ts')).knownMigrations().length)
+    ? String((await import('../../db/migrate/migrations.ts')).knownMigrations().at(-1)?.number)
     : '';
   observeProcess(metrics, watched, { schema, buildId: () => buildId });
   if (works) observeDeployment(metrics, readHealth);

@@ -3,7 +3,7 @@ import { formatSeconds } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
 import { sqlMessage, sqlState } from '../../db/connection/failures.ts';
 import { type AppliedTypedViews, applyTypedViews } from '../../db/fields/typed-views.ts';
-import type { MigrationPlan } from '../../db/migrate/migration-plan.ts';
+import type { MigrationPlan } from '../../db/migrate/migrations.ts';
 import { roles } from '../../db/migrate/roles.ts';
 import { recorded } from '../../operations/recorded.ts';
 import { asOperation } from '../command-line.ts';

@@ -7,7 +7,7 @@ import { workflowBundle } from '../../app/temporal/workflow-bundle.ts';
 import { limits } from '../../contract/limits.ts';
 import { workflowNames } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
-import type { MigrationPlan } from '../../db/migrate/migration-plan.ts';
+import type { MigrationPlan } from '../../db/migrate/migrations.ts';
 import { withContext } from '../context.ts';
 import { answer, say } from '../output.ts';
 

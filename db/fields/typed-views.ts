@@ -24,7 +24,7 @@ import {
   madeFrom,
   notAsBefore,
 } from '../migrate/apply-views.ts';
-import { migrations } from '../migrate/migrations-table.ts';
+import { migrations } from '../migrate/migrations.ts';
 import { roles } from '../migrate/roles.ts';
 import { type Resource, resources, tableName } from '../resources.ts';
 import { fieldCatalogue } from '../schema/metersync.ts';

@@ -5,8 +5,7 @@ import { sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Transaction } from '../connection/connect.ts';
 import { dependentsIn, sqlMessage, sqlState } from '../connection/failures.ts';
-import { migrationsSchema } from './migrations-table.ts';
-import { packagedFolder } from './packaged-folder.ts';
+import { migrationsSchema, packagedFolder } from './migrations.ts';
 
 /** The version of the applied views: one row. */
 const versions = sql`${sql.identifier(migrationsSchema)}.views`;

@@ -1,8 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { serverWaits } from '../../contract/retry-policy.ts';
-import { newerSchema, type SchemaVersions } from '../../contract/schema-versions.ts';
 import {
   type Database,
   type Executor,
@@ -16,8 +14,17 @@ import { type AppliedTypedViews, applyTypedViewsIn } from '../fields/typed-views
 import { metersync } from '../schema/metersync.ts';
 import { utility } from '../schema/utility.ts';
 import { applyViews, grantAgain } from './apply-views.ts';
-import { floorOf, knownMigrations, migrationsFolder } from './known-migrations.ts';
-import { floors, migrations, migrationsSchema, migrationsTable } from './migrations-table.ts';
+import {
+  floorOf,
+  floors,
+  hasMigrations,
+  type KnownMigration,
+  knownMigrations,
+  migrations,
+  migrationsFolder,
+  migrationsSchema,
+  missingMigrations,
+} from './migrations.ts';
 import { ensureRoles, type Ungranted } from './roles.ts';
 
 /**
@@ -49,15 +56,11 @@ export async function migrateWarehouse(
   await ensureMigrationsTable(db);
   const applied = await waitingShortly(db, waiting, async (tx) => {
     const missing = await takeTurn(tx, folder);
+    for (const migration of missing) await apply(tx, migration);
     await writeFloor(tx, floorOf(knownMigrations(folder)));
-    await migrate(tx as unknown as Database, {
-      migrationsFolder: folder,
-      migrationsSchema,
-      migrationsTable,
-    });
-    return missing;
+    return missing.length;
   });
-  // The migrator commits the transaction that it is given, so the rest needs a second transaction.
+  // In a transaction of its own, so that nobody waits for changed tables until the views are there.
   const rest = await waitingShortly(db, waiting, async (tx) => {
     await takeTurn(tx, folder);
     await compressRecords(tx);
@@ -70,21 +73,26 @@ export async function migrateWarehouse(
 }
 
 /**
- * Waits for its turn among migrations; returns how many the warehouse lacks.
+ * Waits for its turn among migrations; returns what the warehouse lacks.
  * @throws Error when this code cannot migrate the warehouse
  */
-async function takeTurn(tx: Transaction, folder: string): Promise<number> {
+async function takeTurn(tx: Transaction, folder: string): Promise<readonly KnownMigration[]> {
   await lock(tx, migrations);
-  const { known, applied } = await readMigratable(tx, folder);
-  return known - applied;
+  return await missingMigrations(tx, folder);
+}
+
+/** Runs a migration and notes it. */
+async function apply(tx: Transaction, { statements, hash, madeAt }: KnownMigration): Promise<void> {
+  for (const statement of statements) await tx.execute(sql.raw(statement));
+  await tx.execute(sql`insert into ${migrations} (hash, created_at) values (${hash}, ${madeAt})`);
 }
 
 const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
 const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42710', '42P06', '42P07'];
 
 /**
- * Creates the migrator's table, which is locked before the migrator runs. If two processes create
- * it at the same time, the slower one fails, tries again and finds it.
+ * Creates the table of applied migrations, which each migration locks. If two processes create it at
+ * the same time, the slower one fails, tries again and finds it.
  */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
@@ -149,59 +157,6 @@ async function writeFloor(tx: Executor, floor: number): Promise<void> {
   await tx.execute(sql`create table if not exists ${floors} (floor integer not null)`);
   await tx.execute(sql`delete from ${floors}`);
   await tx.execute(sql`insert into ${floors} values (${floor})`);
-}
-
-/**
- * Reads how many migrations this code knows, how many the warehouse has, and its floor. A migration
- * that was merged into a later one before a release counts as a part of the later migration.
- */
-export async function readSchemaVersions(
-  db: Executor,
-  folder: string = migrationsFolder,
-): Promise<SchemaVersions> {
-  const known = knownMigrations(folder);
-  const made = await readApplied(db);
-  const last = Math.max(0, ...made);
-  const newest = known.at(-1)?.madeAt ?? 0;
-  const upToLast = known.filter(({ madeAt }) => madeAt <= last).length;
-  const applied = upToLast + made.filter((madeAt) => madeAt > newest).length;
-  if (applied === 0) return { known: known.length, applied, floor: applied };
-  const floor = await db.execute<{ floor: number }>(sql`select floor from ${floors}`);
-  return { known: known.length, applied, floor: floor.rows[0]?.floor ?? applied };
-}
-
-/** Why a migration refuses a schema that no release had. */
-const unreleasedSchema =
-  'the warehouse was migrated by a metersync that was not released: load a new warehouse, which is an empty database, with metersync migrate and metersync backfill all. If that metersync was newer than 0.1.0, you can run metersync migrate of commit d76b506c on this warehouse instead, and then migrate it again';
-
-/**
- * Reads the schema versions of a warehouse that is to be migrated.
- * @throws Error if the warehouse is newer than the code, or its last migration is in no release
- */
-export async function readMigratable(db: Executor, folder: string): Promise<SchemaVersions> {
-  const versions = await readSchemaVersions(db, folder);
-  if (versions.applied > versions.known) throw new Error(newerSchema);
-  const last = Math.max(0, ...(await readApplied(db)));
-  if (last > 0 && !knownMigrations(folder).some(({ madeAt }) => madeAt === last))
-    throw new Error(unreleasedSchema);
-  return versions;
-}
-
-/** Reads when each migration of the warehouse was made. */
-async function readApplied(db: Executor): Promise<number[]> {
-  if (!(await hasMigrations(db))) return [];
-  const { rows } = await db.execute<{ madeAt: number }>(
-    sql`select created_at::float8 as "madeAt" from ${migrations}`,
-  );
-  return rows.map(({ madeAt }) => madeAt);
-}
-
-/** Whether the migrator's table exists. */
-async function hasMigrations(db: Executor): Promise<boolean> {
-  const { rows } = await db.execute<{ exists: boolean }>(
-    sql`select to_regclass(${`${migrationsSchema}.${migrationsTable}`}) is not null as exists`,
-  );
-  return rows[0]?.exists ?? false;
 }
 
 type Method = 'lz4' | 'pglz';

@@ -4,7 +4,7 @@ import type { Executor } from '../connection/connect.ts';
 import { metersync } from '../schema/metersync.ts';
 import { ops } from '../schema/ops.ts';
 import { history, utility } from '../schema/utility.ts';
-import { migrationsSchema } from './migrations-table.ts';
+import { migrationsSchema } from './migrations.ts';
 
 /** Roles without a login, which users grant to their logins. The login that migrates owns all. */
 export const roles = {

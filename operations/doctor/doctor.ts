@@ -14,7 +14,7 @@ import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-v
 import { counted } from '../../contract/words.ts';
 import { type Database, type Executor, withTimeout } from '../../db/connection/connect.ts';
 import { readServer } from '../../db/connection/session.ts';
-import { readSchemaVersions } from '../../db/migrate/migrate.ts';
+import { readSchemaVersions } from '../../db/migrate/migrations.ts';
 import { kindsHeld, typesAmong, typesSeen } from '../../db/read/arrivals.ts';
 import { liveCompanies } from '../../db/read/extra-rows.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';

@@ -10,7 +10,6 @@ import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
 import { countAbsent } from '../../db/deletes/count-absent.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record.ts';
-import { knownMigrations } from '../../db/migrate/known-migrations.ts';
 import { warehouseNow } from '../../db/queue/due.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
@@ -105,20 +104,6 @@ test.each([
     expect(await states()).toEqual(live);
   },
 );
-
-test('a migration tombstones usage that earlier versions left without its document', async () => {
-  const [companyId, usageId] = [randomUUID(), randomUUID()];
-  const record = { id: randomUUID(), updated, usageData: [{ id: usageId, updated }] };
-  await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, true);
-  await warehouse.db.execute(sql`update utility.documents set deleted_at = now(), deleted_reason = 'absent'
-    where id = ${record.id}::uuid`);
-  const statements = knownMigrations().flatMap((migration) => migration.statements);
-  const left = statements.filter((text) => text.includes('-- Usage goes with its document.'));
-  for (const statement of left) await warehouse.db.execute(statement);
-  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
-  await writeRecords(warehouse, 'documents', [record], { readAt: await now(), companyId }, true);
-  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: null });
-});
 
 test('a row that is read while a run waits to tombstone it stays, and the run notes no deletion of it', async () => {
   const { companyId, ids } = await documentsOf(2);

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { migrateWarehouse } from '../../db/migrate/migrate.ts';
+import { describeSchema } from '../postgres/schema.ts';
 import { createDatabase } from '../support/database.ts';
 
 /** The columns and the content of a table that contains records or facts. */
@@ -42,6 +43,7 @@ async function tablesOf(db: Warehouse['db']): Promise<Pick<TableContent, 'name' 
       and (
         c.relkind in ('r', 'p')
         and c.relnamespace in ('utility'::regnamespace, 'ops'::regnamespace)
+        and c.relname <> 'contract_changes'
         or c.relkind in ('r', 'v')
         and c.relnamespace = 'history'::regnamespace
         or c.oid in ('metersync.events'::regclass, 'metersync.deletes'::regclass, 'metersync.runs'::regclass)
@@ -69,35 +71,11 @@ export async function differingMonths({ db }: Warehouse): Promise<number> {
   return rows[0]?.rows ?? 0;
 }
 
-/** Lists the definitions in metersync's schemas as text, without what depends on the data. */
-export async function schemaOf(db: Warehouse['db']): Promise<string[]> {
-  const { rows } = await db.execute<{ line: string }>(sql`
-    with ours as (
-      select oid, nspname from pg_namespace
-      where nspname in ('analytics', 'history', 'metersync', 'metersync_migrations', 'ops', 'utility')
-    ), relations as (
-      select c.oid, c.oid::regclass::text as name, c.relkind, c.reloptions
-      from pg_class c join ours on ours.oid = c.relnamespace
-      where c.relkind in ('r', 'p', 'v') and not c.relispartition
-    )
-    select concat_ws(' ', 'column', r.name, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-      col_description(r.oid, a.attnum)) as line
-    from relations r join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
-    union all
-    select concat_ws(' ', 'constraint', r.name, c.conname, pg_get_constraintdef(c.oid))
-    from relations r join pg_constraint c on c.conrelid = r.oid and c.contype <> 'n'
-    union all
-    select concat_ws(' ', 'index', pg_get_indexdef(i.indexrelid)) from relations r join pg_index i on i.indrelid = r.oid
-    union all
-    select concat_ws(' ', 'trigger', pg_get_triggerdef(t.oid))
-    from relations r join pg_trigger t on t.tgrelid = r.oid and not t.tgisinternal
-    union all
-    select concat_ws(' ', 'view', name, reloptions::text, pg_get_viewdef(oid)) from relations where relkind = 'v'
-    union all
-    select concat_ws(' ', 'function', pg_get_functiondef(p.oid)) from pg_proc p join ours on ours.oid = p.pronamespace
-    order by line`);
-  return rows.map(({ line }) => line);
-}
+/** Describes the schema, without what depends on the data and what analysts were granted. */
+export const schemaOf = async (db: Warehouse['db']): Promise<string[]> =>
+  (await describeSchema(db)).filter(
+    (line) => !/utility\.intervals_\d|^\w+ fields\.|^grant .* auditor$/.test(line),
+  );
 
 /** Lists the same definitions of a new warehouse. */
 export async function freshSchema(): Promise<string[]> {

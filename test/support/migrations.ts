@@ -1,27 +1,39 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { onTestFinished } from 'vitest';
-import { migrationsFolder } from '../../db/migrate/known-migrations.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
+import { migrationsFolder, migrationsSchema } from '../../db/migrate/migrations.ts';
+import { createDatabase } from './database.ts';
 
-/** Makes a folder with the first `count` migrations, like an earlier version; removes it after the test. */
-export function earlierMigrations(count: number): string {
-  const { folder, file, journal } = copied();
-  writeFileSync(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, count) }));
-  return folder;
-}
+/** The migrations of 0.2.0, of which 0.1.0 had the first. */
+const release02 = resolve(import.meta.dirname, '../db/migrate/release-0.2');
 
-function copied() {
-  const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  cpSync(migrationsFolder, folder, { recursive: true });
-  const file = join(folder, 'meta/_journal.json');
-  return { folder, file, journal: JSON.parse(readFileSync(file, 'utf8')) };
+/** Creates a warehouse of 0.2.0, or of a part of its migrations, without its views; drops it after the test. */
+export async function warehouseOf02(migrations = 4): Promise<Warehouse & { readonly url: string }> {
+  const { url, drop } = await createDatabase('older');
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 2, onError: () => {} });
+  onTestFinished(async () => {
+    await warehouse.close();
+    await drop();
+  });
+  const { folder, file, journal } = copyOf(release02);
+  writeFileSync(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, migrations) }));
+  await migrate(warehouse.db, {
+    migrationsFolder: folder,
+    migrationsSchema,
+    migrationsTable: 'schema_migrations',
+  });
+  await warehouse.db.execute(sql`create table metersync_migrations.floor (floor integer not null)`);
+  await warehouse.db.execute(sql`insert into metersync_migrations.floor values (2)`);
+  return { ...warehouse, url };
 }
 
 /** Makes a folder with all migrations and more, like a later version; removes it after the test. */
 export function laterMigrations(...texts: readonly string[]): string {
-  const { folder, file, journal } = copied();
+  const { folder, file, journal } = copyOf(migrationsFolder);
   for (const text of texts) {
     const { idx, when } = journal.entries.at(-1);
     const tag = `${String(idx + 1).padStart(4, '0')}_later`;
@@ -30,4 +42,12 @@ export function laterMigrations(...texts: readonly string[]): string {
   }
   writeFileSync(file, JSON.stringify(journal));
   return folder;
+}
+
+function copyOf(migrations: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(migrations, folder, { recursive: true });
+  const file = join(folder, 'meta/_journal.json');
+  return { folder, file, journal: JSON.parse(readFileSync(file, 'utf8')) };
 }

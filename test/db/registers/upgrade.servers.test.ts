@@ -1,16 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
-import { expect, onTestFinished, test } from 'vitest';
-import { connectWarehouse } from '../../../db/connection/connect.ts';
-import { migrationsSchema, migrationsTable } from '../../../db/migrate/migrations-table.ts';
+import { expect, test } from 'vitest';
 import { runCommand } from '../../support/command.ts';
-import { createDatabase } from '../../support/database.ts';
-import { earlierMigrations } from '../../support/migrations.ts';
+import { warehouseOf02 } from '../../support/migrations.ts';
 import { writeRecords } from '../../support/pages.ts';
-
-/** The migrations of 0.2.0, where events and reads wrote the same columns. */
-const before = 4;
 
 const companyId = randomUUID();
 const documents = {
@@ -51,15 +44,8 @@ const rows = [
 ];
 
 test('an upgrade from 0.2.0 keeps what events announced and what was found to be gone', async () => {
-  const { url, drop } = await createDatabase('registers');
-  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 2, onError: () => {} });
-  const { db } = warehouse;
-  onTestFinished(async () => {
-    await warehouse.close();
-    await drop();
-  });
-  await migrate(db, { migrationsFolder: earlierMigrations(before), migrationsSchema, migrationsTable });
-  await db.execute(sql`create table metersync_migrations.floor as select ${before}::int as floor`);
+  const warehouse = await warehouseOf02();
+  const { db, url } = warehouse;
   for (const statement of rows) await db.execute(statement);
   const told = async () => {
     const of = (table: string, columns: string) =>

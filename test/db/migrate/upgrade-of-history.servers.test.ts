@@ -1,17 +1,11 @@
 import { sql } from 'drizzle-orm';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
-import { expect, onTestFinished, test } from 'vitest';
-import { connectWarehouse, type Database } from '../../db/connection/connect.ts';
-import { sqlMessage } from '../../db/connection/failures.ts';
-import { migrateWarehouse } from '../../db/migrate/migrate.ts';
-import { planMigration } from '../../db/migrate/migration-plan.ts';
-import { migrationsSchema, migrationsTable } from '../../db/migrate/migrations-table.ts';
-import { runCommand } from '../support/command.ts';
-import { createDatabase } from '../support/database.ts';
-import { earlierMigrations } from '../support/migrations.ts';
-
-/** The migrations of 0.2.0, in which each resource had a table of earlier states. */
-const before = 2;
+import { expect, test } from 'vitest';
+import type { Database } from '../../../db/connection/connect.ts';
+import { sqlMessage } from '../../../db/connection/failures.ts';
+import { migrateWarehouse } from '../../../db/migrate/migrate.ts';
+import { planMigration } from '../../../db/migrate/migrations.ts';
+import { runCommand } from '../../support/command.ts';
+import { warehouseOf02 } from '../../support/migrations.ts';
 
 const tables = ['companies', 'connections', 'documents', 'meters', 'sites', 'usage_data'] as const;
 
@@ -51,16 +45,9 @@ const records = [
   ]),
 ];
 
-/** Creates a warehouse of 0.2.0 with earlier states, without the views that are not needed here. */
+/** Creates a warehouse of 0.2.0, in which each resource had a table of earlier states. */
 async function earlierWarehouse(): Promise<{ db: Database; url: string }> {
-  const { url, drop } = await createDatabase('history');
-  const { db, close } = connectWarehouse({ url, timeZone: 'UTC', max: 2, onError: () => {} });
-  onTestFinished(async () => {
-    await close();
-    await drop();
-  });
-  await migrate(db, { migrationsFolder: earlierMigrations(before), migrationsSchema, migrationsTable });
-  await db.execute(sql`create table metersync_migrations.floor as select ${before}::int as floor`);
+  const { db, url } = await warehouseOf02();
   for (const statement of records) await db.execute(statement);
   return { db, url };
 }

@@ -3,21 +3,26 @@ import { Writable } from 'node:stream';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { requireSchema } from '../../app/schema.ts';
-import { readSettings } from '../../app/settings/settings.ts';
-import { connectWarehouse } from '../../db/connection/connect.ts';
-import { sqlMessage } from '../../db/connection/failures.ts';
-import { floorOf, knownMigrations } from '../../db/migrate/known-migrations.ts';
-import { migrateWarehouse, readSchemaVersions } from '../../db/migrate/migrate.ts';
-import { planMigration } from '../../db/migrate/migration-plan.ts';
-import { alarmTypes } from '../../health/findings.ts';
-import type { Health } from '../../health/measured.ts';
-import { judgeSchema } from '../../operations/doctor/doctor.ts';
-import { readDeployment } from '../../operations/health.ts';
-import { loginAs, openTransaction } from '../support/login.ts';
-import { laterMigrations } from '../support/migrations.ts';
-import { writeRecords } from '../support/pages.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { requireSchema } from '../../../app/schema.ts';
+import { readSettings } from '../../../app/settings/settings.ts';
+import { connectWarehouse, type Warehouse } from '../../../db/connection/connect.ts';
+import { sqlMessage } from '../../../db/connection/failures.ts';
+import { migrateWarehouse } from '../../../db/migrate/migrate.ts';
+import {
+  floorOf,
+  knownMigrations,
+  planMigration,
+  readSchemaVersions,
+} from '../../../db/migrate/migrations.ts';
+import { alarmTypes } from '../../../health/findings.ts';
+import type { Health } from '../../../health/measured.ts';
+import { judgeSchema } from '../../../operations/doctor/doctor.ts';
+import { readDeployment } from '../../../operations/health.ts';
+import { describeSchema } from '../../postgres/schema.ts';
+import { loginAs, openTransaction } from '../../support/login.ts';
+import { laterMigrations, warehouseOf02 } from '../../support/migrations.ts';
+import { writeRecords } from '../../support/pages.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 /** Creates a warehouse that is dropped after the test, once everything that it opens there is closed. */
@@ -26,7 +31,7 @@ async function openWarehouse(): Promise<void> {
   onTestFinished(warehouse.drop);
 }
 
-const known = knownMigrations().length;
+const known = knownMigrations().at(-1)?.number ?? 0;
 const floor = floorOf(knownMigrations());
 const addsColumn = (floor: number) =>
   `-- floor: ${floor}\nALTER TABLE "utility"."documents" ADD COLUMN "later" text;`;
@@ -97,45 +102,36 @@ test('the views of a newer version stay if that version migrates between the mig
   expect(rows).toEqual([{ version: 'newer' }]);
 });
 
-/** When migrations were made that no release contains: one before 0.1.0, and two merged into 0001. */
-const unreleased = { before: 1_795_376_840_961, first: 1_795_514_400_000, last: 1_795_793_016_076 } as const;
-
-const note = (madeAt: number) =>
-  warehouse.db.execute(sql`
-    insert into metersync_migrations.schema_migrations (hash, created_at) values ('unreleased', ${madeAt})`);
-
-test('a warehouse that had every migration of the main branch before 0.2.0 is up to date', async () => {
+test('an upgrade from 0.2.0 ends in the schema of a new warehouse', async () => {
   await openWarehouse();
-  for (const madeAt of [unreleased.first, unreleased.last]) await note(madeAt);
-  await warehouse.db.execute(sql`update metersync_migrations.floor set floor = 16`);
-  expect(await reports()).toMatchObject({ refused: undefined, warnings: [], alarm: undefined });
-  expect(await planMigration(warehouse.db)).toMatchObject({ statements: [] });
-  expect(await migrateWarehouse(warehouse.db)).toMatchObject({ applied: 0 });
-  expect(await readSchemaVersions(warehouse.db)).toEqual({ known, applied: known, floor });
-  // A later migration is applied just as in a released warehouse.
-  expect(await migrateWarehouse(warehouse.db, waiting, laterMigrations(addsColumn(known)))).toMatchObject({
-    applied: 1,
-  });
+  const older = await warehouseOf02();
+  expect((await reportsOn(older)).refused).toMatch('the warehouse lacks 1 migration');
+  expect(await migrateWarehouse(older.db)).toMatchObject({ applied: 1, views: true });
+  expect(await readSchemaVersions(older.db)).toEqual({ known, applied: known, floor });
+  expect(await describeSchema(older.db)).toEqual(await describeSchema(warehouse.db));
+  const factors = sql`select * from ops.unit_factors order by units, datasource_type`;
+  expect((await older.db.execute(factors)).rows).toEqual((await warehouse.db.execute(factors)).rows);
+  expect(await reportsOn(older)).toMatchObject({ refused: undefined, warnings: [], alarm: undefined });
 });
 
 test.each([
-  ['before 0.1.0', 0, [unreleased.before]],
-  ['between 0.1.0 and 0.2.0', 1, [unreleased.first, unreleased.last]],
-] as const)(
-  'a warehouse that the main branch migrated %s is refused, and the message says what to do',
-  async (_, kept, made) => {
-    await openWarehouse();
-    await warehouse.db.execute(sql`delete from metersync_migrations.schema_migrations where id > ${kept}`);
-    for (const madeAt of made) await note(madeAt);
-    expect((await reports()).refused).toMatch('lacks');
-    const refusal = /was not released: load a new warehouse.* metersync migrate of commit d76b506c/;
-    await expect(planMigration(warehouse.db)).rejects.toThrow(refusal);
-    await expect(migrateWarehouse(warehouse.db)).rejects.toThrow(refusal);
-  },
-);
+  ['of 0.1.0', 1, [], /0\.1\.0, which .* upgrade it to 0\.2\.0 first.* migrate of version 0\.2\.0/],
+  ['between 0.1.0 and 0.2.0', 3, [], /was not released: load a new warehouse/],
+  ['after 0.2.0', 4, [1_796_080_000_000], /was not released: load a new warehouse/],
+] as const)('a warehouse %s is refused, and the message says what to do', async (_, count, more, refusal) => {
+  const older = await warehouseOf02(count);
+  for (const madeAt of more)
+    await older.db.execute(sql`
+      insert into metersync_migrations.schema_migrations (hash, created_at) values ('unreleased', ${madeAt})`);
+  expect((await reportsOn(older)).refused).toMatch('lacks');
+  await expect(planMigration(older.db)).rejects.toThrow(refusal);
+  await expect(migrateWarehouse(older.db)).rejects.toThrow(refusal);
+});
 
-/** Returns what the current code reports about the warehouse. */
-async function reports() {
+const reports = () => reportsOn(warehouse);
+
+/** Returns what the current code reports about a warehouse. */
+async function reportsOn(warehouse: Pick<Warehouse, 'db'> & { readonly url: string }) {
   const lines: string[] = [];
   const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(String(line))) }));
   const settings = readSettings({});

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { compressRecords } from '../../db/migrate/migrate.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { compressRecords } from '../../../db/migrate/migrate.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 test('the compression of tables and history is changed if Postgres supports it, and a second call changes nothing', async () => {
   const { db, drop } = await createWarehouse();

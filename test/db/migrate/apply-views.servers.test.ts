@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { sqlMessage } from '../../db/connection/failures.ts';
-import { applyTypedViews } from '../../db/fields/typed-views.ts';
-import { migrateWarehouse } from '../../db/migrate/migrate.ts';
-import { keepMonths } from '../../db/watch/months.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { sqlMessage } from '../../../db/connection/failures.ts';
+import { applyTypedViews } from '../../../db/fields/typed-views.ts';
+import { migrateWarehouse } from '../../../db/migrate/migrate.ts';
+import { keepMonths } from '../../../db/watch/months.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 beforeEach(async () => {
