@@ -1,18 +1,11 @@
 -- Computes and stores the months of companies whose records changed. The company with the oldest
 -- change comes first, until none is left or the budget of time is spent. The notes of a company's
 -- changes are deleted before its records are read, so that a transaction that commits meanwhile
--- keeps its own note. Changes during this transaction wait for the next one. Every lookup uses an
--- index, whatever the statistics of the tables say.
+-- keeps its own note. Changes during this transaction wait for the next one. All statements use
+-- generic plans, because planning for the parameters takes longer than computing a few companies.
 create or replace function metersync.keep_months (budget interval) returns integer
 language plpgsql
-set enable_nestloop = on
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = on
-set enable_mergejoin = off
-set enable_memoize = off
 set jit = off
-set max_parallel_workers_per_gather = 0
 set plan_cache_mode = force_generic_plan as $$
 declare
   concerned uuid[];

@@ -21,25 +21,8 @@ interface Span {
 
 /** Returns a function that computes the local day of a second with Intl, which has its own zone rules. */
 function localDay(zone: string): (at: number) => string {
-  const format = new Intl.DateTimeFormat('en-CA', {
-    timeZone: zone,
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-  });
+  const format = new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
   return (at) => format.format(at * 1000);
-}
-
-/** Returns a function that computes the minutes since midnight of a second in local time, with Intl. */
-function localMinutes(zone: string): (at: number) => number {
-  const format = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' });
-  return (at) => {
-    const [hours = 0, minutes = 0] = format
-      .format(at * 1000)
-      .split(':')
-      .map(Number);
-    return hours * 60 + minutes;
-  };
 }
 
 /** Five minutes, of which every start, length and clock change in this test is a multiple. */
@@ -92,21 +75,22 @@ function stepsOfDay(day: string, zone: string): number {
   return steps;
 }
 
+/** Makes a company with one meter in a zone, which has readings of 1.25 kWh. */
 async function metered(zone: string, spans: readonly Span[]): Promise<BilledCompany> {
-  const company = new BilledCompany(warehouse);
-  const meterId = randomUUID();
-  await company.add({ [meterId]: {} });
-  await warehouse.db.execute(
-    sql`insert into ops.site_overrides (site_id, time_zone) values (${company.siteId}::uuid, ${zone})`,
+  const { company, meter } = await newMeter();
+  await company.inZone(zone);
+  const iso = (at: number) => new Date(at * 1000).toISOString();
+  await company.read(
+    ...spans.map(({ start, seconds }) => ({ meter, from: iso(start), seconds, usage: 1.25 })),
   );
-  const rows = JSON.stringify(spans);
-  await warehouse.db.execute(sql`select metersync.ensure_interval_month(to_timestamp((r ->> 'start')::int))
-    from jsonb_array_elements(${rows}::jsonb) r`);
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
-    select ${meterId}, to_timestamp((r ->> 'start')::int), (r ->> 'seconds')::int, 'kWh', 1.25, 'ACTUAL', now()
-    from jsonb_array_elements(${rows}::jsonb) r on conflict do nothing`);
   return company;
+}
+
+async function newMeter(): Promise<{ company: BilledCompany; meter: string }> {
+  const company = new BilledCompany(warehouse);
+  const meter = randomUUID();
+  await company.add({ [meter]: {} });
+  return { company, meter };
 }
 
 /** Zones with the days of their clock changes, mostly around midnight, which is skipped or repeated. */
@@ -142,10 +126,9 @@ test.each([
 ] as const)(
   'the expected readings of days in %s are right around a clock change: from %s, they have %j quarter-hours',
   async (zone, first, quarters) => {
-    const noon = Date.parse(`${first}T15:30:00Z`) / 1000;
-    const minutes = localMinutes(zone);
-    let start = noon;
-    while (minutes(start) !== 0) start -= 900;
+    const dayOf = localDay(zone);
+    let start = Date.parse(`${first}T15:30:00Z`) / 1000;
+    while (dayOf(start - 900) === first) start -= 900;
     const total = quarters.reduce((sum, count) => sum + count, 0);
     for (const seconds of [900, 3600]) {
       const spans = Array.from({ length: (total * 900) / seconds }, (_, at) => ({
@@ -277,27 +260,29 @@ function daysOfChanges(zone: string): { zone: string; day: string; start: number
 }
 
 test('readings without an amount cover nothing, so their month counts by its bill', async () => {
-  const april = Date.parse('2026-04-01T00:00:00Z') / 1000;
-  const days = Array.from({ length: 30 }, (_, at) => ({ start: april + at * 86_400, seconds: 86_400 }));
-  const noon = { start: april + 43_200, seconds: 86_400 };
-  const company = await metered('UTC', [...days, noon]);
-  const [{ meter_id: meterId } = {}] = await company.rows<{ meter_id: string }>(
-    'interval_daily',
-    'local_date',
+  const { company, meter } = await newMeter();
+  await company.inZone('UTC');
+  const days = { meter, seconds: 86_400 };
+  await company.read(
+    { ...days, from: '2026-04-01', count: 15, usage: 1.25 },
+    { ...days, from: '2026-04-01 12:00', usage: null },
+    { ...days, from: '2026-04-16', count: 15, usage: null },
   );
-  await warehouse.db.execute(sql`
-    update utility.intervals set usage = null
-    where meter_id = ${meterId} and (start_at >= '2026-04-16Z' or start_at = to_timestamp(${noon.start}::int))`);
   await company.bill([
-    { billed: 1, usage: [{ meterId: meterId ?? '', start: '2026-04-01', end: '2026-04-30', usage: '300' }] },
+    { billed: 1, usage: [{ meterId: meter, start: '2026-04-01', end: '2026-04-30', usage: '300' }] },
   ]);
   expect(await company.rows('interval_coverage', 'month')).toMatchObject([
     { usage: '18.75', readings: 31, coverage: '0.5000', days: 30, days_covered: 15 },
   ]);
   expect(await company.rows('interval_overlaps', 'overlap_start')).toEqual([]);
   await warehouse.db.execute(sql`
-    update utility.intervals set usage = 1 where meter_id = ${meterId} and start_at = '2026-04-30Z'`);
+    update utility.intervals set usage = 1 where meter_id = ${meter} and start_at = '2026-04-30Z'`);
   expect(await company.rows('interval_gaps', 'gap_start')).toMatchObject([{ seconds: '1209600' }]);
+});
+
+/** A reading of 1 kW for each day of February 2026. */
+const dailyInFebruary = (meter: string) => ({
+  ...{ meter, from: '2026-02-01', count: 28, seconds: 86_400, usage: 24 },
 });
 
 test('readings of exports and generation add nothing to the load', async () => {
@@ -312,11 +297,7 @@ test('readings of exports and generation add nothing to the load', async () => {
   await company.bill([
     { billed: 1, usage: [taken, given, made].map((meterId) => ({ meterId, ...january, usage: '310' })) },
   ]);
-  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    select meter, '2026-02-01Z'::timestamptz + n * interval '1 day', 86400, 'kWh', 24, now()
-    from generate_series(0, 27) n, unnest(array[${taken}, ${given}, ${made}]) meter`);
+  await company.read(...[taken, given, made].map(dailyInFebruary));
   const { load } = await readReport(warehouse.db, company.id);
   expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
@@ -334,11 +315,7 @@ test('readings have the net metering type of the newest usage record, or else of
     { billed: 2, usage: [of(given, 'EXPORT'), of(taken, 'IMPORT'), of(turned, 'EXPORT')] },
     { billed: 3, usage: [of(given, 'IMPORT')], more: { revisedDocumentId: randomUUID() } },
   ]);
-  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    select meter, '2026-02-01Z'::timestamptz + n * interval '1 day', 86400, 'kWh', 24, now()
-    from generate_series(0, 27) n, unnest(array[${given}, ${taken}, ${turned}, ${unbilled}]) meter`);
+  await company.read(...[given, taken, turned, unbilled].map(dailyInFebruary));
   const types = new Map(
     (await company.rows('load_profile', 'hour')).map((row) => [row.meter_id, row.net_metering_type]),
   );
@@ -356,14 +333,13 @@ test('the report counts a month without readings as not covered, and a meter wit
   const company = new BilledCompany(warehouse);
   const [whole, gap] = [randomUUID(), randomUUID()];
   await company.add({ [whole]: {}, [gap]: {} });
-  for (const month of ['2026-01-01', '2026-02-01', '2026-03-01'])
-    await warehouse.db.execute(sql`select metersync.ensure_interval_month(${month}::date)`);
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    select meter, at, 86400, units, 24, now()
-    from generate_series('2026-01-01Z'::timestamptz, '2026-03-31Z', interval '1 day') at,
-      (values (${whole}, 'kWh'), (${whole}, 'kW'), (${gap}, 'kWh')) as sent (meter, units)
-    where meter = ${whole} or extract(month from at) <> 2`);
+  const days = { seconds: 86_400, usage: 24 };
+  await company.read(
+    { ...days, meter: whole, from: '2026-01-01', count: 90 },
+    { ...days, meter: whole, from: '2026-01-01', count: 90, units: 'kW' },
+    { ...days, meter: gap, from: '2026-01-01', count: 31 },
+    { ...days, meter: gap, from: '2026-03-01', count: 31 },
+  );
   const { coverage } = await readReport(warehouse.db, company.id);
   expect(coverage.map(({ month, readings }) => [month, Number(readings)])).toEqual([
     ['2026-01-01', 1],
@@ -372,38 +348,27 @@ test('the report counts a month without readings as not covered, and a meter wit
   ]);
 });
 
-/** Makes a company with a meter, and the partition for readings of February 2026. */
-async function meterInFebruary(): Promise<{ company: BilledCompany; meter: string }> {
-  const company = new BilledCompany(warehouse);
-  const meter = randomUUID();
-  await company.add({ [meter]: {} });
-  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-02-01')`);
-  return { company, meter };
-}
+test.each([
+  ['kW', 'GW', 24],
+  ['kWh', 'GWh', 24],
+  ['Wh', 'kW', 24],
+])('the load of a meter is in the unit with most readings: %s, if one is in %s', async (most, one, hours) => {
+  const { company, meter } = await newMeter();
+  const from = '2026-02-02';
+  await company.read(
+    { meter, from, count: hours, usage: 3, units: most },
+    { meter, from, usage: 3, units: one },
+  );
+  expect(await company.rows('load_profile', 'hour')).toHaveLength(hours);
+});
 
 test('a meter that sends its power in two units has one load', async () => {
-  const { company, meter } = await meterInFebruary();
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    values (${meter}, '2026-02-02Z', 3600, 'KW', 3, now()), (${meter}, '2026-02-02Z', 3600, 'MW', 0.003, now())`);
+  const { company, meter } = await newMeter();
+  const from = '2026-02-02';
+  await company.read({ meter, from, usage: 3, units: 'KW' }, { meter, from, usage: 0.003, units: 'MW' });
   expect(await company.rows('load_profile', 'hour')).toMatchObject([
     { weekday: 1, hour: 0, average_kw: '3.000000' },
   ]);
-});
-
-test.each([
-  ['kW', 'GW'],
-  ['kWh', 'GWh'],
-  ['Wh', 'kW'],
-])('the load of a meter is in the unit with most readings: %s, if one is in %s', async (most, one) => {
-  const { company, meter } = await meterInFebruary();
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    select ${meter}, '2026-02-02Z'::timestamptz + n * interval '1 hour', 3600, ${most}, 3, now()
-    from generate_series(0, 23) n
-    union all
-    values (${meter}, '2026-02-02Z'::timestamptz, 3600, ${one}, 3, now())`);
-  expect(await company.rows('load_profile', 'hour')).toHaveLength(24);
 });
 
 test('interval_daily sums overlapping readings of one length, and counts only one length', async () => {
@@ -430,13 +395,11 @@ test('a day that a time zone skipped has no row, and its readings belong to the 
 test('a query for one company reads only its meters and the given months, even if most meters have no readings', async () => {
   await warehouse.db.execute(sql`
     insert into utility.meters (id, company_id, raw) select 'planned ' || n, md5('planned ' || n / 10)::uuid, '{}' from generate_series(0, 999) n`);
-  await warehouse.db.execute(
-    sql`select metersync.ensure_interval_month(month) from unnest('{2024-01-01, 2024-02-01}'::timestamptz[]) month`,
+  await new BilledCompany(warehouse).read(
+    ...Array.from({ length: 10 }, (_, n) => ({
+      ...{ meter: `planned ${n * 10}`, from: '2024-01-01', count: 5_760, seconds: 900 },
+    })),
   );
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    select 'planned ' || n * 10, timestamptz '2024-01-01 00:00Z' + q * interval '15 minutes', 900, 'kWh', 1, now()
-    from generate_series(0, 5759) q, generate_series(0, 9) n`);
   await warehouse.db.execute(sql`analyze utility.intervals, utility.meters`);
   const plan = async (condition: string) => {
     const { rows } = await warehouse.db.execute<{ 'QUERY PLAN': string }>(
@@ -455,30 +418,25 @@ test('a query for one company reads only its meters and the given months, even i
   expect(ofJanuary[0]).toContain('intervals_2024_01');
 });
 
-/** Readings of 1 kWh an hour in lengths that follow one another, from the first to the last of these times. */
+/** Readings of 1 kWh an hour in lengths that follow one another, until the last of these times. */
 async function steadyMeter(
   runs: readonly { readonly from: string; readonly minutes: number }[],
   until: string,
   zone = 'UTC',
-): Promise<BilledCompany> {
-  const company = new BilledCompany(warehouse);
-  const meter = randomUUID();
-  await company.add({ [meter]: {} });
-  await warehouse.db.execute(
-    sql`insert into ops.site_overrides (site_id, time_zone) values (${company.siteId}::uuid, ${zone})`,
+): Promise<{ company: BilledCompany; meter: string }> {
+  const { company, meter } = await newMeter();
+  await company.inZone(zone);
+  await company.read(
+    ...runs.map(({ from, minutes }, at) => {
+      const seconds = minutes * 60;
+      const count = (Date.parse(runs[at + 1]?.from ?? until) - Date.parse(from)) / seconds / 1000;
+      return { meter, from, count, seconds, usage: minutes / 60 };
+    }),
   );
-  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-03-01')`);
-  for (const [at, { from, minutes }] of runs.entries())
-    await warehouse.db.execute(sql`
-      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
-      select ${meter}, start_at, ${minutes * 60}::int, 'kWh', ${minutes}::numeric / 60, 'ACTUAL', now()
-      from generate_series(
-        ${from}::timestamptz, ${runs[at + 1]?.from ?? until}::timestamptz - interval '1 second',
-        ${minutes} * interval '1 minute') start_at`);
   await company.bill([
     { billed: 1, usage: [{ meterId: meter, start: '2026-03-01', end: '2026-03-03', usage: '72' }] },
   ]);
-  return company;
+  return { company, meter };
 }
 
 /** The first length, when another length follows, and the readings of that day. */
@@ -497,7 +455,7 @@ test.each([
   async (zone, before, after, at, readings) => {
     const [first, until] =
       zone === 'UTC' ? ['03-01T00:00Z', '03-04T00:00Z'] : ['03-01T05:00Z', '03-04T05:00Z'];
-    const company = await steadyMeter(
+    const { company } = await steadyMeter(
       [
         { from: `2026-${first}`, minutes: before },
         { from: at, minutes: after },
@@ -532,7 +490,7 @@ test.each([
 );
 
 test('where readings of two lengths overlap, the shorter readings count, and the rest of the longer reading', async () => {
-  const company = await steadyMeter(
+  const { company, meter } = await steadyMeter(
     [
       { from: '2026-03-01T00:00Z', minutes: 60 },
       { from: '2026-03-02T12:00Z', minutes: 15 },
@@ -540,9 +498,7 @@ test('where readings of two lengths overlap, the shorter readings count, and the
     '2026-03-04T00:00Z',
   );
   // A reading of 5 kWh that the readings of 15 minutes cover from 12:00 on.
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    select id, '2026-03-02T11:45Z', 1800, 'kWh', 5, now() from utility.meters where company_id = ${company.id}::uuid`);
+  await company.read({ meter, from: '2026-03-02T11:45Z', seconds: 1800, usage: 5 });
   const [, day] = await company.rows('interval_daily', 'local_date');
   // 11 hours, 0.75 of the hour from 11:00, half of the 5 kWh, and 12 hours.
   expect(day).toMatchObject({
@@ -553,23 +509,21 @@ test('where readings of two lengths overlap, the shorter readings count, and the
 });
 
 test('the same energy in readings of 15 minutes, an hour and a day counts once, whatever is missing', async () => {
-  const company = await steadyMeter([{ from: '2026-03-01T00:00Z', minutes: 15 }], '2026-03-04T00:00Z');
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
-    select m.id, at, seconds, 'kWh', seconds / 3600, now()
-    from utility.meters m, (values (3600), (86400)) as lengths (seconds),
-      generate_series('2026-03-01Z'::timestamptz, '2026-03-03T23:59Z', seconds * interval '1 second') at
-    where m.company_id = ${company.id}::uuid`);
+  const { company, meter } = await steadyMeter(
+    [{ from: '2026-03-01T00:00Z', minutes: 15 }],
+    '2026-03-04T00:00Z',
+  );
+  const from = '2026-03-01';
+  await company.read({ meter, from, count: 72 }, { meter, from, count: 3, seconds: 86_400, usage: 24 });
   const usage = async () =>
     (await company.rows('interval_daily', 'local_date')).map((day) => [Number(day.usage), day.coverage]);
   expect(await usage()).toEqual(Array(3).fill([24, '1.0000']));
   // Without the day, and with a gap in the hours and another in the quarter-hours.
   await warehouse.db.execute(sql`
-    delete from utility.intervals i using utility.meters m
-    where m.id = i.meter_id and m.company_id = ${company.id}::uuid
-      and (granularity_seconds = 86400 and start_at = '2026-03-02Z'
-        or granularity_seconds = 3600 and start_at = '2026-03-02T03:00Z'
-        or granularity_seconds = 900 and start_at = '2026-03-02T09:15Z')`);
+    delete from utility.intervals
+    where meter_id = ${meter}
+      and (granularity_seconds, start_at) in
+        ((86400, '2026-03-02Z'), (3600, '2026-03-02T03:00Z'), (900, '2026-03-02T09:15Z'))`);
   expect(await usage()).toEqual(Array(3).fill([24, '1.0000']));
   const hours = await company.rows('load_profile', 'weekday, hour');
   expect(hours.map((hour) => Number(hour.average_kw))).toEqual(Array(72).fill(1));
@@ -577,49 +531,37 @@ test('the same energy in readings of 15 minutes, an hour and a day counts once, 
 
 test('peak_loads has the peak of each meter, and of the combined load of a site and a company', async () => {
   const company = new BilledCompany(warehouse);
-  const [quarters, hours, other, given, gas] = ['q', 'h', 'o', 'g', 'x'].map(
+  const [quarters = '', hours = '', other = '', given = '', gas = ''] = ['q', 'h', 'o', 'g', 'x'].map(
     (name) => `${name}/${randomUUID()}`,
   );
   const otherSite = randomUUID();
   await company.add({
-    [`${quarters}`]: {},
-    [`${hours}`]: {},
-    [`${other}`]: { site: otherSite },
-    [`${given}`]: { netMeteringType: 'EXPORT' },
-    [`${gas}`]: { datasourceType: 'GAS' },
+    [quarters]: {},
+    [hours]: {},
+    [other]: { site: otherSite },
+    [given]: { netMeteringType: 'EXPORT' },
+    [gas]: { datasourceType: 'GAS' },
   });
-  const rows = [
+  const nine = '2026-03-02T09:00Z';
+  const quarter = { meter: quarters, seconds: 900 };
+  const half = { meter: other, seconds: 1800 };
+  await company.read(
     // 10 kW, and 40 kW in the quarter-hour from 09:15.
-    ...Array.from({ length: 8 }, (_, at) => [
-      quarters,
-      `2026-03-02T${at < 4 ? '09' : '10'}:${15 * (at % 4)}Z`,
-      900,
-      'kWh',
-      at === 1 ? 10 : 2.5,
-    ]),
+    { ...quarter, from: '2026-03-02T09:15Z', usage: 10 },
+    { ...quarter, from: nine, count: 8, usage: 2.5 },
     // The same energy in hours, which does not count again.
-    [quarters, '2026-03-02T09:00Z', 3600, 'kWh', 17.5],
-    [quarters, '2026-03-02T10:00Z', 3600, 'kWh', 10],
+    { meter: quarters, from: nine, usage: 17.5 },
+    { meter: quarters, from: '2026-03-02T10:00Z', usage: 10 },
     // 5 kW, and 50 kW from 10:00, in another spelling and unit.
-    [hours, '2026-03-02T09:00Z', 3600, 'WH', 5000],
-    [hours, '2026-03-02T10:00Z', 3600, ' wh', 50_000],
+    { meter: hours, from: nine, units: 'WH', usage: 5000 },
+    { meter: hours, from: '2026-03-02T10:00Z', units: ' wh', usage: 50_000 },
     // Two registers, 20 - 8 kW.
-    [other, '2026-03-02T09:00Z', 1800, 'kWh', 10],
-    [other, '2026-03-02T09:00Z', 1800, 'kWh', -4],
-    [other, '2026-04-01T00:00Z', 1800, 'kWh', 1],
-    [given, '2026-03-02T09:00Z', 3600, 'kWh', 900],
-    [gas, '2026-03-02T09:00Z', 3600, 'therms', 9],
-  ].map(([meter, at, seconds, units, usage], place, all) => ({
-    ...{ meter, at, seconds, units, usage },
-    ordinal: place > 0 && all[place - 1]?.[0] === meter && all[place - 1]?.[1] === at ? 1 : 0,
-  }));
-  for (const month of ['2026-03-01', '2026-04-01'])
-    await warehouse.db.execute(sql`select metersync.ensure_interval_month(${month}::timestamptz)`);
-  await warehouse.db.execute(sql`
-    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, ordinal, usage, synced_at)
-    select meter, at, seconds, units, ordinal, usage, now()
-    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-      as r (meter text, at timestamptz, seconds int, units text, ordinal int, usage numeric)`);
+    { ...half, from: nine, usage: 10 },
+    { ...half, from: nine, usage: -4, ordinal: 1 },
+    { ...half, from: '2026-04-01' },
+    { meter: given, from: nine, usage: 900 },
+    { meter: gas, from: nine, units: 'therms', usage: 9 },
+  );
   const peaks = await company.rows('peak_loads', 'commodity, level, month, meter_id, site_id');
   const electric = peaks.filter((peak) => peak.commodity === 'ELECTRICITY');
   const said = electric

@@ -24,6 +24,18 @@ export interface BillSaid {
   readonly more?: object;
 }
 
+/** Readings of a meter that follow one another from a time on; by default one of 1 kWh for an hour. */
+export interface ReadingsSaid {
+  readonly meter: string;
+  readonly from: string;
+  readonly count?: number;
+  readonly seconds?: number;
+  readonly usage?: string | number | null;
+  readonly units?: string;
+  readonly quality?: string | null;
+  readonly ordinal?: number;
+}
+
 /** A company with a site, meters and bills; each call writes as a read of the API does. */
 export class BilledCompany {
   readonly id = randomUUID();
@@ -70,6 +82,33 @@ export class BilledCompany {
     });
     await this.#write('documents', records);
     return records.map(({ id }) => id);
+  }
+
+  /** Inserts readings, in UTC unless their times say otherwise. A reading that is there already stays. */
+  async read(...runs: readonly ReadingsSaid[]): Promise<void> {
+    const defaults = { count: 1, seconds: 3600, usage: 1, units: 'kWh', quality: 'ACTUAL', ordinal: 0 };
+    const rows = JSON.stringify(runs.map((run) => ({ ...defaults, ...run })));
+    const readings = sql`
+      select r.*, r."from" + n * r.seconds * interval '1 second' as at
+      from jsonb_to_recordset(${rows}::jsonb) as r (
+          meter text, "from" timestamptz, count int, seconds int, usage numeric, units text, quality text, ordinal int
+        ),
+        generate_series(0, r.count - 1) n`;
+    await this.#warehouse.db.execute(sql`
+      select metersync.ensure_interval_month(month)
+      from (select distinct date_trunc('month', at, 'UTC') as month from (${readings}) readings) months`);
+    await this.#warehouse.db.execute(sql`
+      insert into utility.intervals
+        (meter_id, start_at, granularity_seconds, usage_units, ordinal, usage, quality, synced_at)
+      select meter, at, seconds, units, ordinal, usage, quality, now()
+      from (${readings}) readings
+      on conflict do nothing`);
+  }
+
+  /** Says what the service does not: the time zone of the site. */
+  async inZone(zone: string): Promise<void> {
+    await this.#warehouse.db.execute(sql`
+      insert into ops.site_overrides (site_id, time_zone) values (${this.siteId}::uuid, ${zone})`);
   }
 
   /** Reads this company's rows of a view. If the view shows months, computes them first. */
