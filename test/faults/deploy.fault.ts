@@ -1,12 +1,14 @@
 import type { Client } from '@temporalio/client';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { replayHistories } from '../../app/temporal/replay-histories.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { until } from '../support/poll.ts';
+import { workLate } from './alarms.ts';
 import { changedCheckout } from './changed-checkout.ts';
-import { fault, seeds } from './fault.ts';
+import { type Found, fault, seeds, times } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { seedOf } from './plan.ts';
 import { startRig } from './rig.ts';
@@ -54,6 +56,75 @@ fault(
     }
   },
 );
+
+/** The sizes of the service: many small companies, and a large one. With `--times 20` they are really large. */
+const sizes = [
+  { what: 'many small companies', size: { companies: times(50), documents: 4, intervalDays: 1 } },
+  { what: 'a large company', size: { companies: 1, documents: times(10_000), intervalDays: 1 } },
+] as const;
+
+fault(
+  'C23',
+  'a backfill of many companies, and of a large company, goes on after a kill and an update of the worker',
+  seeds().slice(0, 1),
+  { may: [...workLate, 'Silent'] },
+  async (seed) => {
+    const next = await changedCheckout('patched');
+    const found: Found[] = [];
+    try {
+      for (const { what, size } of sizes) found.push(await updatedWithin(seed, what, size, next.path));
+    } finally {
+      await next.remove();
+    }
+    const [first] = found as [Found];
+    return { ...first, injected: found.map(({ injected }) => injected).join('; ') };
+  },
+);
+
+/** Kills the worker when a third of the documents are read, and updates it when two thirds are. */
+async function updatedWithin(
+  seed: number,
+  what: string,
+  size: (typeof sizes)[number]['size'],
+  checkout: string,
+): Promise<Found> {
+  const rig = await startRig({ size });
+  const { client, parts, launch, service, warehouse } = rig;
+  const within = { timeoutMs: 1_500_000, everyMs: 100 };
+  const all = size.companies * size.documents;
+  const read = async (): Promise<number> => {
+    const { rows } = await warehouse.db.execute<{ read: number }>(
+      sql`select count(*)::int as read from utility.documents where raw is not null`,
+    );
+    return rows[0]?.read ?? 0;
+  };
+  const untilRead = (thirds: number): Promise<number> =>
+    until(
+      `${thirds} thirds of ${all} documents are read`,
+      async () => ((await read()) >= (all * thirds) / 3 ? await read() : undefined),
+      within,
+    );
+  try {
+    const runId = await startBackfill(client);
+    const atKill = await untilRead(1);
+    rig.harm();
+    await parts.worker.kill();
+    await parts.worker.start();
+    const atUpdate = await untilRead(2);
+    await parts.worker.stop('SIGTERM');
+    launch.worker.checkout = checkout;
+    await parts.worker.start();
+    const load = startLoad(service, seedOf(seed, 'C23'), eventsPerSecond);
+    expect(['complete', 'suspect']).toContain(
+      await client.workflow.getHandle(workflowIds.backfill(runId)).result(),
+    );
+    const { perSecond } = await load.end(5);
+    const figures = await verdict(rig);
+    return { injected: `${what}: killed at ${atKill}, updated at ${atUpdate} of ${all}`, perSecond, figures };
+  } finally {
+    await rig.stop();
+  }
+}
 
 async function replayed(client: Client, checkout: string): Promise<{ failures: number; histories: number }> {
   const { bundleWorkflows } = (await import(

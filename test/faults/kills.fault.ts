@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { workflowIds } from '../../contract/names.ts';
-import type { AlarmName } from '../../health/findings.ts';
+import { workLate } from './alarms.ts';
 import { type Found, fault, say, seeds, times } from './fault.ts';
 import { eventsPerSecond, startLoad } from './load.ts';
 import { type Blow, blowsFor, describePlan, type PartName, partNames, seedOf } from './plan.ts';
@@ -59,12 +59,6 @@ async function strike(rig: Rig, blows: readonly Blow[]): Promise<void> {
     );
   }
 }
-
-/**
- * The work of a killed worker is taken over after 30 s without a heartbeat, which are half an hour for the
- * alarm rules. A listing that moves in each pass makes the run suspect.
- */
-const workLate: readonly AlarmName[] = ['RunStalled', 'RunUnwell'];
 
 fault('C1', 'the receiver is killed', seeds(), { may: ['RunUnwell'] }, async (seed) => {
   const found = await killing(seed, 'C1', 4, ['receiver']);

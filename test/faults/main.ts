@@ -8,7 +8,7 @@ const reportsOf = (passed: Passed) => passed.flatMap(({ fault }) => fault ?? [])
 await runFaults({
   command: 'test:faults',
   about: 'Does faults to real processes under load, and holds both sides against each other afterwards.',
-  names: 'C1 to C22',
+  names: 'C1 to C23',
   from: 'the older release of C21, as a revision of git; without it C21 is left out',
   seedsByDefault: 5,
   config: resolve(import.meta.dirname, 'vitest.config.ts'),

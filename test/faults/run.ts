@@ -19,7 +19,7 @@ export type Passed = readonly TaskMeta[];
 export interface FaultList {
   readonly command: string;
   readonly about: string;
-  /** The names of the faults, for people, like "C1 to C22". */
+  /** The names of the faults, for people, like "C1 to C23". */
   readonly names: string;
   readonly seedsByDefault: number;
   /** The meaning of the option `--from`, if the command has the option. */
