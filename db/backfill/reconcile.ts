@@ -15,7 +15,7 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { untouchedSince } from '../deletes/explained.ts';
+import { absenceOf } from '../deletes/absence.ts';
 import { note, tombstone } from '../deletes/tombstone.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
@@ -83,7 +83,7 @@ export async function retireListed(
     const which = sql`${note.state} = 'applied'
       and ${isListedOnlyBy('documents', companyId)}
       and ${row.deletedAt} is null
-      and ${untouchedSince('documents', sql`${note.absentSince}`)}`;
+      and ${absenceOf('documents', sql`${note.absentSince}`)} <> 'shown'`;
     const tombstoned = await tombstone(tx, runId, 'documents', which);
     return { live, tombstoned: tombstoned.length, quarantined };
   });
@@ -137,7 +137,7 @@ async function lockGone(
         isListedOnlyBy('documents', companyId),
         isNull(row.deletedAt),
         sql`coalesce(listed.updated >= ${row.updated}, true)`,
-        untouchedSince('documents', sql`${beganAt}::timestamptz`),
+        sql`${absenceOf('documents', sql`${beganAt}::timestamptz`)} <> 'shown'`,
         not(noted(and(isDecided, or(eq(note.reason, 'absent'), sameState)))),
       ),
     )

@@ -3,7 +3,7 @@ import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { row } from '../resources.ts';
 import { companies, sites } from '../schema/utility.ts';
-import { untouchedSince } from './explained.ts';
+import { absenceOf } from './absence.ts';
 import { note } from './tombstone.ts';
 
 /**
@@ -29,7 +29,7 @@ export async function sitesInDoubt(db: Executor, companyIds: readonly string[], 
       where ${row.companyId} = ${companies.id}
         and ${row.deletedAt} is null
         and ${row.id}::text not in (select unnest(${named.ids}))
-        and ${untouchedSince('sites', began)}
+        and ${absenceOf('sites', began)} <> 'shown'
     )`;
   const isNoted = sql`${companies.id} in ${db
     .select({ companyId: note.companyId })

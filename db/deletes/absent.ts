@@ -7,9 +7,16 @@ import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import { isListedByCompany, resources, row, rowsOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
+import { absenceOf } from './absence.ts';
 import { countAbsent } from './count-absent.ts';
-import { isKeptOrHeld, untouchedSince } from './explained.ts';
-import { isAbsent, isCapped, isListed, type Listing, type Seen } from './listing.ts';
+import {
+  isAbsent,
+  isCapped,
+  isHeldWithDocument,
+  isListed,
+  type Listing,
+  type Seen,
+} from './listing.ts';
 import { note, tombstone } from './tombstone.ts';
 
 /**
@@ -42,7 +49,7 @@ export async function retireAbsent(
       and ${note.companyId} is not distinct from ${companyId}::uuid
       and ${row.deletedAt} is null
       and ${companyId !== null && isListedByCompany(resource) ? isListedOnlyBy(resource, companyId) : sql`true`}
-      and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
+      and ${absenceOf(resource, sql`${note.absentSince}`)} <> 'shown'`;
     const gone = new Set(await tombstone(tx, runId, resource, which));
     const left = noted.filter(({ id }) => !gone.has(id));
     const spared = left.flatMap(({ id, state }) => (state === 'applied' ? [id] : []));
@@ -80,7 +87,7 @@ async function noteAbsent(
     resource: sql`${resource}::text`,
     recordId: sql`${row.id}::text`,
     state: sql`case
-        when ${tooMany} and ${isCapped(resource, seen)} or ${isKeptOrHeld(resource)} then 'quarantined'
+        when ${tooMany} and ${isCapped(resource, seen)} or ${isHeldWithDocument(resource, seen)} then 'quarantined'
         else 'applied'
       end`,
     reason: sql`case when ${isAmong(sql`${row.id}::text`, before)} then 'listed' else 'absent' end`,

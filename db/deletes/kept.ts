@@ -1,7 +1,7 @@
 import { and, desc, eq, inArray, max, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { operations } from '../schema/metersync.ts';
-import { keeps } from './explained.ts';
+import { keeps } from './absence.ts';
 import { note, rowsOfNote } from './tombstone.ts';
 
 /** A decision by which rows stay although the service no longer has them. */

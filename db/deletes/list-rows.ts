@@ -2,7 +2,7 @@ import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
 import { companyOf, namesOfRecords, type RecordKey } from '../records/names.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { waits } from './explained.ts';
+import { waits } from './absence.ts';
 import { note, rowsOfNote, usage } from './tombstone.ts';
 
 /** A row that a run found missing, with what a person has to know to decide on it. */

@@ -4,7 +4,7 @@ import { recordRead } from '../records/companies.ts';
 import { isListedBy } from '../records/listers.ts';
 import { type RecordResource, row } from '../resources.ts';
 import { companies } from '../schema/utility.ts';
-import { explained, isKept, untouchedSince } from './explained.ts';
+import { absenceOf } from './absence.ts';
 
 /** A company's listing, or without a company: the companies, all sites, or ownerless rows. */
 export interface Listing {
@@ -54,20 +54,27 @@ export const hasListOfSites = sql`exists (
       offset 0
     )`;
 
-/** Whether a row is in no listing, nothing touched it since, and nobody decided to keep it. */
+/** Whether a row is not in the listing, nothing showed it since, and nobody decided to keep it. */
 export const isAbsent = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
   // An empty list of companies proves nothing about companies that were never listed.
   const neverListed =
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
   return sql`${neverListed} not (${row.id}::text = any(${array(seen, 'text')}))
-    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}
-    and not ${isKept(resource)}`;
+    and ${absenceIn(resource, beganAt)} not in ('shown', 'kept')`;
 };
 
 /**
  * Whether the cap counts an absent row, because nothing explains its absence. A row that was never
  * read has no data to lose, and counts only if the listing is empty, which proves nothing.
  */
-export const isCapped = (resource: RecordResource, { ids }: Seen): SQL =>
-  sql`(${ids.length === 0} or ${row.raw} is not null) and not ${explained(resource)}`;
+export const isCapped = (resource: RecordResource, { ids, beganAt }: Seen): SQL =>
+  sql`(${ids.length === 0} or ${row.raw} is not null)
+    and ${absenceIn(resource, beganAt)} in ('held', 'unexplained')`;
+
+/** Whether an absent row is usage whose document waits for a decision. */
+export const isHeldWithDocument = (resource: RecordResource, { beganAt }: Seen): SQL =>
+  resource === 'usageData' ? sql`${absenceIn(resource, beganAt)} like 'held%'` : sql`false`;
+
+const absenceIn = (resource: RecordResource, beganAt: string): SQL =>
+  absenceOf(resource, sql`${beganAt}::timestamptz`);

@@ -1,7 +1,7 @@
 import { and, count, eq, gt, sql } from 'drizzle-orm';
 import type { Undecided } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
-import { waits } from './explained.ts';
+import { waits } from './absence.ts';
 import { billOf } from './list-rows.ts';
 import { note, rowsOfNote } from './tombstone.ts';
 

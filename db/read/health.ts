@@ -34,7 +34,7 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { keeps } from '../deletes/explained.ts';
+import { keeps } from '../deletes/absence.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
 import { readDifferingAudit } from '../operations.ts';
