@@ -2,7 +2,7 @@ import { and, desc, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzl
 import type { FailureCode } from '../../contract/failures.ts';
 import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { runs } from '../schema/metersync.ts';
+import { runs } from '../schema/reads.ts';
 import { companies } from '../schema/utility.ts';
 
 /** Whether a company has a live row. Failures of a company that is gone need no retry. */

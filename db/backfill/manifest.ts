@@ -7,7 +7,7 @@ import { proving } from '../records/fence.ts';
 import type { Cte } from '../records/page.ts';
 import { runStep } from '../records/write-page.ts';
 import type { ListedResource } from '../resources.ts';
-import { deletes, noCompany, pages, runs } from '../schema/metersync.ts';
+import { deletes, noCompany, pages, runs } from '../schema/reads.ts';
 import { missedBy } from './missed.ts';
 import { ended, isRun, type RunCounts, type RunKey } from './runs.ts';
 

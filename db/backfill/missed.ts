@@ -4,7 +4,8 @@ import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { Listing } from '../deletes/listing.ts';
-import { journal, runs } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { runs } from '../schema/reads.ts';
 import { connections, documents } from '../schema/utility.ts';
 
 const part = alias(runs, 'part');

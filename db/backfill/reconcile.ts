@@ -20,7 +20,7 @@ import { note, tombstone } from '../deletes/tombstone.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import { row } from '../resources.ts';
-import { deletes } from '../schema/metersync.ts';
+import { deletes } from '../schema/reads.ts';
 import { documents } from '../schema/utility.ts';
 
 /** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */

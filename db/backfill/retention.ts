@@ -4,7 +4,7 @@ import { companyResources } from '../../contract/endpoints.ts';
 import { runKinds } from '../../contract/names.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { runs } from '../schema/metersync.ts';
+import { runs } from '../schema/reads.ts';
 import { companies } from '../schema/utility.ts';
 
 const part = alias(runs, 'part');

@@ -2,7 +2,7 @@ import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { runCompanies, runLanes, runs } from '../schema/metersync.ts';
+import { runCompanies, runLanes, runs } from '../schema/reads.ts';
 import { companies } from '../schema/utility.ts';
 
 /** Stores the companies chosen for a run, which may be too many for a workflow's arguments. */

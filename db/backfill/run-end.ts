@@ -4,7 +4,7 @@ import type { RunState } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { deletes, pages, runCompanies, runLanes, runs } from '../schema/metersync.ts';
+import { deletes, pages, runCompanies, runLanes, runs } from '../schema/reads.ts';
 import { clock, failure, isRun, isWhole } from './runs.ts';
 
 /** Maximum number of companies that the error of a run names as unknown to the service. */

@@ -7,7 +7,7 @@ import type { Executor } from '../connection/connect.ts';
 import { waitingForCompany } from '../queue/queue.ts';
 import { unreadableIn } from '../records/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
-import { noCompany, runCompanies, runs } from '../schema/metersync.ts';
+import { noCompany, runCompanies, runs } from '../schema/reads.ts';
 import { livesCompany } from './failed-parts.ts';
 
 /** A run (company and resource are null), or a part of a run. */

@@ -3,8 +3,9 @@ import type { CheckName } from '../../contract/check-names.ts';
 import { type CheckKind, checkKinds } from '../../contract/names.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { fieldCatalogue, runs } from '../schema/metersync.ts';
+import { fieldCatalogue } from '../schema/metersync.ts';
 import { dataIssues } from '../schema/ops.ts';
+import { runs } from '../schema/reads.ts';
 
 /** How a check changed the issues of some companies: see ops.refresh_data_issues. */
 export interface IssuesRefreshed {

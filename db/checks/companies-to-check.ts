@@ -4,7 +4,8 @@ import type { CheckKind } from '../../contract/names.ts';
 import { countChosen, isChosen } from '../backfill/run-companies.ts';
 import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { companyChanges, dataChecks, journal, runs } from '../schema/metersync.ts';
+import { companyChanges, dataChecks, journal } from '../schema/metersync.ts';
+import { runs } from '../schema/reads.ts';
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 

@@ -6,7 +6,7 @@ import { lookAtOnce } from '../queue/queue.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import { isListedByCompany, resources, row, rowsOf } from '../resources.ts';
-import { deletes } from '../schema/metersync.ts';
+import { deletes } from '../schema/reads.ts';
 import { absenceOf } from './absence.ts';
 import { countAbsent } from './count-absent.ts';
 import {

@@ -3,7 +3,7 @@ import { array, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { prepared } from '../connection/prepared.ts';
 import { row, tableOf } from '../resources.ts';
-import { alsoListed, deletes } from '../schema/metersync.ts';
+import { alsoListed, deletes } from '../schema/reads.ts';
 import { isAbsent, isListed, type Listing, type Seen } from './listing.ts';
 
 interface Counted extends Record<string, unknown> {

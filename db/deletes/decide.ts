@@ -4,7 +4,7 @@ import { type Database, type Executor, withTransaction } from '../connection/con
 import { approveReadings, reviveReadings } from '../readings/removed.ts';
 import { companyOf, namesOfRecords, type RecordKey } from '../records/names.ts';
 import { type RecordResource, recordResources, row } from '../resources.ts';
-import { deletes, runs } from '../schema/metersync.ts';
+import { deletes, runs } from '../schema/reads.ts';
 import { needsNobody, stillAbsent, waits } from './absence.ts';
 import { decidedToKeep, note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 

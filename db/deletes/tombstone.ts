@@ -3,7 +3,8 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Executor } from '../connection/connect.ts';
 import { changeOf } from '../records/companies.ts';
 import { idOf, type RecordResource, row, rowsOf } from '../resources.ts';
-import { companyChanges, deletes } from '../schema/metersync.ts';
+import { companyChanges } from '../schema/metersync.ts';
+import { deletes } from '../schema/reads.ts';
 import { usageData } from '../schema/utility.ts';
 
 /** What a run noted about a row. */

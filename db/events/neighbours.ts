@@ -5,7 +5,8 @@ import { prepared } from '../connection/prepared.ts';
 import { eventKind, payloadOf } from '../queue/queue.ts';
 import { anyOf, recordRead } from '../records/companies.ts';
 import { tableOf } from '../resources.ts';
-import { journal, runs } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { runs } from '../schema/reads.ts';
 import {
   companies,
   connectionSites,

@@ -13,7 +13,8 @@ import {
   readingsIn,
   type TimeRange,
 } from '../readings/ranges.ts';
-import { journal, rejectedRecords } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { rejectedRecords } from '../schema/reads.ts';
 import { companies, intervals, meters, usageData } from '../schema/utility.ts';
 
 const usualSeconds = 900;

@@ -17,7 +17,8 @@ import {
 } from '../queue/queue.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import { type ListedResource, row, rowsOf, tableOf } from '../resources.ts';
-import { journal, listings, rejectedRecords } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { listings, rejectedRecords } from '../schema/reads.ts';
 import { connections, documents } from '../schema/utility.ts';
 
 /**

@@ -14,7 +14,8 @@ import type { FailureCode, WaitingReason } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { deletes, gates, journal } from '../schema/metersync.ts';
+import { gates, journal } from '../schema/metersync.ts';
+import { deletes } from '../schema/reads.ts';
 import { connections, documents, usageData } from '../schema/utility.ts';
 import { backOff } from './queue.ts';
 

@@ -2,8 +2,9 @@ import { and, desc, eq, gt, isNotNull, isNull, max, min, type SQL, sql } from 'd
 import { companyResources } from '../../contract/endpoints.ts';
 import { array, literal, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { journal, runs } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
 import { dataIssues } from '../schema/ops.ts';
+import { runs } from '../schema/reads.ts';
 import { companies, connectionStatusChanges, connections, meters } from '../schema/utility.ts';
 import {
   connectionsNeedingAttention as needingAttention,

@@ -10,7 +10,7 @@ import {
   partsOf,
   type ReadingsRead,
 } from '../readings/replace.ts';
-import { deletes } from '../schema/metersync.ts';
+import { deletes } from '../schema/reads.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import type { Difference } from './compare-records.ts';
 

@@ -16,7 +16,8 @@ import {
   row,
   updatedOf,
 } from '../resources.ts';
-import { journal, rejectedRecords } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { rejectedRecords } from '../schema/reads.ts';
 import { connectionSites } from '../schema/utility.ts';
 
 /** A record that is missing, in excess or different in the warehouse. */

@@ -17,7 +17,7 @@ import {
   row,
   tableOf,
 } from '../resources.ts';
-import { alsoListed, deletes } from '../schema/metersync.ts';
+import { alsoListed, deletes } from '../schema/reads.ts';
 import { companies, intervals } from '../schema/utility.ts';
 
 const id = sql<string>`${sql`${row.id}`}::text`;

@@ -15,7 +15,8 @@ import { canonicalUuid } from '../../contract/values.ts';
 import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companyOf, namesOfRecords } from '../records/names.ts';
-import { journal, runs } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { runs } from '../schema/reads.ts';
 import {
   companies,
   connections,

@@ -27,7 +27,8 @@ import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isOpen, isShared } from '../queue/gates.ts';
 import { isPending, ownerOf } from '../queue/queue.ts';
-import { gates, journal, runs } from '../schema/metersync.ts';
+import { gates, journal } from '../schema/metersync.ts';
+import { runs } from '../schema/reads.ts';
 import { countUpTo, cut, secondsSince } from './bounds.ts';
 
 /** Number of the longest due events among which the oldest is found. Most of them have the same age. */

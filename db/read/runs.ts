@@ -20,7 +20,7 @@ import { onlyUntilDecided } from '../../contract/words.ts';
 import type { KindOfRuns } from '../../health/measured.ts';
 import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
-import { intervalFetches, noCompany, pages, runCompanies, runs } from '../schema/metersync.ts';
+import { intervalFetches, noCompany, pages, runCompanies, runs } from '../schema/reads.ts';
 import { companies, meters } from '../schema/utility.ts';
 import { secondsSince } from './bounds.ts';
 

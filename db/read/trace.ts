@@ -6,7 +6,8 @@ import { isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { operationsAbout } from '../operations.ts';
 import { isStateOf, resources } from '../resources.ts';
-import { deletes, earlierStates, rejectedRecords, runs } from '../schema/metersync.ts';
+import { earlierStates } from '../schema/metersync.ts';
+import { deletes, rejectedRecords, runs } from '../schema/reads.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
 import { eventsOfRecord } from './events.ts';
 

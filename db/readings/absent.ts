@@ -2,7 +2,7 @@ import { eq, type SQL, sql } from 'drizzle-orm';
 import { type DeletesCap, overCap } from '../../contract/deletes-cap.ts';
 import { array, elementsAt } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { deletes, intervalReads } from '../schema/metersync.ts';
+import { deletes, intervalReads } from '../schema/reads.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { endOf, type ReadRange } from './ranges.ts';
 import { noteRemoval, removeReadings } from './removed.ts';

@@ -1,7 +1,8 @@
 import { getTableColumns, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { array } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
-import { intervalFetches, intervalReads, journal } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { intervalFetches, intervalReads } from '../schema/reads.ts';
 import { intervals } from '../schema/utility.ts';
 
 /** A requested range of a meter's readings, in ISO times; a side without a time has no bound. */

@@ -2,7 +2,8 @@ import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm'
 import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { changeOf } from '../records/companies.ts';
-import { companyChanges, deletes, removedReadings } from '../schema/metersync.ts';
+import { companyChanges } from '../schema/metersync.ts';
+import { deletes, removedReadings } from '../schema/reads.ts';
 import { intervals, meters } from '../schema/utility.ts';
 import { columnsOfReading, lockReadings, makeMonths, readingsAcross } from './ranges.ts';
 

@@ -14,7 +14,7 @@ import {
 } from '../connection/connect.ts';
 import { hasNoPartition, warehouseFailure } from '../connection/failures.ts';
 import { prepared } from '../connection/prepared.ts';
-import { deletes, intervalReads } from '../schema/metersync.ts';
+import { deletes, intervalReads } from '../schema/reads.ts';
 import { intervals } from '../schema/utility.ts';
 import { type AbsentReadings, type ProvedRead, removeAbsentReadings } from './absent.ts';
 import {

@@ -17,7 +17,7 @@ import {
   tableOf,
   updatedOf,
 } from '../resources.ts';
-import { alsoListed } from '../schema/metersync.ts';
+import { alsoListed } from '../schema/reads.ts';
 import { connections } from '../schema/utility.ts';
 import { goneSites, listsSites, relatedSites, serveSites } from './connection-sites.ts';
 import { isAhead, lockedFence, type Walk } from './fence.ts';

@@ -2,7 +2,7 @@ import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { excluded } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { RecordResource } from '../resources.ts';
-import { listings, noCompany } from '../schema/metersync.ts';
+import { listings, noCompany } from '../schema/reads.ts';
 
 /**
  * A record that did not change since its row was written is not written again, so its row does not

@@ -8,7 +8,7 @@ import {
   row,
   updatedOf,
 } from '../resources.ts';
-import { alsoListed, deletes } from '../schema/metersync.ts';
+import { alsoListed, deletes } from '../schema/reads.ts';
 import { companies, documents } from '../schema/utility.ts';
 
 /**

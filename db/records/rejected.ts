@@ -3,7 +3,7 @@ import { and, between, lt, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/values.ts';
 import { excluded, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { rejectedRecords } from '../schema/metersync.ts';
+import { rejectedRecords } from '../schema/reads.ts';
 
 export interface RejectedRecord {
   readonly resource: string;

@@ -10,7 +10,7 @@ import {
   resources,
   updatedOf,
 } from '../resources.ts';
-import { alsoListed, rejectedRecords } from '../schema/metersync.ts';
+import { alsoListed, rejectedRecords } from '../schema/reads.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
 import { displaced } from './also-listed.ts';
 import { items, type RecordPage, replacedIn } from './page.ts';

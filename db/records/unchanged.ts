@@ -6,7 +6,8 @@ import type { Executor } from '../connection/connect.ts';
 import { prepared } from '../connection/prepared.ts';
 import { hasPending, queueOf } from '../queue/queue.ts';
 import { idOf, type RecordResource, resources, row, tableOf } from '../resources.ts';
-import { deletes, journal, rejectedRecords } from '../schema/metersync.ts';
+import { journal } from '../schema/metersync.ts';
+import { deletes, rejectedRecords } from '../schema/reads.ts';
 import { entryOf, isInDoubt, listerOf } from './listers.ts';
 import type { RecordPage } from './page.ts';
 

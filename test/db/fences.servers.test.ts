@@ -12,7 +12,7 @@ import { forgetListed } from '../../db/records/also-listed.ts';
 import { proving } from '../../db/records/fence.ts';
 import { writeDocumentSets, writePage } from '../../db/records/write-page.ts';
 import type { RecordResource } from '../../db/resources.ts';
-import { deletes } from '../../db/schema/metersync.ts';
+import { deletes } from '../../db/schema/reads.ts';
 import { forFile } from '../support/for-file.ts';
 import { untilLocked } from '../support/lock-waits.ts';
 import { pageOfRecords, rowOf, writeRecords } from '../support/pages.ts';

@@ -131,21 +131,17 @@ test('keeps the views of a warehouse that a newer version migrated', async () =>
   expect((await run('select version from metersync_migrations.views')).rows).toEqual([{ version: 'later' }]);
 });
 
-test("drops views and tables of earlier versions unless a user's view depends on one", async () => {
-  await run('create table metersync.monthly_cost_by_site (company_id uuid, cost numeric)');
-  await run(`create function metersync.monthly_cost_by_site_of(company uuid)
-    returns setof metersync.monthly_cost_by_site language sql
-    as 'select * from metersync.monthly_cost_by_site where company_id = company'`);
-  await run(`create view analytics.monthly_cost_by_site as
-    select * from metersync.monthly_cost_by_site union all select * from metersync.monthly_cost_by_site_of(null)`);
-  await run('create view public.mine as select cost from analytics.monthly_cost_by_site');
+test("drops tables of earlier versions unless a user's view depends on one", async () => {
+  await run('create table ops.contract_changes (path text)');
+  await run('create table metersync.stale_records (kind text)');
+  await run('create view public.mine as select path from ops.contract_changes');
   await fromEarlierVersion();
   expect(await migrateWarehouse(warehouse.db).catch(sqlMessage)).toBe(
-    'views of yours were built on views that are gone, see Removed in CHANGELOG.md: drop them, run metersync migrate, and make them again. view public.mine depends on view analytics.monthly_cost_by_site',
+    'views of yours were built on views that are gone, see Removed in CHANGELOG.md: drop them, run metersync migrate, and make them again. view public.mine depends on table ops.contract_changes',
   );
   await run('drop view public.mine');
   await migrateWarehouse(warehouse.db);
-  const { rows } = await run(`select to_regclass('analytics.monthly_cost_by_site') as view,
-    to_regclass('metersync.monthly_cost_by_site') as "table", to_regproc('metersync.monthly_cost_by_site_of') as made`);
-  expect(rows).toEqual([{ view: null, table: null, made: null }]);
+  const { rows } = await run(`select to_regclass('ops.contract_changes') as changes,
+    to_regclass('metersync.stale_records') as stale`);
+  expect(rows).toEqual([{ changes: null, stale: null }]);
 });
