@@ -1,6 +1,6 @@
--- The schema of a new warehouse. A warehouse of 0.2 is upgraded by upgrade_from_0_2.sql, which
--- takes the place of this file, and repeats its functions, triggers and comments. Whatever follows
--- is a migration of both.
+-- The schema of a new warehouse. In a warehouse of 0.2, upgrade_from_0_2.sql runs instead, together
+-- with the functions, triggers and comments of this file, which can be repeated. Later migrations
+-- apply to both.
 -- squawk-ignore-file require-concurrent-index-creation
 create schema utility;
 create schema history;

@@ -1,6 +1,7 @@
--- Upgrades a warehouse of 0.2 to the schema of 0000_baseline.sql, in the same transaction: first the functions of that
--- file, then this file, then the triggers and comments of that file. Code of 0.2 has to be stopped first, so tables may
--- be locked. These tables are rewritten, or most of their rows are:
+-- Upgrades a warehouse of 0.2 to the schema of 0000_baseline.sql, in one transaction: first come
+-- the functions of that file, then this file, then the triggers and comments of that file. Workers
+-- of 0.2 have to be stopped first, so tables may be locked. `metersync migrate` says beforehand how
+-- long it takes to rewrite these tables:
 -- rewrites: history.companies
 -- rewrites: history.connections
 -- rewrites: history.documents, 5000 rows a second
@@ -13,8 +14,6 @@
 --
 -- A row is three registers: what was read (raw), what the newest event announced (hint), and since
 -- when it is proved gone (absent).
-
---> statement-breakpoint
 alter table utility.companies
   add column absent_since timestamp(6) with time zone,
   add column absent_by text;
@@ -480,7 +479,8 @@ drop function metersync.note_contract_changes();
 drop function metersync.enum_union(text[], text[]);
 
 alter table metersync.field_catalogue rename to old_field_catalogue;
-alter table metersync.old_field_catalogue rename constraint field_catalogue_resource_api_version_path_pk to old_field_catalogue_pk;
+alter table metersync.old_field_catalogue
+rename constraint field_catalogue_resource_api_version_path_pk to old_field_catalogue_pk;
 
 create table metersync.field_catalogue (
   resource text not null,

@@ -26,6 +26,12 @@ export async function warehouseOf02(migrations = 4): Promise<Warehouse & { reado
     migrationsSchema,
     migrationsTable: 'schema_migrations',
   });
+  // 0.2.0 dropped them after its migrations, when it made its views.
+  if (migrations === 4)
+    await warehouse.db.execute(sql`
+      drop table metersync.monthly_by_site, metersync.company_months,
+        metersync.monthly_usage_by_site, metersync.monthly_usage_by_company,
+        metersync.monthly_cost_by_site, metersync.monthly_cost_by_company`);
   await warehouse.db.execute(sql`create table metersync_migrations.floor (floor integer not null)`);
   await warehouse.db.execute(sql`insert into metersync_migrations.floor values (2)`);
   return { ...warehouse, url };
