@@ -57,23 +57,30 @@ describe('paths', () => {
 });
 
 describe('commands', () => {
-  const program = buildProgram();
-  /** The commands that a page names in code, each as its words after "metersync". */
+  /** The words after "metersync" of each command that a page has in code. */
   const namedIn = (text: string): string[][] =>
     [...text.matchAll(/```[\s\S]*?```|`[^`\n]+`/g)].flatMap(([code]) =>
-      [...code.matchAll(/(?:^|npx |`|-s )metersync(?: --)? ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?/gm)].map(
-        (match) => match.slice(1).filter((word) => word !== undefined),
+      [...code.matchAll(/(?:^|npx |`|-s )metersync(?: --)? ([a-z][^`\n#|&;]*)/gm)].map(([, words = '']) =>
+        words.trim().split(/\s+/),
       ),
     );
 
-  test.each(handWritten.filter((page) => page !== 'CHANGELOG.md'))('that %s names exist', (page) => {
-    for (const [name = '', part = ''] of namedIn(read(page))) {
-      const command = program.commands.find((one) => one.name() === name);
-      expect(command, `${page}: metersync ${name}`).toBeDefined();
-      const parts = command?.commands.map((one) => one.name()) ?? [];
-      if (parts.length > 0 && part !== '') expect(parts, `${page}: metersync ${name}`).toContain(part);
-    }
-  });
+  test.each(handWritten.filter((page) => page !== 'CHANGELOG.md'))(
+    'and options that %s names exist',
+    (page) => {
+      for (const words of namedIn(read(page))) {
+        const [name = '', part = ''] = words;
+        const command = buildProgram().commands.find((one) => one.name() === name);
+        const subcommand = command?.commands.find((one) => one.name() === part);
+        const isIncomplete = part === '' || part.startsWith('-');
+        const known = command?.commands.length === 0 || isIncomplete ? command : subcommand;
+        expect(known, `${page}: metersync ${words.join(' ')}`).toBeDefined();
+        const options = known?.options.map(({ long }) => long) ?? [];
+        for (const option of words.filter((word) => word.startsWith('--')))
+          expect([...options, '--help'], `${page}: metersync ${words.join(' ')}`).toContain(option);
+      }
+    },
+  );
 });
 
 describe('settings.md', () => {
