@@ -19,76 +19,44 @@ import type { Away, Health, TemporalHealth } from '../health/measured.ts';
 import { watchIsLate } from '../health/server-findings.ts';
 import { remember } from '../receiver/clock.ts';
 
-/** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
-export async function readDeployment(options: {
-  readonly db: Database;
+/** Whose health is read. */
+interface Deployment {
+  readonly settings: Settings;
   readonly databaseUrl: string;
-  /** Whether that is the embedded Postgres, because the settings name none. */
-  readonly embedded?: boolean;
   /** Undefined if no Temporal is configured and none runs here. */
   readonly temporal: TemporalPlace | undefined;
-  /** When the client certificate for Temporal expires, ISO 8601; null if there is none. */
-  readonly expiresAt: string | null;
-  /** Reads the time that ages are judged by: Unix time in milliseconds. Never rejects. */
-  readonly now: (db: Database) => Promise<number>;
-  readonly silenceHours: number;
-  /** Time zone in which sessions have to read the service's times. */
-  readonly timeZone: string;
-  readonly wanted?: readonly RunKind[];
   /** How long to wait for the first answer of Postgres or Temporal. */
   readonly answerMs?: number | undefined;
   /** Whether to ask a server again, for longer, that did not answer in time. */
   readonly again?: boolean | undefined;
-}): Promise<Health> {
-  const [ofWarehouse, ofTemporal] = await Promise.all([readWarehouse(options), readTemporal(options)]);
-  const { warehouse, schema } = ofWarehouse;
-  const { temporal } = ofTemporal;
-  const slow = [
-    ...(ofWarehouse.late ? (['Postgres'] as const) : []),
-    ...(ofTemporal.late ? (['Temporal'] as const) : []),
-  ];
-  const health = { warehouse, schema, temporal, ...(slow.length === 0 ? {} : { slow }) };
-  const place = options.temporal;
-  if ('away' in warehouse || 'away' in temporal || place === undefined) return health;
-  if (!watchIsLate(warehouse.watch.lookedSecondsAgo)) return health;
-  const foundAway = await askPlace(place, readFoundAway).catch(() => false);
-  return { ...health, temporal: { ...temporal, foundAway } };
+  /** Reads the time that ages are judged by; Postgres's clock if absent. Never rejects. */
+  readonly now?: (db: Database) => Promise<number>;
 }
 
 /**
- * Makes the function that reads the health of a deployment. Judges the certificate for Temporal as it is now,
- * because a process keeps the one that it began with. `answerMs` limits the wait for a server's first answer;
- * with `again`, a server that does not answer within it is asked a second time.
+ * Makes the function that reads the health of a deployment. It never rejects: a server that cannot be reached
+ * counts as away. It judges the certificate for Temporal as it is now, because a process keeps the one that it
+ * began with.
  */
-export function healthOf({
-  settings,
-  databaseUrl,
-  temporal,
-  answerMs,
-  again,
-}: {
-  settings: Settings;
-  databaseUrl: string;
-  temporal: TemporalPlace | undefined;
-  answerMs?: number;
-  again?: boolean;
-}): (db: Database) => Promise<Health> {
-  const expiresAt = expiryOf(temporal);
+export function healthOf(of: Deployment): (db: Database) => Promise<Health> {
+  const expiresAt = expiryOf(of.temporal);
   return async (db) => {
-    const health = await readDeployment({
-      db,
-      databaseUrl,
-      embedded: settings.databaseUrl === undefined,
-      temporal,
-      expiresAt,
-      now: (server) => readNow(server, answerMs ?? serverWaits.healthWithinMs),
-      answerMs,
-      again,
-      wanted: runKinds.filter((kind) => settings.schedules[kind] !== undefined),
-      silenceHours: settings.silenceHours,
-      timeZone: settings.service.timeZone,
-    });
-    return { ...health, sandbox: usesSandbox(settings) };
+    const [ofWarehouse, ofTemporal] = await Promise.all([
+      readWarehouse(of, db),
+      readTemporal(of, db, expiresAt),
+    ]);
+    const { warehouse, schema } = ofWarehouse;
+    const { temporal } = ofTemporal;
+    const slow = [
+      ...(ofWarehouse.late ? (['Postgres'] as const) : []),
+      ...(ofTemporal.late ? (['Temporal'] as const) : []),
+    ];
+    const sandbox = usesSandbox(of.settings);
+    const health = { warehouse, schema, temporal, sandbox, ...(slow.length === 0 ? {} : { slow }) };
+    if ('away' in warehouse || 'away' in temporal || of.temporal === undefined) return health;
+    if (!watchIsLate(warehouse.watch.lookedSecondsAgo)) return health;
+    const foundAway = await askPlace(of.temporal, readFoundAway).catch(() => false);
+    return { ...health, temporal: { ...temporal, foundAway } };
   };
 }
 
@@ -98,15 +66,12 @@ async function readNow(db: Database, answerMs: number): Promise<number> {
   return Number.isNaN(nowMs) ? Date.now() : nowMs;
 }
 
-async function readWarehouse({
-  db,
-  databaseUrl,
-  embedded = false,
-  silenceHours,
-  timeZone,
-  answerMs = serverWaits.healthInAllMs,
-  again = false,
-}: Parameters<typeof readDeployment>[0]): Promise<WarehouseRead> {
+async function readWarehouse(
+  { settings, databaseUrl, answerMs = serverWaits.healthInAllMs, again = false }: Deployment,
+  db: Database,
+): Promise<WarehouseRead> {
+  const embedded = settings.databaseUrl === undefined;
+  const { silenceHours } = settings;
   let schema: SchemaVersions | null = null;
   let answered = false;
   const first = (withinMs: number) => withTimeout(readsOnly(db), withinMs);
@@ -127,7 +92,7 @@ async function readWarehouse({
     schema = await readSchemaVersions(db);
     const unfit = unfitSchema(schema);
     if (unfit !== undefined) return { warehouse: unfit, schema, late };
-    const zone = await requireZone({ db }, timeZone).catch((error: Error) => error);
+    const zone = await requireZone({ db }, settings.service.timeZone).catch((error: Error) => error);
     if (zone === undefined) return { warehouse: await readHealth(db, { silenceHours }), schema, late };
     const todo = 'Connect to Postgres itself, not to a pooler.';
     return { warehouse: { away: zone.message, todo }, schema, late };
@@ -150,18 +115,17 @@ function unfitSchema(versions: SchemaVersions): Away | undefined {
   return { away: saw, todo };
 }
 
-async function readTemporal({
-  db,
-  temporal: place,
-  expiresAt,
-  now,
-  answerMs = serverWaits.healthWithinMs,
-  again = false,
-  wanted = [],
-}: Parameters<typeof readDeployment>[0]): Promise<{
-  readonly temporal: TemporalHealth | Away;
-  readonly late: boolean;
-}> {
+async function readTemporal(
+  {
+    settings,
+    temporal: place,
+    answerMs = serverWaits.healthWithinMs,
+    again = false,
+    now = (server) => readNow(server, answerMs),
+  }: Deployment,
+  db: Database,
+  expiresAt: string | null,
+): Promise<{ readonly temporal: TemporalHealth | Away; readonly late: boolean }> {
   if (place === undefined)
     return {
       temporal: {
@@ -171,6 +135,7 @@ async function readTemporal({
       },
       late: false,
     };
+  const wanted = runKinds.filter((kind) => settings.schedules[kind] !== undefined);
   const nowMs = now(db);
   const ask = (withinMs: number) =>
     askPlace(place, async (client) => await askTemporal(client, await nowMs, wanted), withinMs);

@@ -125,7 +125,7 @@ export function describeAudit(
   const rare = (['unread', 'kept'] as const).filter((count) => compared.some(([, r]) => r[count] > 0));
   const shown = [...counts, ...rare];
   const rows = compared.map(([name, r]) => [nameInWords(name), ...shown.map((count) => r[count])]);
-  const lines = table(['audit', ...shown], rows);
+  const lines = rows.length === 0 ? [] : table(['audit', ...shown], rows);
   if (left.length > 0)
     lines.push(
       `resources without a change since then: ${left.map(([name]) => nameInWords(name)).join(', ')}`,

@@ -103,39 +103,43 @@ async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport
 
 class Auditor {
   readonly tally: Tally;
-  readonly #warehouse: Warehouse;
-  readonly #service: ServiceClient;
-  readonly #concurrency: number;
+  readonly #options: AuditOptions;
+  readonly #resources: readonly AuditResource[];
+  readonly #since: string | null;
+  readonly #repairer: Repairer | null;
+  readonly #meters: MeterAudit;
   /** Queue of all walks over listings, each with its work on the warehouse. */
   readonly #walks: PQueue;
   readonly #stopped = new AbortController();
   readonly #signal: AbortSignal;
-  readonly #onProgress: AuditOptions['onProgress'];
   /** When the audit began, by the warehouse's clock; undefined if the list of companies is suspect. */
   #beganAt: string | undefined;
   #companiesDone = 0;
-  readonly #resources: readonly AuditResource[];
-  readonly #since: string | null;
-  readonly #configured: readonly string[];
-  readonly #repairer: Repairer | null;
-  readonly #meters: MeterAudit;
 
   constructor(options: AuditOptions, repair: { readonly runId: string; readonly apiVersion: string } | null) {
-    this.#warehouse = options.warehouse;
-    this.#service = options.service;
-    this.#concurrency = options.concurrency;
-    this.#walks = new PQueue({ concurrency: options.concurrency });
-    this.#signal = AbortSignal.any([this.#stopped.signal, ...(options.signal ? [options.signal] : [])]);
-    this.#onProgress = options.onProgress;
+    const { concurrency, signal, settleMs = 0 } = options;
+    this.#options = options;
     this.#resources = options.resources ?? auditResources;
     this.#since = options.since ?? null;
-    this.#configured = options.configured ?? [];
+    this.#walks = new PQueue({ concurrency });
+    this.#signal = AbortSignal.any([this.#stopped.signal, ...(signal ? [signal] : [])]);
     const pages = (endpoint: EndpointName, params: Record<string, string>) => this.#pages(endpoint, params);
     this.#repairer = repair === null ? null : new Repairer({ ...options, ...repair, pages });
-    const { settleMs = 0 } = options;
-    this.tally = new Tally({ repairs: repair !== null, settleMs, signal: this.#signal });
-    const { tally } = this;
+    const tally = new Tally({ repairs: repair !== null, settleMs, signal: this.#signal });
+    this.tally = tally;
     this.#meters = new MeterAudit({ ...options, tally, repairer: this.#repairer, since: this.#since, pages });
+  }
+
+  get #warehouse(): Warehouse {
+    return this.#options.warehouse;
+  }
+
+  get #service(): ServiceClient {
+    return this.#options.service;
+  }
+
+  get #configured(): readonly string[] {
+    return this.#options.configured ?? [];
   }
 
   /** Ends all walks that are under way, after one part of the audit has failed. */
@@ -210,7 +214,7 @@ class Auditor {
       const meters = (await this.#inTurn(listing, () => this.#meters.metersOf(companyId))) ?? [];
       const compare = (id: string) =>
         this.#inTurn({ resource: 'intervals', id }, () => this.#meters.compare(id));
-      await pMap(meters, compare, { concurrency: this.#concurrency });
+      await pMap(meters, compare, { concurrency: this.#options.concurrency });
     }
     this.#companiesDone += 1;
     this.#progress();
@@ -283,7 +287,7 @@ class Auditor {
   }
 
   #progress(): void {
-    this.#onProgress?.({ companies: this.#companiesDone, compared: this.tally.report.compared });
+    this.#options.onProgress?.({ companies: this.#companiesDone, compared: this.tally.report.compared });
   }
 
   async #listing(resource: Exclude<RecordResource, 'sites' | 'companies'>, companyId: string): Promise<void> {

@@ -118,20 +118,22 @@ export class Tally {
   }
 }
 
-interface ResourceAudit {
-  compared: number;
-  missing: number;
-  extra: number;
-  different: number;
-  /** Listings that contradict themselves, so that nothing shows what the service has. */
-  suspect: number;
-  /** Listings that the service refused to show. Nothing is known about their records. */
-  unread: number;
-  /** Rows that the service no longer has, and that somebody decided to keep. They are not differences. */
-  kept: number;
-  /** Values that no column can hold. They are not differences, because `raw` has them. */
-  unreadable: number;
-}
+/**
+ * What is counted of a resource. `suspect` are listings that contradict themselves, and `unread` listings that
+ * the service refused to show, so that nothing shows what it has. Not differences are rows that somebody decided
+ * to keep (`kept`), and values that no column can hold, because `raw` has them (`unreadable`).
+ */
+const counted = [
+  'compared',
+  'missing',
+  'extra',
+  'different',
+  'suspect',
+  'unread',
+  'kept',
+  'unreadable',
+] as const;
+type ResourceAudit = Record<(typeof counted)[number], number>;
 
 /** A difference, or a listing of a company or meter that contradicts itself or was refused. */
 interface Found extends Omit<Difference, 'state'> {
@@ -160,17 +162,8 @@ export interface AuditReport {
 
 const examplesMax = 50;
 
-function emptyReport(): AuditReport {
-  const none = () => ({
-    compared: 0,
-    missing: 0,
-    extra: 0,
-    different: 0,
-    suspect: 0,
-    unread: 0,
-    kept: 0,
-    unreadable: 0,
-  });
+export function emptyReport(): AuditReport {
+  const none = () => Object.fromEntries(counted.map((count) => [count, 0]));
   const resources = Object.fromEntries(auditResources.map((name) => [name, none()]));
   return {
     compared: 0,
@@ -207,14 +200,7 @@ export function addTo(
 function addReport(report: AuditReport, part: AuditReport): void {
   for (const resource of auditResources) {
     const [counts, more] = [report.resources[resource], part.resources[resource]];
-    counts.compared += more.compared;
-    counts.missing += more.missing;
-    counts.extra += more.extra;
-    counts.different += more.different;
-    counts.suspect += more.suspect;
-    counts.unread += more.unread;
-    counts.kept += more.kept;
-    counts.unreadable += more.unreadable;
+    for (const count of counted) counts[count] += more[count];
   }
   report.compared += part.compared;
   report.differences += part.differences;

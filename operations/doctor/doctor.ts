@@ -75,10 +75,12 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   const warehouse = openToAsk(settings, databaseUrl, log, 6);
   try {
     const storing = examineWarehouse(warehouse.db, options);
-    const readHealth = healthOf({ ...options, answerMs: serverWaits.answerMs, again: true });
+    const { temporal: place } = options;
+    const { answerMs } = serverWaits;
+    const readHealth = healthOf({ settings, databaseUrl, temporal: place, answerMs, again: true });
     const [stored, temporal, service, secrets, receiver, events, health] = await Promise.all([
       storing,
-      checkTemporal(options.temporal),
+      checkTemporal(place),
       examineService(storing, options),
       checkSecrets(options),
       storing.then((stored) => examineReceiver(stored, options)),

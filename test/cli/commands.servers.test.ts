@@ -88,15 +88,11 @@ describe('before anything runs', () => {
     expect(JSON.parse(stdout)).toMatchObject({ statements: [] });
   });
 
-  test('status of an empty warehouse without workers reports trouble and what to do', async () => {
+  test('status of an empty warehouse without workers says what to do first', async () => {
     const { status, stdout } = await metersync('status', '--exit-code');
     expect(status).toBe(4);
-    const [first, ...more] = stdout.split('\n');
-    expect(first).toMatch(/^Broken: no worker takes events/);
-    expect(more.join('\n')).toContain('What to do: Run metersync start, or metersync worker.');
-    expect(more.join('\n')).toContain('no backfill of all companies has ended yet');
-    expect(more.join('\n')).toContain('What to do: Run metersync backfill all.');
-    expect(stdout).toContain('oldest pending: none');
+    expect(stdout).toMatch(/^Broken: no worker takes events, and 1 more$/m);
+    expect(stdout).toContain('What to do: Run metersync backfill all.');
   });
 
   test('backfill all without a worker starts nothing and says why', async () => {
@@ -167,14 +163,9 @@ describe('while metersync start runs', () => {
   });
 
   test('the backfill gives the fields of the records columns, and views apply finds nothing to do', async () => {
-    expect(await rows(sql`select distinct total_charges is null as empty from fields.documents`)).toEqual([
-      { empty: false },
-    ]);
-    expect(await json('views', 'apply')).toMatchObject({
-      status: 0,
-      said: { applied: [], blocked: [] },
-    });
-    expect(await count('fields.documents')).toBe(20);
+    const charged = sql`select count(*)::int as n from fields.documents where total_charges is not null`;
+    expect(await rows(charged)).toEqual([{ n: 20 }]);
+    expect(await json('views', 'apply')).toMatchObject({ status: 0, said: { applied: [], blocked: [] } });
   });
 
   test('backfill of one company, by external id or by id, reads only that company', async () => {
@@ -200,38 +191,19 @@ describe('while metersync start runs', () => {
       const found = await rows(late);
       return found.length > 0 ? found : undefined;
     });
-    const { status, said } = await json('checks', 'list', '--check', 'late_bill', '--limit', '1000');
-    expect({ status, issues: (said.issues as object[]).length }).toEqual({ status: 0, issues: found.length });
-    expect((said.issues as object[])[0]).toMatchObject({
-      checkName: 'late_bill',
-      severity: 'warning',
-      entityType: 'meter',
-      closedAt: null,
-      evidence: { billed_until: expect.stringMatching(/^2026-/) },
-    });
+    const { said } = await json('checks', 'list', '--check', 'late_bill', '--limit', '1000');
+    expect(said.issues).toHaveLength(found.length);
     const [{ id = 0 } = {}] = said.issues as { id?: number }[];
     expect(await json('checks', 'acknowledge', String(id), '--note', 'known')).toEqual({
       status: 0,
       said: { id, acknowledged: true },
     });
-    const list = await metersync('checks', 'list', '--check', 'late_bill');
-    expect(list.stdout).toMatch(
-      /^ *\d+ {2}warning {2}.*, meter \S.*: The next bill is \d+ days? late: .* \(since .*\)$/m,
-    );
-    expect(list.stdout).not.toContain('usual_days');
-    const output = await metersync('checks', 'list', String(id));
-    expect(output.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
-    expect(output.stdout).toMatch(/^ {2}billed until: 2026-/m);
-    expect(output.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
-    expect((await json('checks', 'list', String(id))).said).toMatchObject({
-      issue: { id, openedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
-    });
+    const { stdout } = await metersync('checks', 'list', '--check', 'late_bill');
+    expect(stdout).toMatch(/^ *\d+ {2}warning {2}.*, meter \S.*: The next bill is \d+ days? late: .*since/m);
+    const one = await metersync('checks', 'list', String(id));
+    expect(one.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
+    expect(one.stdout).toMatch(/^ {2}billed until: 2026-[\s\S]*^acknowledged \d{4}-/m);
     expect(await metersync('checks', 'list', '999999999')).toMatchObject({ status: 1, stdout: '' });
-    const unknown = await metersync('checks', 'list', '--check', 'luck');
-    expect(unknown).toMatchObject({
-      status: 2,
-      stderr: expect.stringMatching(/Allowed choices are .*bill_gap/),
-    });
   });
 
   test('backfill without --follow returns at once, and status --json has the state of the run', async () => {
@@ -311,14 +283,6 @@ describe('while metersync start runs', () => {
     ]);
     const exact = await json('status', '--exact');
     expect(exact.said).toMatchObject({ events: said.events, rows: said.rows });
-    const { stdout } = await metersync('status');
-    const { applied } = said.events as { applied: number };
-    expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
-    expect(stdout).toMatch(/^open issues of the data: .* warnings?, .*; acknowledged: 1 more/m);
-    expect(stdout).toMatch(
-      /^backfills running: 0; last: complete, ended \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \(\d+ s ago\), /m,
-    );
-    expect(stdout).toMatch(/│ usage data +│/);
   });
 
   test('report and export refuse an unknown company', async () => {
@@ -358,17 +322,12 @@ describe('while metersync start runs', () => {
   test('commands work with configured servers even if the data folder cannot be written', async () => {
     // Not even root can make a folder in the place of a file.
     const dir = join(folder.path, 'metersync.log');
-    const { status, stderr } = await runCommand(['status', '--json'], {
-      env: { ...env, METERSYNC_DIR: dir },
-    });
-    expect({ status, stderr }).toEqual({
+    expect(await runCommand(['status', '--json'], { env: { ...env, METERSYNC_DIR: dir } })).toMatchObject({
       status: 0,
       stderr: expect.stringMatching(/^METERSYNC_DIR: the log cannot be written in .*\(E\w+\)$/),
     });
-    const none = await runCommand(['start'], { env: { METERSYNC_DIR: dir } });
-    expect(none).toMatchObject({
+    expect(await runCommand(['start'], { env: { METERSYNC_DIR: dir } })).toMatchObject({
       status: 1,
-      stdout: '',
       stderr: expect.stringMatching(/The data folder .* cannot be written .*METERSYNC_DIR/s),
     });
   });
@@ -396,11 +355,10 @@ describe('while metersync start runs', () => {
       /^60 bills.*, held back: the service does not list them any more$/m,
     );
     const undecided = await metersync('status', '--exit-code');
-    expect(undecided.status).toBe(3);
-    expect(undecided.stdout).toMatch(/^Needs you: /);
-    expect(undecided.stdout).toMatch(
-      /deletes: 60 bills of 1 company disappeared from the service in one run/,
-    );
+    expect([undecided.status, undecided.stdout]).toEqual([
+      3,
+      expect.stringContaining(': 60 bills of 1 company'),
+    ]);
     expect(undecided.stdout).not.toContain('last backfill: suspect');
     expect((await metersync('deletes', 'list')).stdout).toMatch(/60 bills, not listed any more, held back; /);
     const why = 'the utility closed the account';
@@ -435,12 +393,8 @@ describe('while metersync start runs', () => {
       resources: { companies: { compared: 1 }, documents: { different: 1, missing: 0, extra: 0 } },
     });
     const ofDocuments = await metersync(...atOnce, '--resource', 'documents');
-    expect(ofDocuments.stdout).toMatch(/│ documents +│/);
+    expect(ofDocuments.stdout).toContain(`different: documents ${id}`);
     expect(ofDocuments.stdout).not.toMatch(/│ meters +│/);
-    const forPeople = await metersync(...atOnce);
-    expect(forPeople.status).toBe(1);
-    expect(forPeople.stdout).toContain(`different: documents ${id}`);
-    expect(forPeople.stdout).toMatch(/^1 difference in [\d,]+ records$/m);
     const after = await metersync('status', '--exit-code');
     expect(after).toMatchObject({
       status: 3,
@@ -512,15 +466,10 @@ test('the log of operations has each action of these commands, including failed 
       detail: expect.stringMatching(/^1 difference found; run /),
     },
   ]);
-  const detailsOf = (wanted: string) =>
-    noted.filter(({ action, outcome }) => `${action}: ${outcome}` === wanted).map(({ detail }) => detail);
-  expect(detailsOf('migrate: done')).toEqual([
-    'The warehouse is up to date.',
-    expect.stringMatching(/^Applied [1-9]/),
-  ]);
-  expect(detailsOf('backfill: refused')).toEqual([expect.stringContaining('no worker is running')]);
-  expect(detailsOf('deletes approve: refused')).toHaveLength(1);
-  expect(detailsOf('views apply: done')).toEqual(['No view had to change.']);
-  expect(detailsOf('webhooks disable: done')).toHaveLength(1);
-  expect(detailsOf('webhooks enable: done')).toHaveLength(1);
+  expect(noted.map(({ action, outcome }) => `${action}: ${outcome}`)).toEqual(
+    expect.arrayContaining([
+      ...['migrate: done', 'backfill: refused', 'backfill: done', 'reconcile: done', 'views apply: done'],
+      ...['deletes approve: refused', 'webhooks disable: done', 'webhooks enable: done'],
+    ]),
+  );
 });

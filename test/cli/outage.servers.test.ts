@@ -55,19 +55,16 @@ frozenTemporal.deafen(true);
 const id = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
 
 describe('without Postgres, every command says the same sentence', () => {
-  test.each([
-    [['events', 'list']],
-    [['deletes', 'approve', id]],
-    [['export', 'bills']],
-    [['backfill', 'all']],
-    [['migrate', '--plan']],
-  ])('in metersync %j', async (args) => {
-    expect(await runCommand(args, { env })).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: `metersync: ${asked}\n${whatToDo}`,
-    });
-  });
+  test.each([[['events', 'list']], [['backfill', 'all']], [['migrate', '--plan']]])(
+    'in metersync %j',
+    async (args) => {
+      expect(await runCommand(args, { env })).toEqual({
+        status: 1,
+        stdout: '',
+        stderr: `metersync: ${asked}\n${whatToDo}`,
+      });
+    },
+  );
 
   test('in trace, together with what Temporal knows about the record', async () => {
     const { client, close } = await connectClient(temporal);
@@ -126,7 +123,7 @@ describe('without Postgres, every command says the same sentence', () => {
 });
 
 describe('without Postgres, every page says the same sentence', () => {
-  test.each(['/runs', '/companies', '/trace?q=x', '/act/resume'])('%s', async (path) => {
+  test.each(['/runs', '/act/resume'])('%s', async (path) => {
     const answer = await ask(path);
     expect(answer.status).toBe(503);
     const text = await answer.text();

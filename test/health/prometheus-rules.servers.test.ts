@@ -179,14 +179,6 @@ test('the configuration of Alertmanager is valid, and names alarms that exist', 
 
 const all = Object.entries(cases);
 
-test('each alarm fires when it should, and only then', async () => {
-  const tests = all.flatMap(([name, { fires, rests, labels = {} }]) => [
-    expectation(name, fires, 60, labels),
-    expectation(name, rests, 60, undefined),
-  ]);
-  await evaluate('cases', tests);
-});
-
 test('each rule has a test case', () => {
   const ofPrometheus = alarmNames.filter((name) => alarmTypes[name].promql !== undefined);
   expect(Object.keys(cases).toSorted()).toEqual(['Alarm', ...ofPrometheus].toSorted());
@@ -201,13 +193,6 @@ const replicaOf = (series: Series): Series =>
     }),
   );
 
-test('two processes that report the same raise one alarm', async () => {
-  const tests = all.map(([name, { fires, labels = {} }]) =>
-    expectation(name, { ...fires, ...replicaOf(fires) }, 60, labels),
-  );
-  await evaluate('replicas', tests);
-});
-
 /** Makes the same series with the labels of a deployment. */
 const inDeployment = (series: Series, job: string, namespace: string): Series =>
   Object.fromEntries(
@@ -218,85 +203,58 @@ const inDeployment = (series: Series, job: string, namespace: string): Series =>
     }),
   );
 
-test.each([
-  ['job', 'one', 'a', 'two', 'a'],
-  ['namespace', 'one', 'a', 'one', 'b'],
-] as const)(
-  'a deployment of another %s in the same Prometheus neither hides nor raises an alarm',
-  async (_, job, namespace, otherJob, otherNamespace) => {
-    const tests = all.map(([name, { fires, rests, labels = {} }]) => {
-      const both = {
-        ...inDeployment(fires, job, namespace),
-        ...inDeployment(rests, otherJob, otherNamespace),
-      };
-      return expectation(name, both, 60, { ...labels, job, namespace });
-    });
-    await evaluate(`deployments-${otherJob}-${otherNamespace}`, tests);
-  },
-);
+/** A deployment that fires, next to another one that rests, in the same Prometheus. */
+const nextTo = (otherJob: string, otherNamespace: string) =>
+  all.map(([name, { fires, rests, labels = {} }]) => {
+    const both = { ...inDeployment(fires, 'one', 'a'), ...inDeployment(rests, otherJob, otherNamespace) };
+    return expectation(name, both, 60, { ...labels, job: 'one', namespace: 'a' });
+  });
 
-test('a deployment that is gone raises alarms for a day if another deployment is still there', async () => {
-  const gone = { ReceiverDown: ready, WorkersGone: worker };
-  const beside = (name: AlarmName, series: string, values: readonly [string, string], at: number) =>
-    expectation(
-      name,
-      {
-        ...inDeployment({ [series]: values[0] }, 'one', 'a'),
-        ...inDeployment({ [series]: values[1] }, 'two', 'a'),
-      },
-      at,
-      at > 1_440 ? undefined : { job: 'one', namespace: 'a' },
-    );
-  const tests = (at: number) => [
-    ...Object.entries(gone).map(([name, series]) =>
-      beside(name as AlarmName, series, ['1 stale', '1x150'], at),
+/** Alarms about a part that is gone, with its series, what another deployment reports, and its labels. */
+const absences = [
+  ['ReceiverDown', ready, '1', '1x150', { part: 'receiver' }],
+  ['WorkersGone', worker, '1', '1x150', { part: 'worker' }],
+  ['HeartbeatStopped', 'metersync_heartbeat_timestamp_seconds', '0', '0+1200x150', {}],
+] as const;
+const gone = (at: number) =>
+  absences.flatMap(([name, series, last, others, later]) => {
+    const isToday = at <= 1_440;
+    const ended = inDeployment({ [series]: `${last} stale` }, 'one', 'a');
+    const another = inDeployment({ [series]: others }, 'two', 'a');
+    const labels = { job: 'one', namespace: 'a' };
+    return [
+      expectation(name, { ...ended, ...another }, at, isToday ? labels : undefined),
+      expectation(name, ended, at, isToday ? labels : later),
+    ];
+  });
+
+const groups: Readonly<Record<string, { readonly tests: readonly RuleTest[]; readonly step?: number }>> = {
+  'each alarm fires when it should, and only then': {
+    tests: all.flatMap(([name, { fires, rests, labels = {} }]) => [
+      expectation(name, fires, 60, labels),
+      expectation(name, rests, 60, undefined),
+    ]),
+  },
+  'two processes that report the same raise one alarm': {
+    tests: all.map(([name, { fires, labels = {} }]) =>
+      expectation(name, { ...fires, ...replicaOf(fires) }, 60, labels),
     ),
-    beside('HeartbeatStopped', 'metersync_heartbeat_timestamp_seconds', ['0 stale', '0+1200x150'], at),
-  ];
-  await evaluate('gone-beside', [...tests(120), ...tests(1_500)], 20);
-});
-
-test('the only deployment raises one alarm when it is gone, on that day and later', async () => {
-  const gone = [
-    ['ReceiverDown', ready, '1 stale', { part: 'receiver' }],
-    ['WorkersGone', worker, '1 stale', { part: 'worker' }],
-    ['HeartbeatStopped', 'metersync_heartbeat_timestamp_seconds', '0 stale', {}],
-  ] as const;
-  const tests = gone.flatMap(([name, series, values, later]) =>
-    [120, 1_500].map((at) => {
-      const labels = at > 1_440 ? later : { job: 'one', namespace: 'a' };
-      return expectation(name, inDeployment({ [series]: values }, 'one', 'a'), at, labels);
-    }),
-  );
-  await evaluate('gone-alone', tests, 20);
-});
-
-test('series of other programs in the same Prometheus raise no alarm', async () => {
-  const strangers = { [failedTasks('NonDeterminismError')]: '0+1x70' };
-  await evaluate('strangers', [expectation('NonDeterminism', strangers, 60, undefined)]);
-});
-
-const absences: readonly string[] = ['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'];
-
-test('without any series only alarms about missing series fire', async () => {
-  const others = all.filter(([name]) => !absences.includes(name));
-  await evaluate(
-    'gone',
-    others.map(([name]) => expectation(name, {}, 60, undefined)),
-  );
-});
-
-test.each(['ReceiverDown', 'WorkersGone', 'HeartbeatStopped'] as const)(
-  '%s fires when its series are gone',
-  async (name) => {
-    const labels = {
-      ReceiverDown: { part: 'receiver' },
-      WorkersGone: { part: 'worker' },
-      HeartbeatStopped: {},
-    };
-    await evaluate(`${name}-gone`, [expectation(name, {}, 60, labels[name])]);
   },
-);
+  'a deployment of another job neither hides nor raises an alarm': { tests: nextTo('two', 'a') },
+  'a deployment of another namespace neither hides nor raises an alarm': { tests: nextTo('one', 'b') },
+  // For a day the alarm can name the deployment. Later only the last deployment of a Prometheus is missed.
+  'a deployment that is gone raises alarms': { tests: [...gone(120), ...gone(1_500)], step: 20 },
+  'series of other programs in the same Prometheus raise no alarm': {
+    tests: [expectation('NonDeterminism', { [failedTasks('NonDeterminismError')]: '0+1x70' }, 60, undefined)],
+  },
+  'without any series only alarms about missing series fire': {
+    tests: all.map(([name]) => expectation(name, {}, 60, absences.find(([absent]) => absent === name)?.[4])),
+  },
+};
+
+test.each(Object.entries(groups))('%s', async (name, { tests, step }) => {
+  await evaluate(name.replaceAll(/\W/g, '-'), tests, step);
+});
 
 test('each alarm that the watch can raise is in the metric, with its severity', async () => {
   const metrics = createMetrics();

@@ -11,7 +11,7 @@ import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse, withTransaction } from '../../db/connection/connect.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { verdictOf } from '../../health/verdict.ts';
-import { healthOf, readDeployment } from '../../operations/health.ts';
+import { healthOf } from '../../operations/health.ts';
 import { startProxy } from '../faults/proxy.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -20,6 +20,8 @@ import { connectExplained, nodesOf } from '../support/plans.ts';
 import { until } from '../support/poll.ts';
 import { openNamespace } from '../support/stub-worker.ts';
 import { createWarehouse } from '../support/warehouse.ts';
+
+const settings = readSettings({});
 
 test('a Postgres that keeps connections open and does not answer counts as unreachable', {
   timeout: 40_000,
@@ -33,26 +35,16 @@ test('a Postgres that keeps connections open and does not answer counts as unrea
     await through.close();
     await warehouse.drop();
   });
-  const options = {
-    db: through.db,
-    databaseUrl: url,
-    temporal: undefined,
-    expiresAt: null,
-    now,
-    silenceHours: 0,
-    timeZone: 'UTC',
-  };
-  expect((await readDeployment(options)).warehouse).not.toHaveProperty('away');
+  const read = async (more: object = {}) =>
+    await healthOf({ settings, databaseUrl: url, temporal: undefined, ...more })(through.db);
+  expect((await read()).warehouse).not.toHaveProperty('away');
   deafened.deafen(true);
-  expect(await readDeployment(options)).toMatchObject({
+  expect(await read()).toMatchObject({
     warehouse: { away: expect.stringContaining('does not answer: no answer within 10 s') },
     schema: null,
   });
-  expect(await readDeployment({ ...options, answerMs: 100 })).toMatchObject({
-    warehouse: { away: expect.stringContaining('does not answer: no answer within 0 s') },
-  });
   const again = 'does not answer: no answer within 0 s, nor within 5 s when asked again';
-  expect(await readDeployment({ ...options, answerMs: 100, again: true })).toMatchObject({
+  expect(await read({ answerMs: 100, again: true })).toMatchObject({
     warehouse: {
       away: expect.stringContaining(again),
       todo: expect.stringMatching(/^If Postgres is running/),
@@ -69,17 +61,9 @@ test('servers that miss the first answer and give a second answer are slow, and 
     await warehouse.drop();
   });
   const temporal = { address: inject('temporalAddress'), namespace: await createNamespace() };
-  const health = await readDeployment({
-    db: through.db,
-    databaseUrl: warehouse.url,
-    temporal,
-    expiresAt: null,
-    now,
-    silenceHours: 0,
-    timeZone: 'UTC',
-    answerMs: 1,
-    again: true,
-  });
+  const { url: databaseUrl } = warehouse;
+  const read = healthOf({ settings, databaseUrl, temporal, answerMs: 1, again: true });
+  const health = await read(through.db);
   expect(health).toMatchObject({ slow: ['Postgres', 'Temporal'], warehouse: { loaded: false } });
   expect(verdictOf(health).findings).toContainEqual(
     expect.objectContaining({ word: 'Catching up', brief: 'Postgres and Temporal answer slowly' }),
@@ -91,7 +75,7 @@ test('a Postgres that answers and takes too long for its health is slow, and not
 }, async () => {
   const { url: databaseUrl, db, drop } = await createWarehouse();
   onTestFinished(drop);
-  const read = healthOf({ settings: readSettings({}), databaseUrl, temporal: undefined });
+  const read = healthOf({ settings, databaseUrl, temporal: undefined });
   await withTransaction(db, async (tx) => {
     await tx.execute(sql`lock table metersync.journal in access exclusive mode`);
     const health = await read(db);
@@ -118,7 +102,7 @@ test('distinguishes a stopped watch from a watch that could not note its looks w
   const { db, url: databaseUrl } = warehouse;
   await db.execute(sql`insert into metersync.heartbeat (at) values (now() - interval '9 minutes')`);
   const temporal = { address: inject('temporalAddress'), namespace: ofWorker.namespace };
-  const read = healthOf({ settings: readSettings({}), databaseUrl, temporal });
+  const read = healthOf({ settings, databaseUrl, temporal });
   const verdict = async () => verdictOf(await read(db)).findings.find(({ name }) => name === 'watch')?.word;
   expect(await verdict()).toBe('Broken');
   const activities = {
@@ -141,15 +125,13 @@ test('distinguishes a stopped watch from a watch that could not note its looks w
   expect((await read(db)).temporal).toMatchObject({ foundAway: true });
 });
 
-const now = async () => Date.now();
-
 test('counts a read-only Postgres as unreachable, but not a Postgres whose session asked to be read-only', async () => {
   const { url, db, drop } = await createWarehouse();
   onTestFinished(drop);
   const healthOver = async (session?: string) => {
     const through = connectWarehouse({ url, timeZone: 'UTC', max: 1, session, onError: () => {} });
-    const options = { temporal: undefined, expiresAt: null, now, silenceHours: 0, timeZone: 'UTC' };
-    return await readDeployment({ ...options, db: through.db, databaseUrl: url }).finally(through.close);
+    const read = healthOf({ settings, databaseUrl: url, temporal: undefined });
+    return await read(through.db).finally(through.close);
   };
   expect((await healthOver('-c default_transaction_read_only=on')).warehouse).not.toHaveProperty('away');
   await db.execute(
@@ -185,7 +167,7 @@ test('a renewed client certificate does not count before a restart, because conn
   vi.stubEnv('TEMPORAL_TLS_CLIENT_KEY_PATH', ours.keyFile);
   const address = `127.0.0.1:${(front.address() as { port: number }).port}`;
   const temporal = { address, namespace: 'default' };
-  const read = healthOf({ settings: readSettings({}), databaseUrl: warehouse.url, temporal });
+  const read = healthOf({ settings, databaseUrl: warehouse.url, temporal });
   await Promise.all([copyFile(renewed.file, ours.file), copyFile(renewed.keyFile, ours.keyFile)]);
   const expiresAt = new X509Certificate(ours.cert).validToDate.toISOString();
   expect((await read(warehouse.db)).temporal).toMatchObject({ certificate: { expiresAt } });
@@ -205,15 +187,7 @@ test('acknowledged events that nobody records are late after a minute and stalle
   const { db, url: databaseUrl } = warehouse;
   const read = (seconds: number) => {
     const now = async () => Date.now() + seconds * 1_000;
-    return readDeployment({
-      db,
-      databaseUrl,
-      temporal,
-      expiresAt: null,
-      now,
-      silenceHours: 0,
-      timeZone: 'UTC',
-    });
+    return healthOf({ settings, databaseUrl, temporal, now })(db);
   };
   await until('Temporal lists the group', async () => {
     const { temporal: seen } = await read(0);
@@ -223,7 +197,7 @@ test('acknowledged events that nobody records are late after a minute and stalle
   expect((await read(30)).temporal).toMatchObject(groups);
   expect((await read(90)).temporal).toMatchObject({ ...groups, lateGroups: 1 });
   expect((await read(901)).temporal).toMatchObject({ lateGroups: 1, stalledGroups: 1 });
-  const judge = healthOf({ settings: readSettings({}), databaseUrl, temporal });
+  const judge = healthOf({ settings, databaseUrl, temporal });
   const fast = Date.now() + 901_000;
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => fast);
   onTestFinished(() => clock.mockRestore());

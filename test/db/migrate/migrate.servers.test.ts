@@ -17,7 +17,7 @@ import {
 import { alarmTypes } from '../../../health/findings.ts';
 import type { Health } from '../../../health/measured.ts';
 import { judgeSchema } from '../../../operations/doctor/doctor.ts';
-import { readDeployment } from '../../../operations/health.ts';
+import { healthOf } from '../../../operations/health.ts';
 import { describeSchema } from '../../postgres/schema.ts';
 import { loginAs, openTransaction } from '../../support/login.ts';
 import { laterMigrations, warehouseOf02 } from '../../support/migrations.ts';
@@ -139,15 +139,8 @@ async function reportsOn(warehouse: Pick<Warehouse, 'db'> & { readonly url: stri
     () => undefined,
     (error: Error) => error.message,
   );
-  const health: Health = await readDeployment({
-    db: warehouse.db,
-    databaseUrl: warehouse.url,
-    temporal: undefined,
-    expiresAt: null,
-    now: async () => Date.now(),
-    silenceHours: 0,
-    timeZone: 'UTC',
-  });
+  const read = healthOf({ settings, databaseUrl: warehouse.url, temporal: undefined });
+  const health: Health = await read(warehouse.db);
   const { state } = judgeSchema(await readSchemaVersions(warehouse.db));
   const [alarm] = alarmTypes.SchemaMismatch.judge?.(health) ?? [];
   return { refused, warnings: lines.map((line) => JSON.parse(line).msg), health, state, alarm };
