@@ -12,8 +12,7 @@ import { icons } from '../web/parts.ts';
 import { actions, isAction } from './actions.ts';
 import { type Asking, asked, type ConsoleDependencies, mayAct, type Question } from './asking.ts';
 import { missing, type Page } from './frame.ts';
-import { inConsole } from './parts.ts';
-import { awayPage, unlessAway } from './without-warehouse.ts';
+import { inConsole, nothing, text } from './parts.ts';
 
 interface Serving {
   readonly deps: ConsoleDependencies;
@@ -146,3 +145,36 @@ const notForViewers: Page = {
   notice: { tone: 'bad', words: 'Viewers cannot perform actions. Ask an operator.' },
   body: html`<p><a class="button outline" href="/">Overview</a></p>`,
 };
+
+/**
+ * Creates what a page shows, or returns why Postgres is away: it is asked if that fails or takes longer than
+ * `askAfterMs`, so a server that hangs delays a page only briefly.
+ */
+export async function unlessAway<T>(
+  { deps, health }: Pick<Asking, 'deps' | 'health'>,
+  make: () => Promise<T>,
+): Promise<T | Away> {
+  if ('away' in health.warehouse) return health.warehouse;
+  const made = make();
+  const over = new AbortController();
+  const asked = async (): Promise<T | Away> => {
+    await wait(consolePolicy.askAfterMs, undefined, { signal: over.signal });
+    return (await deps.readAbsence()) ?? (await made);
+  };
+  try {
+    return await Promise.race([made, asked()]);
+  } catch (error) {
+    const absence = await deps.readAbsence();
+    if (absence === undefined) throw error;
+    return absence;
+  } finally {
+    over.abort();
+  }
+}
+
+/** Takes the place of a page that needs Postgres. */
+export const awayPage = ({ away, todo }: Away): Page => ({
+  title: 'Without Postgres',
+  live: true,
+  body: html`<h1>Without Postgres</h1>${nothing('This page cannot be shown now', html`${text(away)}. <b>What to do:</b> ${text(todo)}`)}`,
+});

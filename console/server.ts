@@ -9,7 +9,7 @@ import { fromOwnPages, queryOf, schemesBehindProxy, takeForms } from '../web/for
 import { isSameSecret, openLink } from '../web/link.ts';
 import type { Identity } from './access.ts';
 import { type ConsoleLink, type TurnedAway, withoutLink } from './access.ts';
-import { actionRoutes } from './action-routes.ts';
+import { actionRoutes, awayPage, unlessAway } from './action-routes.ts';
 import type { Asking, ConsoleDependencies, MakePage } from './asking.ts';
 import { type Frame, layout, missing, type Page, plainPage } from './frame.ts';
 import { companyList, companyPage, siteList } from './pages/companies.ts';
@@ -22,7 +22,6 @@ import { runList, runPage } from './pages/runs.ts';
 import { systemPage } from './pages/system.ts';
 import { tracePage } from './pages/trace.ts';
 import { inConsole, text } from './parts.ts';
-import { awayPage, unlessAway } from './without-warehouse.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { visibleText } from '../web/parts.ts';
-import { type Sandbox, type SandboxLogEntry, startSandbox } from './sandbox.ts';
+import type { SandboxLogEntry, SandboxOptions } from './parts.ts';
+import { type Sandbox, startSandbox } from './sandbox.ts';
 
 const usage = `Runs the Utility Data Service on a database of its own, whose address SANDBOX_DATABASE_URL holds: a Postgres database,
 empty or left by an earlier start. It is not an option, because every user of the machine can read options.
@@ -22,29 +23,20 @@ empty or left by an earlier start. It is not an option, because every user of th
   --with-parent             stop when the parent process goes away
 `;
 
-const text = { type: 'string' } as const;
-const flag = { type: 'boolean', default: false } as const;
-const options = {
-  host: text,
-  port: text,
-  seed: text,
-  organizations: text,
-  companies: text,
-  documents: text,
-  'interval-days': text,
-  until: text,
-  irregular: text,
-  'api-key': text,
-  concurrency: text,
-  'deliver-to': text,
-  'header-prefix': text,
-  'time-scale': text,
-  'retry-jitter': text,
-  live: text,
-  json: flag,
-  'with-parent': flag,
-  help: flag,
-} as const;
+/** Bounds of the options that are numbers, and the names of these options at a start. */
+const numbers = {
+  port: ['port', { most: 65_535 }],
+  seed: ['seed', {}],
+  organizations: ['organizations', { least: 1 }],
+  companies: ['companies', {}],
+  documents: ['documents', {}],
+  'interval-days': ['intervalDays', {}],
+  irregular: ['irregular', { most: 1, whole: false }],
+  concurrency: ['deliveryConcurrency', { least: 1 }],
+  'time-scale': ['timeScale', { least: 0.001, whole: false }],
+  'retry-jitter': ['retryJitter', { most: 1, whole: false }],
+  live: ['live', { most: 60_000, whole: false }],
+} as const satisfies Record<string, readonly [keyof SandboxOptions, NumberBounds]>;
 
 interface NumberBounds {
   readonly least?: number;
@@ -52,19 +44,11 @@ interface NumberBounds {
   readonly whole?: boolean;
 }
 
-const numbers = {
-  port: { most: 65_535 },
-  seed: {},
-  organizations: { least: 1 },
-  companies: {},
-  documents: {},
-  'interval-days': {},
-  irregular: { most: 1, whole: false },
-  concurrency: { least: 1 },
-  'time-scale': { least: 0.001, whole: false },
-  'retry-jitter': { most: 1, whole: false },
-  live: { most: 60_000, whole: false },
-} as const satisfies Partial<Record<keyof typeof options, NumberBounds>>;
+const texts = ['host', 'until', 'api-key', 'deliver-to', 'header-prefix'] as const;
+const flags = ['json', 'with-parent', 'help'] as const;
+
+type Given = Partial<Record<keyof typeof numbers | (typeof texts)[number], string>> &
+  Record<(typeof flags)[number], boolean>;
 
 /** A wrong command line: explained on stderr, exit status 2. */
 class Usage extends Error {}
@@ -81,47 +65,44 @@ async function main(args: readonly string[]): Promise<void> {
   console.log(values.json ? ready(sandbox) : summary(sandbox));
 }
 
-function parse(args: readonly string[]) {
+function parse(args: readonly string[]): Given {
+  const options = Object.fromEntries([
+    ...[...Object.keys(numbers), ...texts].map((name) => [name, { type: 'string' }] as const),
+    ...flags.map((name) => [name, { type: 'boolean', default: false }] as const),
+  ]);
   try {
-    return parseArgs({ args: [...args], options, strict: true }).values;
+    return parseArgs({ args: [...args], options, strict: true }).values as Given;
   } catch (error) {
     throw new Usage(`${error instanceof Error ? error.message : error}\n\n${usage}`);
   }
 }
 
-function startOptions(values: ReturnType<typeof parse>) {
+function startOptions(given: Given): SandboxOptions {
   const databaseUrl = process.env.SANDBOX_DATABASE_URL;
   if (!databaseUrl) throw new Usage(`SANDBOX_DATABASE_URL is needed\n\n${usage}`);
-  const optional = <K extends string, V>(key: K, value: V | undefined) =>
-    value === undefined ? {} : ({ [key]: value } as Record<K, V>);
-  const number = (name: keyof typeof numbers): number | undefined => {
-    const given = values[name];
-    if (given === undefined) return undefined;
-    const { least = 0, most = 999_999_999, whole = true }: NumberBounds = numbers[name];
-    const value = given.trim() === '' ? Number.NaN : Number(given);
-    if (value >= least && value <= most && (!whole || Number.isInteger(value))) return value;
-    throw new Usage(`--${name} must be a ${whole ? 'whole ' : ''}number from ${least} to ${most}`);
+  const options = {
+    ...Object.fromEntries(
+      Object.entries(numbers).map(([option, [name, bounds]]) => [
+        name,
+        number(option, given[option as keyof typeof numbers], bounds),
+      ]),
+    ),
+    host: given.host,
+    until: day(given.until),
+    apiKey: given['api-key'],
+    deliverTo: given['deliver-to']?.split(','),
+    headerPrefix: headerPrefix(given['header-prefix']),
   };
-  return {
-    databaseUrl,
-    log: printLog,
-    ...optional('host', values.host),
-    ...optional('port', number('port')),
-    ...optional('seed', number('seed')),
-    ...optional('organizations', number('organizations')),
-    ...optional('companies', number('companies')),
-    ...optional('documents', number('documents')),
-    ...optional('intervalDays', number('interval-days')),
-    ...optional('until', day(values.until)),
-    ...optional('irregular', number('irregular')),
-    ...optional('apiKey', values['api-key']),
-    ...optional('deliveryConcurrency', number('concurrency')),
-    ...optional('deliverTo', values['deliver-to']?.split(',')),
-    ...optional('headerPrefix', headerPrefix(values['header-prefix'])),
-    ...optional('timeScale', number('time-scale')),
-    ...optional('retryJitter', number('retry-jitter')),
-    ...optional('live', number('live')),
-  };
+  const set = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { databaseUrl, log: printLog, ...Object.fromEntries(set) };
+}
+
+function number(name: string, given: string | undefined, bounds: NumberBounds): number | undefined {
+  if (given === undefined) return undefined;
+  const { least = 0, most = 999_999_999, whole = true } = bounds;
+  const value = given.trim() === '' ? Number.NaN : Number(given);
+  if (value >= least && value <= most && (!whole || Number.isInteger(value))) return value;
+  throw new Usage(`--${name} must be a ${whole ? 'whole ' : ''}number from ${least} to ${most}`);
 }
 
 /** A day of the calendar, or `today`. */

@@ -1,7 +1,5 @@
-import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Disturbance, disturbanceSchema, fateOf, shuffled } from '../../sandbox/delivery/disturbance.ts';
 import { forFile } from '../support/for-file.ts';
 import { startReceiver } from './support/receiver.ts';
 import { type AnyRecord, startService } from './support/service.ts';
@@ -104,25 +102,4 @@ describe('disturbed deliveries', () => {
       await expect(disturb(body)).rejects.toThrow('400');
     },
   );
-});
-
-describe('the fate of a delivery', () => {
-  const some = (more: Partial<Disturbance>): Disturbance => ({ ...disturbanceSchema.parse({}), ...more });
-
-  test('depends only on the seed and the delivery', () => {
-    fc.assert(
-      fc.property(fc.integer(), fc.nat(), fc.double({ min: 0, max: 1, noNaN: true }), (seed, id, share) => {
-        const disturbance = some({ seed, drop: share, duplicate: share });
-        expect(fateOf(disturbance, String(id))).toEqual(fateOf(disturbance, String(id)));
-      }),
-    );
-  });
-
-  test('loses and invents nothing by shuffling', () => {
-    fc.assert(
-      fc.property(fc.array(fc.nat()), fc.string(), (items, seed) => {
-        expect(shuffled(items, seed).sort()).toEqual([...items].sort());
-      }),
-    );
-  });
 });
