@@ -3,7 +3,7 @@ import PQueue from 'p-queue';
 import { backfillBounds } from '../../contract/limits.ts';
 import type { ReconciledResource, RunKind } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import { companyOfLane, countChosen, nextCompany } from '../../db/backfill/run-companies.ts';
+import { countChosen, nextCompany, unreadOfLane } from '../../db/backfill/run-companies.ts';
 import { withoutStatement } from '../../db/connection/failures.ts';
 import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -54,10 +54,16 @@ export function backfillActivities(deps: ActivityDependencies) {
      */
     readCompanies: mapFailures(async (lane: Lane): Promise<void> => {
       const read = readerOf(deps, lane, turns);
+      const next = async (done?: string) =>
+        (await nextCompany(db, lane, done)) ?? (await unreadOfLane(db, lane));
       const isAgain = Context.current().info.attempt > 1;
-      let companyId = isAgain ? await companyOfLane(db, lane) : undefined;
-      companyId ??= await nextCompany(db, lane);
-      for (; companyId !== undefined; companyId = await nextCompany(db, lane)) await read(companyId);
+      const first = isAgain ? await unreadOfLane(db, lane) : undefined;
+      for (
+        let companyId = first ?? (await next());
+        companyId !== undefined;
+        companyId = await next(companyId)
+      )
+        await read(companyId);
     }),
   };
 }

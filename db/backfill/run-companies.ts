@@ -61,14 +61,16 @@ export interface LaneKey {
 const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
- * Gives a lane the next company of its run, in the order of the ids, and notes which company the lane
- * reads; undefined when no company is left, or the run has ended. Each company goes to one lane,
- * because a concurrent claim waits for the row of the run and continues after it.
+ * Gives a lane the next company of its run, in the order of the ids; undefined when no company is
+ * left, or the run has ended. The company is the lane's until it is `done`. Each company goes to one
+ * lane, because a concurrent claim waits for the row of the run and continues after it.
  * @param key.chosen whether companies were chosen for the run; otherwise it reads all live companies
+ * @param done the company that the lane has read to its end
  */
 export async function nextCompany(
   db: Executor,
   { runId, lane, chosen }: LaneKey & { readonly chosen: boolean },
+  done: string | null = null,
 ): Promise<string | undefined> {
   const next = chosen
     ? sql`
@@ -86,7 +88,12 @@ export async function nextCompany(
         order by id
         limit 1`;
   const { rows } = await db.execute<{ id: string }>(sql`
-    with claimed as (
+    with finished as (
+      delete from ${runLanes}
+      where run_id = ${runId}
+        and company_id = ${done}
+    ),
+    claimed as (
       update ${runs} run
       set claimed_to = coalesce((${next}
       ), ${lastId})
@@ -96,17 +103,21 @@ export async function nextCompany(
         and finished_at is null
       returning claimed_to
     )
-    insert into ${runLanes} as reading (run_id, lane, company_id)
-    select ${runId}::uuid, ${lane}::int, claimed_to
+    insert into ${runLanes} as reading (run_id, company_id, lane)
+    select ${runId}::uuid, claimed_to, ${lane}::int
     from claimed
     where claimed_to <> ${lastId}
-    on conflict (run_id, lane) do update set company_id = excluded.company_id
+    on conflict (run_id, company_id) do update set lane = excluded.lane
     returning reading.company_id as id`);
   return rows[0]?.id;
 }
 
-/** Returns the company that a lane read last, perhaps not to its end; undefined if it has not begun. */
-export async function companyOfLane(
+/**
+ * Returns a company that a lane has taken and not read to its end; undefined if there is none. After
+ * a crash it is the company that the lane was reading. A lane whose worker lost Temporal for a while
+ * may have two: both attempts took companies.
+ */
+export async function unreadOfLane(
   db: Executor,
   { runId, lane }: LaneKey,
 ): Promise<string | undefined> {
@@ -114,7 +125,9 @@ export async function companyOfLane(
     select company_id as id
     from ${runLanes}
     where run_id = ${runId}
-      and lane = ${lane}`);
+      and lane = ${lane}
+    order by company_id
+    limit 1`);
   return rows[0]?.id;
 }
 

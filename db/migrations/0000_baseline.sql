@@ -2630,18 +2630,18 @@ comment on column metersync.run_companies.refused is
 --> statement-breakpoint
 create table metersync.run_lanes (
   run_id uuid not null,
-  lane integer not null,
   company_id uuid not null,
-  constraint run_lanes_run_id_lane_pk primary key (run_id, lane)
+  lane integer not null,
+  constraint run_lanes_run_id_company_id_pk primary key (run_id, company_id)
 );
 
 --> statement-breakpoint
 comment on table metersync.run_lanes is
-  'The company that each lane of a run under way reads. Several lanes share the companies of a '
-  'run.';
+  'The companies that the lanes of a run under way have taken and not read to the end. Several '
+  'lanes share the companies of a run.';
 comment on column metersync.run_lanes.run_id is 'Run id.';
-comment on column metersync.run_lanes.lane is 'Number of the lane, from 0.';
 comment on column metersync.run_lanes.company_id is 'The company.';
+comment on column metersync.run_lanes.lane is 'Number of the lane, from 0.';
 
 --> statement-breakpoint
 create table metersync.runs (

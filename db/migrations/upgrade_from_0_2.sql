@@ -462,9 +462,9 @@ alter table metersync.interval_fetches drop column removed_at;
 -- The companies of a run are shared out in Postgres.
 create table metersync.run_lanes (
   run_id uuid not null,
-  lane integer not null,
   company_id uuid not null,
-  constraint run_lanes_run_id_lane_pk primary key (run_id, lane)
+  lane integer not null,
+  constraint run_lanes_run_id_company_id_pk primary key (run_id, company_id)
 );
 
 alter table metersync.runs

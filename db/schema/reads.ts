@@ -82,15 +82,15 @@ export const runCompanies = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId] })],
 );
 
-/** The company that each lane of a run under way reads. */
+/** The companies that the lanes of a run under way have taken and not read to the end. */
 export const runLanes = metersync.table(
   'run_lanes',
   {
     runId: uuid('run_id').notNull(),
-    lane: integer('lane').notNull(),
     companyId: uuid('company_id').notNull(),
+    lane: integer('lane').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.runId, t.lane] })],
+  (t) => [primaryKey({ columns: [t.runId, t.companyId] })],
 );
 
 /** The manifest of a pass while it runs: the ids on each page. */

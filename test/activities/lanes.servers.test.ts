@@ -158,13 +158,40 @@ describe('companies of a run', () => {
     ]);
   });
 
+  test('are all read if a worker that lost Temporal goes on next to the worker that replaced it', async () => {
+    let lost = '';
+    const gone = new AbortController();
+    const { under, ids, sizes, begin } = await companiesOf([1, 1, 1, 1], async (companyId) => {
+      if (companyId === lost) await new Promise((resolve) => gone.signal.addEventListener('abort', resolve));
+      return undefined;
+    });
+    lost = ids[1] as string;
+    const lane = await begin();
+    const environment = activityEnvironment();
+    const frozen = environment.run(under.activities.readCompanies, lane).catch(() => {});
+    await until('the second company is asked for', async () => asked(under, lost) === 1);
+    // The lost worker took this company; its reads never come back. The other worker takes the rest.
+    const replaced = under.run(under.activities.readCompanies, lane, undefined, 2);
+    await until('the other worker asks for it, too', async () => asked(under, lost) === 2);
+    environment.cancel();
+    await frozen;
+    gone.abort();
+    await replaced;
+    const parts = await partsOf(under, lane.runId);
+    expect(ids.map((id) => parts.get(id))).toEqual(
+      sizes.map((size) => ({ parts: complete, documents: size })),
+    );
+    const { rowCount } = await under.warehouse.db.execute(sql`select from metersync.run_lanes`);
+    expect(rowCount).toBe(0);
+  });
+
   test('fail by name if each worker that read them ended', async () => {
     const { under, ids, begin } = await companiesOf([1, 1]);
     const lane = await begin();
     const [first = ''] = ids;
     await under.warehouse.db.execute(sql`
-      insert into metersync.run_lanes (run_id, lane, company_id)
-      values (${lane.runId}, 0, ${first})`);
+      insert into metersync.run_lanes (run_id, company_id, lane)
+      values (${lane.runId}, ${first}, 0)`);
     await under.warehouse.db.execute(sql`
       update metersync.runs set claimed_to = ${first}
       where run_id = ${lane.runId} and resource is null`);

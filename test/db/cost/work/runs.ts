@@ -2,10 +2,10 @@ import { finishListing, notePages, readManifest } from '../../../../db/backfill/
 import { companiesAfter, metersAfter } from '../../../../db/backfill/order.ts';
 import {
   chooseCompanies,
-  companyOfLane,
   countChosen,
   nextCompany,
   refuseChosen,
+  unreadOfLane,
 } from '../../../../db/backfill/run-companies.ts';
 import {
   concludeRun,
@@ -107,7 +107,7 @@ export const runs: readonly Work[] = [
       await countChosen(db, runId, 8);
       await startRun(db, { runId, companyId: null, resource: null });
       for (const chosen of [true, false]) await nextCompany(db, { runId, lane: Number(chosen), chosen });
-      await companyOfLane(db, { runId, lane: 0 });
+      await unreadOfLane(db, { runId, lane: 0 });
       await refuseChosen(db, runId, [companyId]);
       await metersAfter(db, idOf('company', plot), null, 3);
       await metersAfter(db, idOf('company', plot), `meter ${plot} 2`, 3);
