@@ -56,7 +56,6 @@ test("resolves Drizzle's files like Node, and does not ask Node for any of them 
     'drizzle-orm',
     'drizzle-orm/migrator',
     'drizzle-orm/node-postgres',
-    'drizzle-orm/node-postgres/migrator',
     'drizzle-orm/pg-core',
   ]);
 });
