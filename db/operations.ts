@@ -145,7 +145,7 @@ export async function readDifferingAudit(db: Executor): Promise<DifferingAudit |
   return { differences: differencesOf(found), finishedAt: found.finishedAt };
 }
 
-export interface OperationAbout extends LoggedOperation {
+interface OperationAbout extends LoggedOperation {
   /** The given names that the operation mentions. */
   readonly about: readonly string[];
 }

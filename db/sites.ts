@@ -12,7 +12,7 @@ export const siteAttributes = [
   'floor_area_units',
 ] as const;
 export type SiteAttribute = (typeof siteAttributes)[number];
-export type SiteAttributes = Readonly<Record<SiteAttribute, string | null>>;
+type SiteAttributes = Readonly<Record<SiteAttribute, string | null>>;
 
 export type ListedSite = typeof listedSites.$inferSelect;
 
@@ -28,7 +28,7 @@ const rowsAtOnce = 1_000;
 /** Values of sites that cannot be set. The message names the first of them. */
 export class UnusableSiteValues extends Error {}
 
-export interface SiteFilter {
+interface SiteFilter {
   readonly companyId?: string | undefined;
   readonly siteIds?: readonly string[] | undefined;
 }

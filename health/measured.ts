@@ -21,7 +21,7 @@ export interface LastRun {
 }
 
 /** A run that has not ended. */
-interface RunUnderWay {
+export interface RunUnderWay {
   readonly runId: string;
   readonly startedAt: string;
   /** When it last stored a page, or began or ended a part. */

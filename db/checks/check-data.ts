@@ -8,7 +8,7 @@ import { dataIssues } from '../schema/ops.ts';
 import { runs } from '../schema/reads.ts';
 
 /** How a check changed the issues of some companies: see ops.refresh_data_issues. */
-export interface IssuesRefreshed {
+interface IssuesRefreshed {
   readonly opened: number;
   readonly closed: number;
   /** Issues that were open before and still are. */
@@ -23,7 +23,7 @@ export function sumOfIssues(a: IssuesRefreshed, b: IssuesRefreshed): IssuesRefre
   };
 }
 
-export interface Checking {
+interface Checking {
   /** All kinds if absent. */
   readonly kinds?: readonly CheckKind[];
   /** Checks to leave out. Their open issues are closed, for every company. */

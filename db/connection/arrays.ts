@@ -27,6 +27,24 @@ export const isAmong = (
   type: ElementType = 'text',
 ): SQL => sql`${column} = any(${array(values, type)})`;
 
+/**
+ * Whether a row of a list is on a later page than the last row of the page before: `order` has the columns by
+ * which the list is ordered, all ascending or all descending, and `last` their values in that row.
+ */
+export const isBeyond = (
+  order: readonly SQLWrapper[],
+  direction: 'ascending' | 'descending',
+  last: readonly (string | number)[] | undefined,
+): SQL | undefined =>
+  last &&
+  sql`(${sql.join([...order], comma)}) ${sql.raw(direction === 'ascending' ? '>' : '<')}
+    (${sql.join(
+      last.map((value) => sql`${value}`),
+      comma,
+    )})`;
+
+const comma = sql`, `;
+
 /** A column of rows: its name, its type, and its value in a row. */
 type Column<Row> = readonly [
   name: string,
@@ -42,7 +60,6 @@ export function unnested<Row>(
 ): SQL {
   const arrays = columns.map(([, type, value]) => array(rows.map(value), type));
   const names = columns.map(([column]) => sql.identifier(column));
-  const comma = sql`, `;
   return sql`unnest(${sql.join(arrays, comma)}) as ${sql.identifier(name)} (${sql.join(names, comma)})`;
 }
 

@@ -4,13 +4,15 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds } from '../../contract/times.ts';
-import { oneRow } from './arrays.ts';
 import { sqlState } from './failures.ts';
 
 export type Database = NodePgDatabase & { readonly $client: pg.Pool };
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 /** Runs statements: the pool, or a transaction on one connection. */
 export type Executor = Omit<Database, '$client' | 'transaction'>;
+
+/** An interface as the type of the rows that a statement returns. */
+export type Row<T> = Pick<T, keyof T>;
 
 export interface Warehouse {
   readonly db: Database;
@@ -179,7 +181,7 @@ export const poolOf = (db: object): pg.Pool | undefined =>
   '$client' in db ? (db.$client as pg.Pool) : pools.get(db);
 
 /** Notes that a transaction has the pool of the database, or of the transaction, in which it began. */
-export function belongsTo(tx: object, db: object): void {
+function belongsTo(tx: object, db: object): void {
   const pool = poolOf(db);
   if (pool !== undefined) pools.set(tx, pool);
 }
@@ -189,10 +191,9 @@ export async function setLocal(
   tx: Executor,
   settings: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const set = Object.entries(settings).map(
-    ([name, value]) => [name, sql`set_config(${name}, ${value}, true)`] as const,
-  );
-  await tx.select(Object.fromEntries(set)).from(oneRow);
+  await tx.execute(sql`
+    select set_config(name, value, true)
+    from jsonb_each_text(${JSON.stringify(settings)}::jsonb) as given (name, value)`);
 }
 
 /** A server did not answer in time. */

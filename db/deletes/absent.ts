@@ -44,11 +44,15 @@ export async function retireAbsent(
     const { live, absent } = await countAbsent(tx, listing, seen, isCapped(resource, seen));
     const tooMany = overCap(cap, absent, live);
     const noted = await noteAbsent(tx, runId, listing, seen, { tooMany, listed });
+    const isOnlyOurs =
+      companyId !== null && isListedByCompany(resource)
+        ? isListedOnlyBy(resource, companyId)
+        : sql`true`;
     // A read or an event may have touched a row before its lock was granted.
     const which = sql`${note.state} = 'applied'
       and ${note.companyId} is not distinct from ${companyId}::uuid
       and ${row.deletedAt} is null
-      and ${companyId !== null && isListedByCompany(resource) ? isListedOnlyBy(resource, companyId) : sql`true`}
+      and ${isOnlyOurs}
       and ${absenceOf(resource, sql`${note.absentSince}`)} <> 'shown'`;
     const gone = new Set(await tombstone(tx, runId, resource, which));
     const left = noted.filter(({ id }) => !gone.has(id));
@@ -87,7 +91,8 @@ async function noteAbsent(
     resource: sql`${resource}::text`,
     recordId: sql`${row.id}::text`,
     state: sql`case
-        when ${tooMany} and ${isCapped(resource, seen)} or ${isHeldWithDocument(resource, seen)} then 'quarantined'
+        when ${tooMany} and ${isCapped(resource, seen)} or ${isHeldWithDocument(resource, seen)}
+          then 'quarantined'
         else 'applied'
       end`,
     reason: sql`case when ${isAmong(sql`${row.id}::text`, before)} then 'listed' else 'absent' end`,

@@ -23,7 +23,8 @@ export async function readUndecided(db: Executor, most: number): Promise<Undecid
       resource: undecided.resource,
       rows: sql<number>`sum(${undecided.rows})::int`,
       companies: sql<string[]>`coalesce(
-        array_agg(distinct ${undecided.companyId}::text) filter (where ${undecided.companyId} is not null),
+        array_agg(distinct ${undecided.companyId}::text)
+          filter (where ${undecided.companyId} is not null),
         '{}'
       )`,
       listed: sql<number>`coalesce(sum(${undecided.rows}) filter (where ${undecided.reason} = 'listed'), 0)::int`,

@@ -173,7 +173,8 @@ export async function insertJournal(
         case when outcome = 'pending' then ${queueOfEvent} end,
         case
           when outcome = 'pending'
-          then clock_timestamp() + make_interval(secs => ${drains ? recordPolicy.drainedSeconds : 0})
+          then clock_timestamp()
+            + make_interval(secs => ${drains ? recordPolicy.drainedSeconds : 0})
         end,
         error,
         error_code,

@@ -71,7 +71,9 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
         left join lateral ${payloadOf(sql`e.id`)} said on true
         cross join lateral (
           select min(seconds) as shortest, max(seconds) as longest
-          from jsonb_array_elements_text(metersync.elements(said.payload -> 'granularitySeconds')) entry
+          from jsonb_array_elements_text(
+            metersync.elements(said.payload -> 'granularitySeconds')
+          ) entry
             cross join lateral (
               select case when entry ~ '^[1-9]\\d{0,8}$' then entry::bigint end
             ) as t (seconds)
@@ -80,7 +82,10 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
           select
             case
               when e.error_code = ${readingsMissing.code}
-              then make_interval(secs => least(coalesce(reported.longest, ${daySeconds}), ${acrossSecondsMax})::float8)
+              then make_interval(
+                secs =>
+                  least(coalesce(reported.longest, ${daySeconds}), ${acrossSecondsMax})::float8
+              )
               else '0'
             end as across
         ) w

@@ -131,7 +131,9 @@ async function moveToNewest(
       queue = p.newest
     from pending p
     where e.id = any(array(
-        select id from pending where queue = ${queueOf(eventKind[kind], companyId)} and newest <> queue
+        select id
+        from pending
+        where queue = ${queueOf(eventKind[kind], companyId)} and newest <> queue
       ))
       and e.id = p.id`);
 }
@@ -192,7 +194,9 @@ async function tombstoneNotFound(
             and kind = ${eventKind[kind]}
             and outcome = 'pending'
           having bool_or(${isTried} and ${ofCompany})
-            and not bool_or(not ${isTried} and ${ofCompany} and recorded_at <= ${readAt}::timestamptz)
+            and not bool_or(
+              not ${isTried} and ${ofCompany} and recorded_at <= ${readAt}::timestamptz
+            )
         )`;
   // The listing of a company says nothing about what another company lists.
   const lacking = (company: string) =>
@@ -260,6 +264,8 @@ export async function settleRead(
   { companyId, shown = [] }: SettledBy = {},
 ): Promise<RecordSettled[]> {
   const read = sql`${readAt}::timestamptz`;
+  const isOwn =
+    companyId === undefined ? sql`true` : sql`e.queue = ${queueOf(eventKind[kind], companyId)}`;
   const { rows } = await prepared(db, 'settleRead').execute<RecordSettled>(sql`
     with covered as materialized (
       select
@@ -269,7 +275,7 @@ export async function settleRead(
         e.error,
         e.attempts as attempts,
         case when e.error_code = ${notShown} then e.attempts else 0 end as tried,
-        (e.due_at <= ${read} or e.attempts = 0) and ${companyId === undefined ? sql`true` : sql`e.queue = ${queueOf(eventKind[kind], companyId)}`} as was_due,
+        (e.due_at <= ${read} or e.attempts = 0) and ${isOwn} as was_due,
         r.is_unsure and not d.deletes as is_unsure,
         d.deletes,
         case
@@ -283,12 +289,14 @@ export async function settleRead(
         left join lateral (
           select
             ${outcomeOf} as outcome,
-            ${outcomeOfDeletion(sql`e.record_id = any(${array(shown, 'text')})`)} as outcome_of_deletion,
+            ${outcomeOfDeletion(sql`e.record_id = any(${array(shown, 'text')})`)}
+              as outcome_of_deletion,
             ${coveredBy(read)} as shown,
             raw is not null
               and deleted_at is null
               and (raw_updated is null or e.occurred_at is null)
-              and ${read} < e.recorded_at + make_interval(secs => ${recordPolicy.mayLagSeconds}) as is_unsure
+              and ${read} < e.recorded_at + make_interval(secs => ${recordPolicy.mayLagSeconds})
+              as is_unsure
           from ${tableOf(kind)}
           where id = e.record_id::uuid
           offset 0
@@ -337,7 +345,9 @@ export async function settleRead(
         )`,
         })}
       from judged j
-      where e.id = any(array(select id from judged where outcome is null and was_due and not given_up))
+      where e.id = any(array(
+          select id from judged where outcome is null and was_due and not given_up
+        ))
         and e.id = j.id
     )
     select

@@ -299,7 +299,9 @@ export async function pendingAmong(
       e.kind,
       ${ownerOf(sql`e`)} as owner,
       array_agg(distinct e.record_id) as records,
-      coalesce(array_agg(distinct e.record_id) filter (where not ${isDeletion(sql`e.type`)}), '{}') as changed,
+      coalesce(
+        array_agg(distinct e.record_id) filter (where not ${isDeletion(sql`e.type`)}), '{}'
+      ) as changed,
       clock_timestamp()::text as now,
       ${closedEndpoints} as closed
     from unnest(${array(eventIds, 'text')}) as asked (id)

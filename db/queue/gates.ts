@@ -65,12 +65,18 @@ export async function closeGate(db: Executor, scope: string, reason: WaitingReas
   const { code, message } = reason;
   await db.execute(sql`
     insert into ${gates} as gate (scope, code, message, attempts, next_probe_at)
-    values (${scope}, ${code}, ${message}, 1, clock_timestamp() + ${untilProbe(sql`0`, sql`${code}`)})
+    values (
+      ${scope}, ${code}, ${message}, 1,
+      clock_timestamp() + ${untilProbe(sql`0`, sql`${code}`)}
+    )
     on conflict (scope) do update set
       code = excluded.code,
       message = excluded.message,
       since = case when gate.code = excluded.code then gate.since else excluded.since end,
-      attempts = case when gate.next_probe_at > clock_timestamp() then gate.attempts else gate.attempts + 1 end,
+      attempts = case
+        when gate.next_probe_at > clock_timestamp() then gate.attempts
+        else gate.attempts + 1
+      end,
       next_probe_at = case
         when gate.next_probe_at > clock_timestamp() then gate.next_probe_at
         else clock_timestamp() + ${untilProbe(sql`gate.attempts`, sql`excluded.code`)}

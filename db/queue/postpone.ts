@@ -55,7 +55,11 @@ export async function postpone(
         and (e.due_at <= ${read} or e.attempts = 0)
     ), missing as (
       update ${journal} e set
-        ${settledAs(sql`'missing'`, { error: sql`f.error`, errorCode: sql`${reason.code}`, attempts: sql`f.tried` })}
+        ${settledAs(sql`'missing'`, {
+          error: sql`f.error`,
+          errorCode: sql`${reason.code}`,
+          attempts: sql`f.tried`,
+        })}
       from failed f
       where e.id = any(array(select id from failed where ${isLast}))
         and e.id = f.id

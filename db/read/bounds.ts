@@ -23,10 +23,6 @@ export const mostCounted = limits.countMax + 1;
 /** The maximum for exact counts: no counted table has so many rows. */
 export const allCounted = 2_000_000_000;
 
-/** Limits a sum to `most`. */
-export const cut = (sum: SQLWrapper, most: number): SQL<number> =>
-  sql<number>`least(${sum}, ${most}::bigint)::int`;
-
 /** Selects the rows of a table. */
 const rowsOf = (db: Executor, table: PgTable, where?: SQL): PgSelect =>
   db
@@ -64,7 +60,7 @@ export async function aboutCount(
 }
 
 /** Asks the planner how many rows a query has, from table sizes and the last statistics. */
-export async function estimateRows(db: Executor, query: SQLWrapper): Promise<number> {
+async function estimateRows(db: Executor, query: SQLWrapper): Promise<number> {
   const { rows } = await db.execute<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(
     sql`explain (format json) ${query}`,
   );

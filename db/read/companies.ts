@@ -1,19 +1,34 @@
-import { and, desc, eq, gt, isNotNull, isNull, max, min, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { companyResources } from '../../contract/endpoints.ts';
-import { array, literal, unnested } from '../connection/arrays.ts';
+import type { RunState } from '../../contract/names.ts';
+import { array, isBeyond } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { runs } from '../schema/reads.ts';
 import { companies, connectionStatusChanges, connections, meters } from '../schema/utility.ts';
-import {
-  connectionsNeedingAttention as needingAttention,
-  unwellConnections,
-} from '../schema/views.ts';
 import { consoleBounds } from './bounds.ts';
 
 /** The state of a company. */
-export type ListedCompany = Awaited<ReturnType<typeof read>>[number];
+export type ListedCompany = {
+  readonly id: string;
+  readonly name: string | null;
+  readonly externalId: string | null;
+  readonly deletedAt: string | null;
+  /** Events whose document or connection waits to be read, and since when the first waits. */
+  readonly waiting: number;
+  readonly waitingSince: string | null;
+  /** Number of resources whose last read did not end as complete. */
+  readonly unwell: number;
+  /** The end of the oldest last read of its resources; null if one was never read. */
+  readonly readUntil: string | null;
+  /** Open issues of its data that nobody acknowledged. */
+  readonly issues: number;
+  /** Connections that need a person. */
+  readonly connections: number;
+  /** Connections that collect nothing for now, although no person has to act. */
+  readonly idleConnections: number;
+};
 
 /** The last company of a page. */
 export interface CompanyCursor {
@@ -27,205 +42,179 @@ export async function listCompanies(
   page: { readonly limit: number; readonly after?: CompanyCursor | undefined },
 ): Promise<ListedCompany[]> {
   const { limit, after } = page;
-  const later =
-    after &&
-    sql`(coalesce(${companies.name}, ''), ${companies.id}) > (${after.name}, ${after.id}::uuid)`;
-  return await read(db, and(isNull(companies.deletedAt), later), limit);
+  const order = [sql`coalesce(name, '')`, sql`id`];
+  const isLater = isBeyond(order, 'ascending', after && [after.name, after.id]) ?? sql`true`;
+  return await readCompanies(db, sql`deleted_at is null and ${isLater}`, limit);
 }
 
 /** Reads one company, live or deleted. */
-export const readCompany = async (db: Executor, id: string): Promise<ListedCompany | undefined> =>
-  (await read(db, eq(companies.id, id), 1))[0];
-
-async function read(db: Executor, which: SQL | undefined, limit: number) {
-  const { id, name, externalId, deletedAt } = companies;
-  const page = db
-    .select({ id, name, externalId, deletedAt })
-    .from(companies)
-    .where(which)
-    .orderBy(sql`coalesce(${name}, '')`, id)
-    .limit(limit)
-    .as('page');
-  const waits = db
-    .select({
-      events: sql<number>`count(*)::int`.as('waiting'),
-      since: min(journal.recordedAt).as('waiting_since'),
-    })
-    .from(journal)
-    .where(sql`${journal.queue} in ('document/' || ${page.id}, 'connection/' || ${page.id})`)
-    .as('waits');
-  const last = db
-    .select({ state: runs.state, finishedAt: runs.finishedAt })
-    .from(runs)
-    .where(
-      and(
-        eq(runs.companyId, page.id),
-        eq(runs.resource, sql`listing.resource`),
-        isNotNull(runs.finishedAt),
-      ),
-    )
-    .orderBy(desc(runs.finishedAt))
-    .limit(1)
-    .as('last');
-  const reads = db
-    .select({
-      unwell: sql<number>`count(*) filter (where ${last.state} <> 'complete')::int`.as('unwell'),
-      until: sql<string | null>`case
-        when count(${last.finishedAt}) = count(*) then min(${last.finishedAt})
-      end`.as('read_until'),
-    })
-    .from(sql`unnest(${array(companyResources, 'text')}) as listing (resource)`)
-    .leftJoinLateral(last, sql`true`)
-    .as('reads');
-  const ofCompany = and(eq(connections.companyId, page.id), isNull(connections.deletedAt));
-  const mustAct = sql`metersync.customer_must_act(${connections.status})`;
-  return await db
-    .select({
-      id: page.id,
-      name: page.name,
-      externalId: page.externalId,
-      deletedAt: page.deletedAt,
-      /** Events whose document or connection waits to be read, and since when the first waits. */
-      waiting: waits.events,
-      waitingSince: waits.since,
-      /** Number of resources whose last read did not end as complete. */
-      unwell: reads.unwell,
-      /** The end of the oldest last read of its resources; null if one was never read. */
-      readUntil: reads.until,
-      /** Open issues of its data that nobody acknowledged. */
-      issues: db.$count(
-        dataIssues,
-        and(
-          eq(dataIssues.companyId, page.id),
-          // Not closed_at: for it, Postgres might read the index of all open issues.
-          isNull(dataIssues.closedReason),
-          isNull(dataIssues.acknowledgedAt),
-        ),
-      ),
-      /** Connections that need a person. */
-      connections: db.$count(connections, and(ofCompany, mustAct)),
-      /** Connections that collect nothing for now, although no person has to act. */
-      idleConnections: db.$count(
-        connections,
-        and(
-          ofCompany,
-          sql`metersync.needs_attention(${connections.status})`,
-          sql`${mustAct} is not true`,
-        ),
-      ),
-    })
-    .from(page)
-    .crossJoinLateral(waits)
-    .crossJoinLateral(reads)
-    .orderBy(sql`coalesce(${page.name}, '')`, page.id);
+export async function readCompany(db: Executor, id: string): Promise<ListedCompany | undefined> {
+  return (await readCompanies(db, sql`id = ${id}::uuid`, 1))[0];
 }
 
+async function readCompanies(db: Executor, which: SQL, limit: number): Promise<ListedCompany[]> {
+  const { rows } = await db.execute<ListedCompany>(sql`
+    select
+      page.id, page.name,
+      page.external_id as "externalId",
+      page.deleted_at as "deletedAt",
+      waits.waiting,
+      waits.since as "waitingSince",
+      reads.unwell,
+      reads.until as "readUntil",
+      (
+        -- Not closed_at: for it, Postgres might read the index of all open issues.
+        select count(*)::int
+        from ${dataIssues}
+        where company_id = page.id and closed_reason is null and acknowledged_at is null
+      ) as issues,
+      statuses.needing as connections,
+      statuses.idle as "idleConnections"
+    from (
+      select *
+      from ${companies}
+      where ${which}
+      order by coalesce(name, ''), id
+      limit ${limit}
+    ) page
+      cross join lateral (
+        select count(*)::int as waiting, min(recorded_at) as since
+        from ${journal}
+        where queue in ('document/' || page.id, 'connection/' || page.id)
+      ) waits
+      cross join lateral (
+        select
+          (count(*) filter (where last.state <> 'complete'))::int as unwell,
+          case when count(last.finished_at) = count(*) then min(last.finished_at) end as until
+        from unnest(${array(companyResources, 'text')}) as listing (resource)
+          left join lateral (
+            select state, finished_at
+            from ${runs}
+            where company_id = page.id
+              and resource = listing.resource
+              and finished_at is not null
+            order by finished_at desc
+            limit 1
+          ) last on true
+      ) reads
+      cross join lateral (
+        select
+          (count(*) filter (where metersync.customer_must_act(status)))::int as needing,
+          (count(*) filter (
+            where metersync.needs_attention(status)
+              and metersync.customer_must_act(status) is not true
+          ))::int as idle
+        from ${connections}
+        where company_id = page.id and deleted_at is null
+      ) statuses
+    order by coalesce(page.name, ''), page.id`);
+  return rows;
+}
+
+/** How a resource of a company was last read. */
+type LastRead = {
+  readonly resource: string;
+  readonly runId: string;
+  readonly state: RunState;
+  readonly startedAt: string;
+  readonly finishedAt: string | null;
+  /** How many records its listing had. */
+  readonly records: number | null;
+  readonly drift: number;
+  /** Changes without an event. */
+  readonly missed: number;
+  readonly error: string | null;
+};
+
 /** Reads how each of a company's resources was last read, in the order of a backfill. */
-export async function readResources(db: Executor, companyId: string) {
-  const last = db
-    .select()
-    .from(runs)
-    .where(and(eq(runs.companyId, companyId), eq(runs.resource, sql`listing.resource`)))
-    .orderBy(desc(runs.finishedAt))
-    .limit(1)
-    .as('last');
-  return await db
-    .select({
-      resource: sql<string>`listing.resource`,
-      runId: last.runId,
-      state: last.state,
-      startedAt: last.startedAt,
-      finishedAt: last.finishedAt,
-      /** How many records its listing had. */
-      records: last.distinctIds,
-      drift: last.drift,
-      /** Changes without an event. */
-      missed: last.rowsMissed,
-      error: last.error,
-    })
-    .from(
-      sql`unnest(${array(companyResources, 'text')}) with ordinality as listing (resource, place)`,
-    )
-    .crossJoinLateral(last)
-    .orderBy(sql`listing.place`);
+export async function readResources(db: Executor, companyId: string): Promise<LastRead[]> {
+  const { rows } = await db.execute<LastRead>(sql`
+    select
+      listing.resource, last.state, last.drift, last.error,
+      last.run_id as "runId",
+      last.started_at as "startedAt",
+      last.finished_at as "finishedAt",
+      last.distinct_ids::float8 as records,
+      last.rows_missed::float8 as missed
+    from unnest(${array(companyResources, 'text')}) with ordinality as listing (resource, place)
+      cross join lateral (
+        select *
+        from ${runs}
+        where company_id = ${companyId}::uuid and resource = listing.resource
+        order by finished_at desc
+        limit 1
+      ) last
+    order by listing.place`);
+  return rows;
 }
 
 /** Counts the ranges of readings of a company that wait to be read. */
 export async function rangesWaiting(db: Executor, companyId: string): Promise<number> {
-  const waits = db
-    .select({ ranges: sql<number>`count(*)`.as('ranges') })
-    .from(journal)
-    .where(eq(journal.queue, sql`'interval/' || ${meters.id}`))
-    .offset(literal(0))
-    .as('waits');
-  const [found] = await db
-    .select({ waiting: sql<number>`coalesce(sum(${waits.ranges}), 0)::int` })
-    .from(meters)
-    .crossJoinLateral(waits)
-    .where(eq(meters.companyId, companyId));
-  return found?.waiting ?? 0;
+  const { rows } = await db.execute<{ waiting: number }>(sql`
+    select coalesce(sum(waits.ranges), 0)::int as waiting
+    from ${meters} m
+      cross join lateral (
+        select count(*) as ranges from ${journal} where queue = 'interval/' || m.id
+      ) waits
+    where m.company_id = ${companyId}::uuid`);
+  return rows[0]?.waiting ?? 0;
 }
+
+type ListedConnection = {
+  readonly id: string;
+  readonly provider: string | null;
+  readonly status: string | null;
+  readonly statusClass: string | null;
+  readonly since: string | null;
+  /** What a person has to do about it. */
+  readonly whatToDo: string | null;
+};
 
 /** Lists a company's live connections, starting with those that need a person. */
-export async function listConnections(db: Executor, companyId: string) {
-  const { id, datasource: provider, status } = connections;
-  const own = db
-    .select({
-      id,
-      provider,
-      status,
-      firstSeenAt: sql`metersync.time_of(raw ->> 'statusFirstSeenTime')`.as('first_seen_at'),
-    })
-    .from(connections)
-    .where(and(eq(connections.companyId, companyId), isNull(connections.deletedAt)))
-    .limit(literal(200))
-    .as('own');
-  const { at, connectionId } = connectionStatusChanges;
-  const began = db
-    .select({
-      since: sql<string | null>`greatest(${max(at)}, ${own.firstSeenAt})`.as('since'),
-    })
-    .from(connectionStatusChanges)
-    .where(and(eq(connectionId, own.id), eq(connectionStatusChanges.status, own.status)))
-    .as('began');
-  return await db
-    .select({
-      id: own.id,
-      provider: own.provider,
-      status: own.status,
-      statusClass: sql<string | null>`analytics.status_class(${own.status})`,
-      since: began.since,
-      /** What a person has to do about it. */
-      whatToDo: sql<string | null>`case
-        when metersync.needs_attention(${own.status})
-          then analytics.what_to_do(${own.status}, ${began.since})
-      end`,
-    })
-    .from(own)
-    .crossJoinLateral(began)
-    .orderBy(sql`metersync.customer_must_act(${own.status}) is not true`, own.provider, own.id);
+export async function listConnections(
+  db: Executor,
+  companyId: string,
+): Promise<ListedConnection[]> {
+  const { rows } = await db.execute<ListedConnection>(sql`
+    select
+      own.id, own.provider, own.status, began.since,
+      analytics.status_class(own.status) as "statusClass",
+      case
+        when metersync.needs_attention(own.status)
+          then analytics.what_to_do(own.status, began.since)
+      end as "whatToDo"
+    from (
+      select
+        id, status,
+        datasource as provider,
+        metersync.time_of(raw ->> 'statusFirstSeenTime') as first_seen_at
+      from ${connections}
+      where company_id = ${companyId}::uuid and deleted_at is null
+      limit ${connectionsOfCompany}
+    ) own
+      cross join lateral (
+        select greatest(max(at), own.first_seen_at) as since
+        from ${connectionStatusChanges}
+        where connection_id = own.id and status = own.status
+      ) began
+    order by metersync.customer_must_act(own.status) is not true, own.provider, own.id`);
+  return rows;
 }
 
-/** Lists statuses that need attention. Look-ups in an index avoid reading all connections. */
-async function unwellStatuses(db: Executor) {
-  const { status } = connections;
-  const statuses: { status: string; needs: boolean; customer: boolean }[] = [];
-  for (;;) {
-    const last = statuses.at(-1);
-    const [next] = await db
-      .select({
-        status: sql<string>`${status}`,
-        needs: sql<boolean>`metersync.needs_attention(${status})`,
-        customer: sql<boolean>`metersync.customer_must_act(${status})`,
-      })
-      .from(connections)
-      .where(and(isNull(connections.deletedAt), gt(status, last?.status ?? '')))
-      .orderBy(status)
-      .limit(1);
-    if (next === undefined) return statuses.filter(({ needs }) => needs);
-    statuses.push(next);
-  }
-}
+const connectionsOfCompany = 200;
+
+type NeedingConnection = {
+  readonly connectionId: string;
+  readonly companyId: string;
+  readonly provider: string | null;
+  readonly company: string | null;
+  readonly status: string;
+  readonly since: string | null;
+  readonly whatToDo: string;
+  readonly customerMustAct: boolean;
+  readonly dataUntil: string | null;
+  readonly isLate: boolean;
+};
 
 /**
  * Lists connections that need attention, by whether a customer must act and by age of status. How
@@ -235,68 +224,63 @@ async function unwellStatuses(db: Executor) {
 export async function connectionsNeedingAttention(
   db: Executor,
   { limit }: { readonly limit: number },
-) {
-  const among = consoleBounds.connectionsMax;
-  const unwell = unnested('unwell', await unwellStatuses(db), [
-    ['status', 'text', ({ status }) => status],
-    ['customer', 'boolean', ({ customer }) => customer],
-  ]);
-  const few = db
-    .select({ id: connections.id })
-    .from(connections)
-    .where(and(isNull(connections.deletedAt), eq(connections.status, sql`unwell.status`)))
-    .orderBy(connections.id)
-    .limit(literal(among))
-    .as('few');
-  const candidate = db
-    .$with('candidate')
-    .as(
-      db
-        .select({ id: few.id })
-        .from(unwell)
-        .crossJoinLateral(few)
-        .orderBy(sql`unwell.customer desc`)
-        .limit(literal(among)),
-    );
-  const { connectionId, customerMustAct, since } = unwellConnections;
-  const itsState = db
-    .select({ customerMustAct, since })
-    .from(unwellConnections)
-    .where(eq(connectionId, candidate.id))
-    .offset(literal(0))
-    .as('its_state');
-  const first = db
-    .select({ id: candidate.id })
-    .from(candidate)
-    .crossJoinLateral(itsState)
-    .orderBy(desc(itsState.customerMustAct), sql`${itsState.since} nulls last`, candidate.id)
-    .limit(limit)
-    .as('first');
-  const needing = db
-    .select()
-    .from(needingAttention)
-    .where(eq(needingAttention.connectionId, first.id))
-    .offset(literal(0))
-    .as('needing');
-  const rows = await db
-    .with(candidate)
-    .select({
-      looked: sql<number>`(select count(*)::int from ${candidate})`,
-      connection: {
-        connectionId: needing.connectionId,
-        companyId: needing.companyId,
-        provider: needing.provider,
-        company: needing.company,
-        status: needing.status,
-        since: needing.since,
-        whatToDo: needing.whatToDo,
-        customerMustAct: needing.customerMustAct,
-        dataUntil: needing.dataUntil,
-        isLate: needing.isLate,
-      },
-    })
-    .from(first)
-    .crossJoinLateral(needing)
-    .orderBy(desc(needing.customerMustAct), sql`${needing.since} nulls last`, needing.connectionId);
-  return { connections: rows.map((row) => row.connection), looked: rows[0]?.looked ?? 0 };
+): Promise<{ connections: NeedingConnection[]; looked: number }> {
+  const { rows } = await db.execute<NeedingConnection & { looked: number }>(sql`
+    with recursive status_known as (
+      (select status from ${connections} where deleted_at is null order by status limit 1)
+      union all
+      select (
+        select c.status
+        from ${connections} c
+        where c.deleted_at is null and c.status > s.status
+        order by c.status
+        limit 1
+      )
+      from status_known s
+      where s.status is not null
+    ), candidate as materialized (
+      select few.id
+      from status_known s
+        cross join lateral (
+          select id
+          from ${connections}
+          where deleted_at is null and status = s.status
+          order by id
+          limit ${consoleBounds.connectionsMax}
+        ) few
+      where metersync.needs_attention(s.status)
+      order by metersync.customer_must_act(s.status) desc
+      limit ${consoleBounds.connectionsMax}
+    ), longest as materialized (
+      -- Without the offset the view is computed for all connections.
+      select c.id
+      from candidate c
+        cross join lateral (
+          select customer_must_act, since
+          from metersync.unwell_connections
+          where connection_id = c.id
+          offset 0
+        ) its_state
+      order by its_state.customer_must_act desc, its_state.since nulls last, c.id
+      limit ${limit}
+    )
+    select
+      (select count(*)::int from candidate) as looked,
+      needing.connection_id as "connectionId",
+      needing.company_id as "companyId",
+      needing.provider, needing.company, needing.status, needing.since,
+      needing.what_to_do as "whatToDo",
+      needing.customer_must_act as "customerMustAct",
+      needing.data_until as "dataUntil",
+      needing.is_late as "isLate"
+    from longest
+      cross join lateral (
+        select *
+        from analytics.connections_needing_attention
+        where connection_id = longest.id
+        offset 0
+      ) needing
+    order by needing.customer_must_act desc, needing.since nulls last, needing.connection_id`);
+  const looked = rows[0]?.looked ?? 0;
+  return { connections: rows.map(({ looked: _, ...connection }) => connection), looked };
 }

@@ -1,6 +1,5 @@
-import { and, eq, gt, isNotNull, lt, or, sql, sum } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connection/connect.ts';
-import { monthlyCost, monthlyUsage, statementAvailability } from '../schema/views.ts';
 
 /** Returns the first day (YYYY-MM-DD) of the month of a time or day. */
 export const monthOf = (time: string): string => `${time.slice(0, 7)}-01`;
@@ -29,73 +28,99 @@ export function monthsOf(
 /** Sums of a company by month, as last stored. Amounts are text, as Postgres prints them. */
 export type CompanyMonths = Awaited<ReturnType<typeof readCompanyMonths>>;
 
-const ofMonths = (of: typeof monthlyCost | typeof monthlyUsage, companyId: string | undefined) =>
-  and(isNotNull(of.month), companyId === undefined ? undefined : eq(of.companyId, companyId));
+/** Whether a row belongs to a company, or to any. */
+export const isOf = (companyId: string | undefined): SQL =>
+  companyId === undefined ? sql`true` : sql`company_id = ${companyId}::uuid`;
+
+type MonthOfCost = {
+  readonly month: string;
+  readonly currency: string | null;
+  readonly cost: string | null;
+};
 
 /** Sums the cost of one company or of all by month and currency, oldest month first. */
-export async function costByMonth(db: Executor, companyId: string | undefined) {
-  const { month, currency, cost } = monthlyCost;
-  return await db
-    .select({ month: sql<string>`${month}`, currency, cost: sum(cost) })
-    .from(monthlyCost)
-    .where(ofMonths(monthlyCost, companyId))
-    .groupBy(month, currency)
-    .orderBy(month, currency);
+export async function costByMonth(
+  db: Executor,
+  companyId: string | undefined,
+): Promise<MonthOfCost[]> {
+  const { rows } = await db.execute<MonthOfCost>(sql`
+    select month, currency, sum(cost) as cost
+    from analytics.monthly_cost
+    where month is not null and ${isOf(companyId)}
+    group by month, currency
+    order by month, currency`);
+  return rows;
 }
+
+type MonthOfUsage = {
+  readonly month: string;
+  readonly commodity: string | null;
+  readonly units: string | null;
+  readonly usage: string | null;
+  /** Billed meters. */
+  readonly meters: number;
+};
 
 /** Sums usage by month, commodity and unit, oldest month first, and counts the billed meters. */
-export async function usageByMonth(db: Executor, companyId: string | undefined) {
-  const { month, commodity, units, usage, meterId, daysCovered } = monthlyUsage;
-  return await db
-    .select({
-      month: sql<string>`${month}`,
-      commodity,
-      units,
-      usage: sum(usage),
-      meters: sql<number>`(count(distinct ${meterId}) filter (where ${daysCovered} > 0))::int`,
-    })
-    .from(monthlyUsage)
-    .where(ofMonths(monthlyUsage, companyId))
-    .groupBy(month, commodity, units)
-    .orderBy(month, commodity, units);
+export async function usageByMonth(
+  db: Executor,
+  companyId: string | undefined,
+): Promise<MonthOfUsage[]> {
+  const { rows } = await db.execute<MonthOfUsage>(sql`
+    select
+      month, commodity, units,
+      sum(usage) as usage,
+      (count(distinct meter_id) filter (where days_covered > 0))::int as meters
+    from analytics.monthly_usage
+    where month is not null and ${isOf(companyId)}
+    group by month, commodity, units
+    order by month, commodity, units`);
+  return rows;
 }
 
-/** Counts the days of all meters, and their billed days, by site and month of a company. */
-async function billedDays(db: Executor, companyId: string) {
-  const { month, siteId, site, daysInMonth, daysCovered } = monthlyUsage;
-  return await db
-    .select({
-      month: sql<string>`${month}`,
-      siteId,
-      site,
-      days: sql<number>`sum(${daysInMonth})::int`,
-      covered: sql<number>`sum(${daysCovered})::int`,
-    })
-    .from(monthlyUsage)
-    .where(ofMonths(monthlyUsage, companyId))
-    .groupBy(month, siteId, site)
-    .orderBy(site, siteId, month);
+/** The days of all meters of a site in a month, and how many of them are billed. */
+type BilledDays = {
+  readonly month: string;
+  readonly siteId: string | null;
+  readonly site: string | null;
+  readonly days: number;
+  readonly covered: number;
+};
+
+async function billedDays(db: Executor, companyId: string): Promise<BilledDays[]> {
+  const { rows } = await db.execute<BilledDays>(sql`
+    select
+      month, site,
+      site_id as "siteId",
+      sum(days_in_month)::int as days,
+      sum(days_covered)::int as covered
+    from analytics.monthly_usage
+    where month is not null and company_id = ${companyId}::uuid
+    group by month, site_id, site
+    order by site, site_id, month`);
+  return rows;
 }
 
-/** Finds months of sites in which bills were corrected or meters lack an expected bill. */
-async function unusualMonths(db: Executor, companyId: string) {
-  const { month, siteId, superseded, corrected, metersExpected, metersBilled } =
-    statementAvailability;
-  return await db
-    .select({
+/** A month of a site in which bills were corrected or meters lack an expected bill. */
+type UnusualMonth = {
+  readonly month: string;
+  readonly siteId: string | null;
+  readonly corrected: boolean;
+  readonly unbilled: boolean;
+};
+
+async function unusualMonths(db: Executor, companyId: string): Promise<UnusualMonth[]> {
+  const { rows } = await db.execute<UnusualMonth>(sql`
+    select
       month,
-      siteId,
-      corrected: sql<boolean>`${superseded} + ${corrected} > 0`,
-      unbilled: sql<boolean>`${metersBilled} < ${metersExpected}`,
-    })
-    .from(statementAvailability)
-    .where(
-      and(
-        eq(statementAvailability.companyId, companyId),
-        isNotNull(month),
-        or(gt(sql`${superseded} + ${corrected}`, 0), lt(metersBilled, metersExpected)),
-      ),
-    );
+      site_id as "siteId",
+      excluded_superseded + included_corrected > 0 as corrected,
+      meters_billed < meters_expected as unbilled
+    from analytics.statement_availability
+    where company_id = ${companyId}::uuid
+      and month is not null
+      and (excluded_superseded + included_corrected > 0 or meters_billed < meters_expected)`);
+  return rows;
 }
 
 /** Units of demand. The demand of several bills cannot be added up to a monthly amount. */
@@ -109,8 +134,8 @@ export type MonthMark = 'billed' | 'part' | 'missing' | 'late' | 'corrected';
  * billed day. A billed month is corrected if a bill was. Others are marked by their billed days.
  */
 function markMonths(
-  billed: Awaited<ReturnType<typeof billedDays>>,
-  unusual: Awaited<ReturnType<typeof unusualMonths>>,
+  billed: readonly BilledDays[],
+  unusual: readonly UnusualMonth[],
   months: readonly string[],
 ) {
   return [...Map.groupBy(billed, ({ siteId }) => siteId)].map(([siteId, days]) => {

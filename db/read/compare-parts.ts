@@ -122,7 +122,7 @@ async function comparePart(db: Executor, part: PartRead) {
 }
 
 /** A row of usage that a bill's record lists and the warehouse lacks, or the other way round. */
-export interface UnequalUsage {
+interface UnequalUsage {
   readonly id: string;
   /** The document that lists the row or has it in the warehouse. */
   readonly documentId: string;

@@ -1,5 +1,5 @@
-import { and, desc, eq, or, type SQL, sql } from 'drizzle-orm';
-import { array, columnNames, literal, unnested } from '../connection/arrays.ts';
+import { and, desc, eq, type SQL, sql } from 'drizzle-orm';
+import { array, columnNames, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal, splitOnRefusal } from '../connection/failures.ts';
 import { listsSites, relatedSites } from '../records/connection-sites.ts';
@@ -36,7 +36,7 @@ export interface Difference {
   readonly fields?: readonly DifferentField[];
 }
 
-export interface DifferentField {
+interface DifferentField {
   readonly field: string;
   readonly service: string | null;
   readonly warehouse: string | null;
@@ -105,7 +105,7 @@ function columnsOf(resource: RecordResource): { name: string; reported: SQL; hel
 }
 
 /** A page of the service's records, compared with the warehouse. */
-export interface PageCompared {
+interface PageCompared {
   readonly differences: readonly Difference[];
   /** Number of values of its records that no column can hold. */
   readonly unreadable: number;
@@ -184,6 +184,20 @@ function recordHeld(resource: RecordResource, isShown: SQL): SQL {
       end`;
 }
 
+/** A record that differs from its row, or of which values are unreadable. */
+type Compared = {
+  readonly id: string | null;
+  /** The place of the record in its page, from 1. A site has the place of its company. */
+  readonly place: number;
+  readonly missing: boolean;
+  readonly differs: boolean;
+  readonly unreadable: number;
+  readonly fields: readonly DifferentField[];
+  /** The values of the columns, in the record and in the row. */
+  readonly reported: readonly (string | null)[];
+  readonly held: readonly (string | null)[];
+};
+
 async function compareRecords(
   db: Executor,
   resource: RecordResource,
@@ -191,74 +205,57 @@ async function compareRecords(
   records: readonly ComparedRecord[],
   since: string | null,
 ): Promise<PageCompared> {
+  const { table, read, columns: recordColumns } = resources[resource];
   const columns = columnsOf(resource);
-  const isMissing = sql<boolean>`(${row.id} is null or ${row.deletedAt} is not null)`;
-  const differing = columns.map(({ reported, held }) => sql`${held} is distinct from ${reported}`);
+  const listOf = (parts: readonly SQL[], separator = sql`, `) => sql.join([...parts], separator);
+  const differing = columns.map(
+    (column) => sql`${column.held} is distinct from ${column.reported}`,
+  );
+  const said = recordColumns.flatMap(({ column, isOwner }) =>
+    isOwner ? [] : [sql`said.${sql.identifier(column.name)}`],
+  );
   const isShown = showsListing(resource);
   const heldRecord = recordHeld(resource, isShown);
-  const differs = sql<boolean>`(${isMissing}
-      or ${heldRecord} is distinct from r
-      or ${isShown} and (${or(...differing)}))`;
-  const record = recordsOf(db, resource, companyId, records);
-  const { table } = resources[resource];
-  // `offset 0` has each row looked up by its id; otherwise Postgres might read the whole table.
-  const held = db
-    .select()
-    .from(table)
-    .where(eq(table.id, idOfRecord(resources[resource])))
-    .offset(literal(0))
-    .as('row');
-  const readColumns = resources[resource].columns.flatMap(({ column, isOwner }) =>
-    isOwner ? [] : [sql`said.${sql.identifier(column.name)}, `],
-  );
-  const isReplaced = records.some(({ instead }) => instead !== undefined);
-  const unreadable = isReplaced
-    ? sql`metersync.with_replaced(said.unreadable, replaced)`
-    : sql`said.unreadable`;
-  const read = sql`(
-      select ${sql.join(readColumns)}${unreadable} as unreadable
-      from ${resources[resource].read} said
-      offset 0
-    ) read`;
-  const fields = db
-    .select({
-      all: sql`coalesce(
-        jsonb_agg(
-          jsonb_build_object(
+  const isMissing = sql`(row.id is null or row.deleted_at is not null)`;
+  const differs = sql`(
+        ${isMissing}
+        or ${heldRecord} is distinct from r
+        or ${isShown} and (${listOf(differing, sql` or `)})
+      )`;
+  const { rows } = await db.execute<Compared>(sql`
+    select
+      r ->> 'id' as id,
+      place::int,
+      ${isMissing} as missing,
+      ${differs} as differs,
+      (select count(*)::int from jsonb_object_keys(read.unreadable)) as unreadable,
+      (
+        select coalesce(
+          jsonb_agg(jsonb_build_object(
             'field', coalesce(a.key, b.key), 'service', a.value::text, 'warehouse', b.value::text
-          )
-        ),
-        '[]'
-      )`,
-    })
-    .from(sql`jsonb_each(r) a`)
-    .fullJoin(sql`jsonb_each(${heldRecord}) b`, sql`a.key = b.key`)
-    .where(sql`a.value is distinct from b.value`);
-  const textsOf = (values: SQL[]) =>
-    sql<(string | null)[]>`array[${sql.join(
-      values.map((value) => sql`(${value})::text`),
-      sql`, `,
-    )}]`;
-  const compared = await db
-    .select({
-      id: sql<string | null>`r ->> 'id'`,
-      /** The place of the record in its page, from 1. A site has the place of its company. */
-      place: sql<number>`place::int`,
-      missing: isMissing,
-      differs,
-      unreadable: sql<number>`(
-        select count(*)::int
-        from jsonb_object_keys(read.unreadable)
-      )`,
-      fields: sql<DifferentField[]>`${fields}`,
-      reported: textsOf(columns.map((column) => column.reported)),
-      held: textsOf(columns.map((column) => column.held)),
-    })
-    .from(record)
-    .leftJoinLateral(held, sql`true`)
-    .crossJoinLateral(read)
-    .where(and(or(differs, sql`read.unreadable is not null`), saysSince(resource, since)));
-  const differences = compared.flatMap((one): Difference[] => {
+          )),
+          '[]'
+        )
+        from jsonb_each(r) a
+          full join jsonb_each(${heldRecord}) b on a.key = b.key
+        where a.value is distinct from b.value
+      ) as fields,
+      array[${listOf(columns.map((column) => sql`(${column.reported})::text`))}] as reported,
+      array[${listOf(columns.map((column) => sql`(${column.held})::text`))}] as held
+    from ${recordsOf(resource, companyId, records)} record
+      -- Without the offset the whole table is read to join the rows of a page.
+      left join lateral (
+        select * from ${table} where id = ${idOfRecord(resources[resource])} offset 0
+      ) row on true
+      cross join lateral (
+        select
+          ${listOf(said)},
+          metersync.with_replaced(said.unreadable, record.replaced) as unreadable
+        from ${read} said
+        offset 0
+      ) read
+    where (${differs} or read.unreadable is not null) and ${saysSince(resource, since)}`);
+  const differences = rows.flatMap((one): Difference[] => {
     if (!one.differs) return [];
     const id = one.id ?? refusedAs({ id: null, text: records[one.place - 1]?.text ?? '' });
     // If the record is equal, columns differ only if something other than a read wrote them.
@@ -275,52 +272,37 @@ async function compareRecords(
     }
     return [{ id, state: 'different', fields: one.fields.length > 0 ? one.fields : ofColumns }];
   });
-  return { differences, unreadable: compared.reduce((sum, one) => sum + one.unreadable, 0) };
+  return { differences, unreadable: rows.reduce((sum, one) => sum + one.unreadable, 0) };
 }
 
-/** Selects the records `(r, place, owner, replaced)` of a page, or the sites in its companies. */
+/** The records `(r, place, owner, replaced)` of a page, or the sites in its companies. */
 function recordsOf(
-  db: Executor,
   resource: RecordResource,
   companyId: string | null,
   records: readonly ComparedRecord[],
-) {
-  const texts = array(
-    records.map(({ text, instead }) => instead?.text ?? text),
-    'text',
-  );
-  const replaced = array(
-    records.map(({ instead }) => instead?.replaced ?? null),
-    'text',
-  );
-  const item = db
-    .select({
-      r: sql`record::jsonb`.as('r'),
-      place: sql<number>`place`.as('place'),
-      owner: sql<string | null>`${companyId}::uuid`.as('owner'),
-      replaced: sql<string | null>`replaced::jsonb`.as('replaced'),
-    })
-    .from(sql`unnest(${texts}, ${replaced}) with ordinality as given (record, replaced, place)`)
-    .offset(literal(0));
-  if (resource !== 'sites') return item.as('record');
-  const company = item.as('company');
-  return db
-    .select({
-      r: sql`site.r`.as('r'),
-      place: sql<number>`company.place`.as('place'),
-      owner: sql<string | null>`(company.r ->> 'id')::uuid`.as('owner'),
-      replaced: sql<
-        string | null
-      >`${replacedIn('sites', sql`company.replaced`, sql`site.at - 1`)}`.as('replaced'),
-    })
-    .from(company)
-    .crossJoin(
-      sql`jsonb_array_elements(metersync.elements(company.r -> 'sites'))
-        with ordinality as site (r, at)`,
-    )
-    .where(sql`company.r ->> 'id' is not null and metersync.uuid_of(site.r ->> 'id') is not null`)
-    .offset(literal(0))
-    .as('record');
+): SQL {
+  const texts = records.map(({ text, instead }) => instead?.text ?? text);
+  const replaced = records.map(({ instead }) => instead?.replaced ?? null);
+  const item = sql`(
+      select record::jsonb as r, place, ${companyId}::uuid as owner, replaced::jsonb as replaced
+      from unnest(${array(texts, 'text')}, ${array(replaced, 'text')})
+        with ordinality as given (record, replaced, place)
+      offset 0
+    )`;
+  if (resource !== 'sites') return item;
+  return sql`(
+      select
+        site.r,
+        company.place,
+        (company.r ->> 'id')::uuid as owner,
+        ${replacedIn('sites', sql`company.replaced`, sql`site.at - 1`)} as replaced
+      from ${item} company
+        cross join jsonb_array_elements(metersync.elements(company.r -> 'sites'))
+          with ordinality as site (r, at)
+      where company.r ->> 'id' is not null
+        and metersync.uuid_of(site.r ->> 'id') is not null
+      offset 0
+    )`;
 }
 
 /** Whether a record `r` changed since a moment, or does not say when it changed. */

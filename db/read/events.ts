@@ -1,15 +1,4 @@
-import {
-  and,
-  count,
-  desc,
-  eq,
-  getViewSelectedFields,
-  isNotNull,
-  type SQL,
-  type SQLWrapper,
-  sql,
-} from 'drizzle-orm';
-import { unionAll } from 'drizzle-orm/pg-core';
+import { and, count, eq, getViewSelectedFields, SQL, sql } from 'drizzle-orm';
 import {
   companyEventKinds,
   type DeliveredEvent,
@@ -18,9 +7,8 @@ import {
 } from '../../contract/event.ts';
 import { batches } from '../../contract/limits.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { isAmong, literal } from '../connection/arrays.ts';
+import { isAmong, isBeyond } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { isPending } from '../queue/queue.ts';
 import { eventPayloads, events, gates, journal } from '../schema/metersync.ts';
 import { consoleBounds } from './bounds.ts';
 
@@ -41,30 +29,23 @@ export interface EventFilter {
   readonly unapplied?: boolean | undefined;
 }
 
-type Columns = 'id' | 'type' | 'outcome' | 'recordId' | 'companyId' | 'errorCode' | 'receivedAt';
-
-/** The condition that an event matches a filter. Absent bounds are not part of it. */
-export function matching(
-  event: Readonly<Record<Columns, SQLWrapper>>,
-  filter: EventFilter,
-): SQL | undefined {
+/** The condition that a row of a table or view of events matches a filter. Absent bounds are not part of it. */
+function matching(event: string, filter: EventFilter): SQL {
+  const of = sql.raw(event);
   const { ids, type, outcome, recordId, companyId, code, since, until, unapplied } = filter;
-  return and(
-    ids && isAmong(event.id, ids),
-    given(type, (value) => sql`${event.type} = ${value}`),
-    given(outcome, (value) => sql`${event.outcome} = ${value}`),
-    given(recordId, (value) => sql`${event.recordId} = ${value}`),
-    given(companyId, (value) => sql`${event.companyId} = ${value}::uuid`),
-    given(code, (value) => sql`${event.errorCode} = ${value}`),
-    given(since, (value) => sql`${event.receivedAt} >= ${value}::timestamptz`),
-    given(until, (value) => sql`${event.receivedAt} < ${value}::timestamptz`),
-    unapplied ? sql`${event.outcome} <> 'applied'` : undefined,
-  );
+  const bounds = [
+    ids && isAmong(sql`${of}.id`, ids),
+    type !== undefined && sql`${of}.type = ${type}`,
+    outcome !== undefined && sql`${of}.outcome = ${outcome}`,
+    recordId !== undefined && sql`${of}.record_id = ${recordId}`,
+    companyId !== undefined && sql`${of}.company_id = ${companyId}::uuid`,
+    code !== undefined && sql`${of}.error_code = ${code}`,
+    since !== undefined && sql`${of}.received_at >= ${since}::timestamptz`,
+    until !== undefined && sql`${of}.received_at < ${until}::timestamptz`,
+    unapplied && sql`${of}.outcome <> 'applied'`,
+  ].filter((bound) => bound instanceof SQL);
+  return bounds.length === 0 ? sql`true` : sql.join(bounds, sql` and `);
 }
-
-/** Returns the bound for a value if the value is given. An empty text counts as given. */
-const given = (value: string | undefined, bound: (value: string) => SQL): SQL | undefined =>
-  value === undefined ? undefined : bound(value);
 
 const { kind: _kind, payload, body, ...columns } = getViewSelectedFields(events);
 
@@ -84,7 +65,7 @@ export type JournalledEvent = Awaited<ReturnType<typeof readEvents>>[number];
 export type EventDetails = NonNullable<Awaited<ReturnType<typeof readEvent>>>;
 
 /** A page of events, and the place where the next page begins; null on the last page. */
-export interface EventPage {
+interface EventPage {
   readonly events: readonly JournalledEvent[];
   readonly next: Place | null;
 }
@@ -171,81 +152,79 @@ interface Search {
   readonly most: number;
 }
 
-/** Lists events by one of their times, last first. */
-function byTime(
-  db: Executor,
-  time: 'receivedAt' | 'asideAt' | 'dueAt',
-  which: SQL | undefined,
-  { after, most }: Search,
-  from: typeof journal = journal,
-) {
-  const { id, [time]: at } = from;
-  const further = after && sql`(${at}, ${id}) < (${after.at}::timestamptz, ${after.id})`;
-  return db
-    .select({ at: sql<string>`${at}`.as('at'), id: sql<string>`${id}`.as('event_id') })
-    .from(from)
-    .where(and(which, further))
-    .orderBy(desc(at), desc(id))
-    .limit(most)
-    .$dynamic();
+/** A list of events in the order of an index, last first: a part of the journal, and the time that orders it. */
+interface List {
+  readonly by: 'received_at' | 'aside_at' | 'due_at';
+  readonly which: SQL;
+  /** What is listed, if it is not the journal itself. */
+  readonly from?: SQL;
+}
+
+/** Selects the time and the id of the events of a list that a search reads. */
+function listed({ by, which, from = sql`${journal} e` }: List, { after, most }: Search): SQL {
+  const at = sql`e.${sql.raw(by)}`;
+  const isFurther = isBeyond([at, sql`e.id`], 'descending', after && [after.at, after.id]);
+  return sql`(
+      select ${at} as at, e.id
+      from ${from}
+      where ${which} and ${isFurther ?? sql`true`}
+      order by ${at} desc, e.id desc
+      limit ${most}
+    )`;
 }
 
 /** Lists events behind the gates that are closed for a failure, by the time when they are due. */
-function behindGates(db: Executor, code: string, search: Search) {
-  const { after, most } = search;
-  const { id, dueAt, queue, errorCode } = journal;
-  const further = after && sql`(${dueAt}, ${id}) < (${after.at}::timestamptz, ${after.id})`;
-  const ofGate = db
-    .select({ id, dueAt })
-    .from(journal)
-    .where(and(eq(queue, gates.scope), sql`${errorCode} is distinct from ${code}`, further))
-    .orderBy(desc(dueAt), desc(id))
-    .limit(most)
-    .as('of_gate');
-  const behind = db
-    .select({ id: ofGate.id, dueAt: ofGate.dueAt })
-    .from(gates)
-    .crossJoinLateral(ofGate)
-    .where(eq(gates.code, code))
-    .as('behind');
-  return byTime(db, 'dueAt', undefined, search, behind as unknown as typeof journal);
+function behindGates(code: string, search: Search): List {
+  const ofGate: List = {
+    by: 'due_at',
+    which: sql`e.queue = gate.scope and e.error_code is distinct from ${code}`,
+  };
+  const from = sql`(
+        select of_gate.at as due_at, of_gate.id
+        from ${gates} gate
+          cross join lateral ${listed(ofGate, search)} of_gate
+        where gate.code = ${code}
+      ) e`;
+  return { by: 'due_at', which: sql`true`, from };
 }
 
 /** Lists a few events by their receipt. Postgres looks them up and sorts them, whatever it expects. */
-function byLookUp(db: Executor, which: SQL, search: Search) {
-  const few = db.select().from(journal).where(which).offset(literal(0)).as('few');
-  return byTime(db, 'receivedAt', undefined, search, few as unknown as typeof journal);
+function lookedUp(which: SQL): List {
+  const from = sql`(select * from ${journal} e where ${which} offset 0) e`;
+  return { by: 'received_at', which: sql`true`, from };
 }
 
 /**
  * The lists that have all events that a filter selects, each in the order of an index. A list uses
- * only a part of the filter.
+ * only a part of the filter. Outcomes are not parameters, so that partial indexes can be used.
  */
-function listsOf(db: Executor, filter: EventFilter, search: Search) {
+function listsOf(filter: EventFilter, search: Search): List[] {
   const { ids, recordId, queueOf, companyId, outcome, code, since, until } = filter;
-  const due = (which: SQL | undefined) => byTime(db, 'dueAt', which, search);
-  const aside = (outcome: EventOutcome) =>
-    byTime(db, 'asideAt', eq(journal.aside, outcome), search);
-  if (ids !== undefined) return [byLookUp(db, isAmong(journal.id, ids), search)];
-  if (recordId !== undefined) return [byLookUp(db, eq(journal.recordId, recordId), search)];
+  if (ids !== undefined) return [lookedUp(isAmong(sql`e.id`, ids))];
+  if (recordId !== undefined) return [lookedUp(sql`e.record_id = ${recordId}`)];
   if (queueOf !== undefined)
-    return companyEventKinds.map((kind) => due(eq(journal.queue, `${kind}/${queueOf}`)));
+    return companyEventKinds.map((kind) => due(sql`e.queue = ${`${kind}/${queueOf}`}`));
   if (companyId === undefined) {
     const failed =
       code === undefined
         ? undefined
-        : [due(and(eq(journal.errorCode, code), isPending)), behindGates(db, code, search)];
+        : [due(sql`e.error_code = ${code} and e.outcome = 'pending'`), behindGates(code, search)];
     if (outcome === 'pending')
-      return failed
-        ? failed
-        : recordEventKinds.map((kind) =>
-            due(and(eq(journal.kind, kind), isNotNull(journal.dueAt))),
-          );
+      return (
+        failed ??
+        recordEventKinds.map((kind) => due(sql`e.kind = ${kind} and e.due_at is not null`))
+      );
     if (outcome !== undefined && outcome !== 'applied') return [aside(outcome)];
     if (outcome === undefined && failed) return [...failed, aside('dead'), aside('missing')];
   }
-  return [byTime(db, 'receivedAt', matching(journal, { companyId, since, until }), search)];
+  return [{ by: 'received_at', which: matching('e', { companyId, since, until }) }];
 }
+
+const due = (which: SQL): List => ({ by: 'due_at', which });
+const aside = (outcome: EventOutcome): List => ({
+  by: 'aside_at',
+  which: sql`e.aside = ${outcome}`,
+});
 
 /**
  * Finds up to `limit` events that a filter selects, in the order of `listEvents`, among the first
@@ -256,40 +235,30 @@ export async function findEvents(
   filter: EventFilter,
   { limit, ...search }: Search & { readonly limit: number },
 ): Promise<{ readonly ids: readonly string[]; readonly next: Place | null }> {
-  const [first, second, ...more] = listsOf(db, filter, search);
-  if (first === undefined) throw new Error('no list has the events');
-  const lastFirst = [desc(sql`at`), desc(sql`event_id`)];
-  const listed = (
-    second === undefined
-      ? first
-      : unionAll(first, second, ...more)
-          .orderBy(...lastFirst)
-          .limit(search.most)
-  ).as('listed');
-  const { at, id } = listed;
-  const order = [desc(at), desc(id)];
-  const event = db
-    .select(columns)
-    .from(events)
-    .where(eq(events.id, id))
-    .offset(literal(0))
-    .as('event');
-  const places = await db
-    .select({ at, id })
-    .from(listed)
-    .crossJoinLateral(event)
-    .where(matching(event, filter))
-    .orderBy(...order)
-    .limit(limit);
-  const ids = places.map((place) => place.id);
-  if (places.length === limit) return { ids, next: places.at(-1) ?? null };
-  const [end] = await db
-    .select({ at, id })
-    .from(listed)
-    .orderBy(...order)
-    .offset(search.most - 1)
-    .limit(1);
-  return { ids, next: end ?? null };
+  const lists = listsOf(filter, search).map((list) => listed(list, search));
+  const { rows } = await db.execute<{ at: string; id: string; isFound: boolean }>(sql`
+    with listed as materialized (
+      select * from (${sql.join(lists, sql` union all `)}) lists
+      order by at desc, id desc
+      limit ${search.most}
+    ), found as materialized (
+      select l.at, l.id
+      from listed l
+        -- Without the offset all events are read to join a few.
+        cross join lateral (select * from ${events} where id = l.id offset 0) event
+      where ${matching('event', filter)}
+      order by l.at desc, l.id desc
+      limit ${limit}
+    )
+    select at, id, true as "isFound"
+    from found
+    union all
+    (select at, id, false from listed order by at desc, id desc offset ${search.most - 1})
+    order by "isFound" desc, at desc, id desc`);
+  const places = rows.filter(({ isFound }) => isFound);
+  const end = rows.find(({ isFound }) => !isFound) ?? null;
+  const last = places.length === limit ? places.at(-1) : end;
+  return { ids: places.map(({ id }) => id), next: last ? { at: last.at, id: last.id } : null };
 }
 
 /** Finds all events that a filter selects; one statement finds up to `most` of them. */
@@ -310,7 +279,7 @@ export async function findAllEvents(
 }
 
 /** A kept event. */
-export interface KeptEvent {
+interface KeptEvent {
   readonly id: string;
   readonly outcome: EventOutcome;
   /** How it was delivered; undefined once its payload was dropped. */

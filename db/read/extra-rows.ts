@@ -39,7 +39,6 @@ const keptRow = (resource: RecordResource) => {
         where ${note.resource} = 'companies'
           and ${note.recordId} = row.company_id::text
           and ${decidedToKeep}
-        offset 0
       ))`;
 };
 
@@ -116,7 +115,6 @@ export async function unlistedRows(
         isDue,
       ),
     )
-    .offset(literal(0))
     .as('theirs');
   const others = db
     .select({ id: theirs.id, companies: theirs.companies, kept: theirs.kept })
@@ -135,12 +133,11 @@ export async function unlistedRows(
 }
 
 /** Whether a meter's `row` is live and has readings. Readings of a deleted meter do not count. */
-export const hasReadings = sql`${row.deletedAt} is null
+const hasReadings = sql`${row.deletedAt} is null
       and exists (
         select
         from ${intervals}
         where ${intervals.meterId} = ${row.id}
-        offset 0
       )`;
 
 /** Lists a company's live meters with readings that the service did not list (`unlistedRows`). */
@@ -193,7 +190,6 @@ export async function strayRows(
     .select({ id: id.as('stray_id'), kept: keptRow(rows).as('kept') })
     .from(sql`${tableOf(rows)} ${row}`)
     .where(and(isListedBy(sql`lister.id`), lives(resource), notExists(alsoAudited)))
-    .offset(literal(0))
     .as('theirs');
   return await db
     .selectDistinct({ id: theirs.id, companyId: lister.id, kept: theirs.kept })

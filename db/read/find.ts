@@ -1,20 +1,6 @@
-import {
-  type AnyColumn,
-  and,
-  desc,
-  eq,
-  ilike,
-  inArray,
-  isNotNull,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
-import { unionAll } from 'drizzle-orm/pg-core';
+import { desc, eq, ilike, or, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/values.ts';
-import { isWhole } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
-import { companyOf, namesOfRecords } from '../records/names.ts';
 import { journal } from '../schema/metersync.ts';
 import { runs } from '../schema/reads.ts';
 import {
@@ -40,63 +26,52 @@ export const foundKinds = [
 export type FoundKind = (typeof foundKinds)[number];
 
 /** What was found. `name` is what people call it, and `company` the name of its company, if it has one. */
-export type Found = Awaited<ReturnType<typeof findById>>[number];
+export type Found = {
+  readonly kind: FoundKind;
+  readonly id: string;
+  readonly name: string | null;
+  readonly companyId: string | null;
+  readonly company: string | null;
+};
 
-const found = (
-  kind: FoundKind,
-  id: AnyColumn,
-  name: AnyColumn | SQL | SQL.Aliased = sql`null`,
-  companyId: AnyColumn | SQL = sql`null`,
-) => ({
-  kind: sql<FoundKind>`${kind}::text`,
-  id: sql<string>`${sql`${id}`}::text`,
-  name: sql<string | null>`${sql`${name}`}::text`,
-  companyId: sql<string | null>`${sql`${companyId}`}::uuid`,
-});
-
-/** Adds the names of companies. */
-async function withCompanies<Row extends { companyId: string | null }>(
-  db: Executor,
-  rows: readonly Row[],
-) {
-  const nameOf = await namesOfRecords(db, rows.flatMap(companyOf));
-  return rows.map((row) => ({ ...row, company: companyOf(row).map(nameOf)[0] ?? null }));
-}
+/** Selects what the step `found` found, with the names of companies. */
+const withCompanies = sql`
+    select
+      found.kind, found.id, found.name,
+      found.company_id as "companyId",
+      nullif((select name from ${companies} where id = found.company_id), '') as company
+    from found`;
 
 /** Finds everything with the given id, and companies to which the customer gave this id. */
-export async function findById(db: Executor, given: string) {
+export async function findById(db: Executor, given: string): Promise<Found[]> {
   const id = canonicalUuid(given) ?? null;
-  const hasId = (column: AnyColumn) => sql`${column} = ${id}::uuid`;
-  const company = found('company', companies.id, companies.name);
-  const rows = await unionAll(
-    db
-      .select(found('event', journal.id, journal.type, journal.companyId))
-      .from(journal)
-      .where(eq(journal.id, given)),
-    db
-      .select(found('run', runs.runId, runs.kind))
-      .from(runs)
-      .where(and(hasId(runs.runId), isWhole(runs))),
-    db.select(company).from(companies).where(hasId(companies.id)),
-    db.select(company).from(companies).where(eq(companies.externalId, given)).limit(10),
-    db
-      .select(found('site', sites.id, sites.name, sites.companyId))
-      .from(sites)
-      .where(hasId(sites.id)),
-    db
-      .select(found('document', documents.id, undefined, documents.companyId))
-      .from(documents)
-      .where(hasId(documents.id)),
-    db
-      .select(found('connection', connections.id, connections.datasource, connections.companyId))
-      .from(connections)
-      .where(hasId(connections.id)),
-    db
-      .select(found('meter', meters.id, undefined, meters.companyId))
-      .from(meters)
-      .where(eq(meters.id, given)),
-  );
-  return await withCompanies(db, rows);
+  const { rows } = await db.execute<Found>(sql`
+    with found as materialized (
+      select 'event' as kind, id, type as name, company_id from ${journal} where id = ${given}
+      union all
+      select 'run', run_id::text, kind, null
+      from ${runs}
+      where run_id = ${id} and company_id is null and resource is null
+      union all
+      select 'company', id::text, name, null from ${companies} where id = ${id}
+      union all
+      (
+        select 'company', id::text, name, null
+        from ${companies}
+        where external_id = ${given}
+        limit 10
+      )
+      union all
+      select 'site', id::text, name, company_id from ${sites} where id = ${id}
+      union all
+      select 'document', id::text, null, company_id from ${documents} where id = ${id}
+      union all
+      select 'connection', id::text, datasource, company_id from ${connections} where id = ${id}
+      union all
+      select 'meter', id, null, company_id from ${meters} where id = ${given}
+    )
+    ${withCompanies}`);
+  return rows;
 }
 
 /** Maximum number of rows of each kind that a search shows. */
@@ -110,62 +85,68 @@ const foundMax = 20;
  */
 export async function findByName(db: Executor, given: string): Promise<Found[]> {
   const part = partOf(given);
-  const { raw } = documents;
-  const numbers = db
-    .select({
-      listed: sql<string>`string_agg(number ->> 'value', ' ')`.as('listed'),
-      hasIt: sql<boolean>`bool_or(number ->> 'value' = ${given})`.as('has_it'),
-    })
-    .from(sql`jsonb_array_elements(metersync.elements(${meters.raw} -> 'identifiers')) number`)
-    .as('numbers');
   const account = JSON.stringify([{ name: 'ACCOUNT', value: given }]);
-  const bills = db
-    .select({ id: documents.id })
-    .from(documents)
-    .where(sql`${documentNumbers} @> array[${given}]`)
-    .union(
-      db
-        .select({ id: sql<string>`${usageData.documentId}` })
-        .from(meters)
-        .innerJoin(usageData, eq(usageData.meterId, meters.id))
-        .where(sql`metersync.elements(${meters.raw} -> 'identifiers') @> ${account}::jsonb`),
-    );
-  const bill = sql`concat_ws(', ', ${raw} ->> 'utilityCompany', ${raw} ->> 'invoiceId', ${raw} ->> 'billDate')`;
-  const rows = await unionAll(
-    db
-      .select(found('company', companies.id, companies.name))
-      .from(companies)
-      .where(ilike(companies.name, part))
-      .orderBy(companies.name)
-      .limit(foundMax),
-    db
-      .select(found('site', sites.id, sites.name, sites.companyId))
-      .from(sites)
-      .where(and(ilike(sites.name, part), isNotNull(sites.companyId)))
-      .orderBy(sites.name)
-      .limit(foundMax),
-    db
-      .select(found('connection', connections.id, connections.datasource, connections.companyId))
-      .from(connections)
-      .leftJoin(companies, eq(companies.id, connections.companyId))
-      .where(ilike(connections.datasource, part))
-      .orderBy(connections.datasource, companies.name)
-      .limit(foundMax),
-    db
-      .select(found('meter', meters.id, numbers.listed, meters.companyId))
-      .from(meters)
-      .crossJoinLateral(numbers)
-      .where(sql`${numbers.hasIt}`)
-      .orderBy(meters.id)
-      .limit(foundMax),
-    db
-      .select(found('document', documents.id, bill, documents.companyId))
-      .from(documents)
-      .where(inArray(documents.id, bills))
-      .orderBy(sql`${documents.updated} desc nulls last`)
-      .limit(foundMax),
-  );
-  return await withCompanies(db, rows);
+  const { rows } = await db.execute<Found>(sql`
+    with found as materialized (
+      (
+        select 'company' as kind, id::text, name, null::uuid as company_id
+        from ${companies}
+        where name ilike ${part}
+        order by name
+        limit ${foundMax}
+      )
+      union all
+      (
+        select 'site', id::text, name, company_id
+        from ${sites}
+        where name ilike ${part} and company_id is not null
+        order by name
+        limit ${foundMax}
+      )
+      union all
+      (
+        select 'connection', c.id::text, c.datasource, c.company_id
+        from ${connections} c
+          left join ${companies} company on company.id = c.company_id
+        where c.datasource ilike ${part}
+        order by c.datasource, company.name
+        limit ${foundMax}
+      )
+      union all
+      (
+        select 'meter', m.id, numbers.listed, m.company_id
+        from ${meters} m
+          cross join lateral (
+            select
+              string_agg(number ->> 'value', ' ') as listed,
+              bool_or(number ->> 'value' = ${given}) as has_it
+            from jsonb_array_elements(metersync.elements(m.raw -> 'identifiers')) number
+          ) numbers
+        where numbers.has_it
+        order by m.id
+        limit ${foundMax}
+      )
+      union all
+      (
+        select
+          'document', d.id::text,
+          concat_ws(', ', raw ->> 'utilityCompany', raw ->> 'invoiceId', raw ->> 'billDate'),
+          d.company_id
+        from ${documents} d
+        where d.id in (
+          select id from ${documents} where ${documentNumbers} @> array[${given}]
+          union
+          select u.document_id
+          from ${meters} m
+            join ${usageData} u on u.meter_id = m.id
+          where metersync.elements(m.raw -> 'identifiers') @> ${account}::jsonb
+        )
+        order by d.updated desc nulls last
+        limit ${foundMax}
+      )
+    )
+    ${withCompanies}`);
+  return rows;
 }
 
 /**
@@ -177,7 +158,7 @@ export async function companiesMeant(db: Executor, given: string) {
   const { id, name, externalId } = companies;
   const uuid = canonicalUuid(given) ?? null;
   const isId = or(sql`${id} = ${uuid}::uuid`, eq(externalId, given));
-  const isExact = sql<boolean>`coalesce(${isId}, false) or coalesce(lower(${name}) = lower(${given}), false)`;
+  const isExact = sql<boolean>`coalesce(${isId} or lower(${name}) = lower(${given}), false)`;
   return await db
     .select({ id, name, isExact })
     .from(companies)

@@ -1,32 +1,7 @@
-import {
-  and,
-  count,
-  countDistinct,
-  desc,
-  eq,
-  gt,
-  gte,
-  isNotNull,
-  isNull,
-  max,
-  min,
-  ne,
-  notExists,
-  or,
-  sql,
-} from 'drizzle-orm';
-import { probeEventType } from '../../contract/event.ts';
+import { and, isNotNull, isNull, sql } from 'drizzle-orm';
 import { limits } from '../../contract/limits.ts';
-import type { EventOutcome } from '../../contract/names.ts';
 import { recordPolicy, serverWaits } from '../../contract/retry-policy.ts';
-import type {
-  PendingEvents,
-  Silence,
-  WarehouseHealth,
-  WatchHealth,
-} from '../../health/measured.ts';
-import { isWhole } from '../backfill/runs.ts';
-import { literal } from '../connection/arrays.ts';
+import type { PendingEvents, WarehouseHealth, WatchHealth } from '../../health/measured.ts';
 import {
   type Database,
   type Executor,
@@ -39,12 +14,12 @@ import { note, rowsOfNote } from '../deletes/tombstone.ts';
 import { readUndecided } from '../deletes/undecided.ts';
 import { readDifferingAudit } from '../operations.ts';
 import { alerts, heartbeat, journal } from '../schema/metersync.ts';
-import { rejectedRecords, runs } from '../schema/reads.ts';
+import { rejectedRecords } from '../schema/reads.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { isToSend } from '../watch/alarms.ts';
 import { readRefused } from '../watch/refused.ts';
-import { readDelays } from './arrivals.ts';
-import { countUpTo, cut, mostCounted, secondsSince } from './bounds.ts';
+import { readDelays, readSilence } from './arrivals.ts';
+import { countUpTo, secondsSince } from './bounds.ts';
 import { countIssuesByCheck } from './issues.ts';
 import { readLateWork, readParked, readPending, readWaiting } from './queue.ts';
 import { isLoaded, readKindOfRuns } from './runs.ts';
@@ -140,183 +115,104 @@ async function countKept(db: Executor, most: number): Promise<number> {
     .as('noted');
   const rows = db.selectDistinct().from(noted).as('rows');
   const [kept] = await db
-    .select({ rows: cut(sql`coalesce(sum(${rows.rows}), 0)`, most) })
+    .select({ rows: sql<number>`least(coalesce(sum(${rows.rows}), 0), ${most}::bigint)::int` })
     .from(rows);
   return kept?.rows ?? 0;
 }
 
 /** Counts the readings that at most `most` events reported and that reads did not find. */
 async function readShortfall(db: Executor, most: number) {
-  const short = db
-    .select({ lacking: journal.lacking })
-    .from(journal)
-    .where(isNotNull(journal.lacking))
-    .orderBy(journal.recordId)
-    .limit(most)
-    .as('short');
-  const [found] = await db
-    .select({
-      events: count(),
-      readings: sql<number>`coalesce(sum(${short.lacking}), 0)::float8`,
-    })
-    .from(short);
-  return found ?? { events: 0, readings: 0 };
-}
-
-type GivenUpOutcome = Extract<EventOutcome, 'dead' | 'missing'>;
-
-/** The last events with an outcome. The outcome is not a parameter, so that a partial index can be used. */
-const lastOf = (db: Executor, outcome: GivenUpOutcome, most: number) =>
-  db
-    .select()
-    .from(journal)
-    .where(sql`${journal.aside} = ${sql.raw(`'${outcome}'`)}`)
-    .orderBy(desc(journal.asideAt))
-    .limit(most)
-    .as('e');
-
-/** Counts events that were given up, among the last `most` of each outcome. */
-export async function countGivenUp(db: Executor, most: number) {
-  const dead = lastOf(db, 'dead', most);
-  const missing = lastOf(db, 'missing', most);
-  // If the record was read or deleted after the event was recorded, the warehouse has its change.
-  const notWrittenSince = (kind: string, table: typeof documents | typeof connections) =>
-    notExists(
-      db
-        .select({ one: sql`1` })
-        .from(table)
-        .where(
-          and(
-            eq(dead.kind, kind),
-            eq(table.id, sql`metersync.uuid_of(${dead.recordId})`),
-            or(
-              gt(table.deletedAt, dead.recordedAt),
-              and(
-                gt(table.syncedAt, dead.recordedAt),
-                sql`coalesce(${table.rawUpdated} >= ${dead.occurredAt}, true)`,
-              ),
-            ),
-          ),
-        )
-        .offset(literal(0)),
-    );
-  const isLost = and(
-    notWrittenSince('document', documents),
-    notWrittenSince('connection', connections),
-  );
-  return {
-    /** Dead events whose record was neither written nor deleted since. */
-    dead: await db.$count(dead, isLost),
-    /** Events that became missing within the last day. */
-    missingLately: await db.$count(missing, sql`${missing.asideAt} > now() - interval '1 day'`),
-  };
-}
-
-/** Measures whether events arrive. Probes are not events of the service. */
-export async function readSilence(db: Executor, most: number = mostCounted): Promise<Silence> {
-  const last = db
-    .select({ at: max(journal.receivedAt).as('last_at') })
-    .from(journal)
-    .where(ne(journal.type, probeEventType))
-    .as('last');
-  const first = db
-    .select({ at: min(runs.startedAt) })
-    .from(runs)
-    .where(isWhole(runs));
-  const [quiet] = await db
-    .select({
-      at: last.at,
-      seconds: sql<number | null>`${secondsSince(sql`coalesce(${last.at}, ${first})`)}`,
-    })
-    .from(last);
-  const lastEventAt = quiet?.at ?? null;
-  const seconds = quiet?.seconds ?? null;
-  return {
-    lastEventAt,
-    quietSeconds: seconds === null ? null : Math.max(0, seconds),
-    ...(await readMissed(db, lastEventAt, most)),
-  };
+  const { rows } = await db.execute<{ events: number; readings: number }>(sql`
+    select count(*)::int as events, coalesce(sum(lacking), 0)::float8 as readings
+    from (
+      select lacking
+      from ${journal}
+      where lacking is not null
+      order by record_id
+      limit ${most}
+    ) short`);
+  return rows[0] ?? { events: 0, readings: 0 };
 }
 
 /**
- * Counts changes that runs found since the last event, or in the last day if that is longer. A part
- * of a run at whose end an event waited that had been accepted a minute before the part began is
- * left out: the events of its changes may have waited, too.
+ * Counts events that were given up, among the last `most` of each outcome: dead events whose record was
+ * neither read nor deleted after the event was recorded, and events that became missing within the last day.
  */
-async function readMissed(db: Executor, lastEventAt: string | null, most: number) {
-  const { rowsMissed, companyId, startedAt, finishedAt } = runs;
-  const since = sql`least(now() - interval '1 day', ${lastEventAt ?? '-infinity'}::timestamptz)`;
-  const lag = sql`make_interval(secs => ${recordPolicy.lagSeconds})`;
-  const lastBefore = db
-    .select({ recordedAt: journal.recordedAt })
-    .from(journal)
-    .where(sql`${journal.receivedAt} < ${startedAt} - ${lag}`)
-    .orderBy(desc(journal.receivedAt))
-    .limit(1);
-  const missed = db
-    .select({ rowsMissed, companyId, finishedAt })
-    .from(runs)
-    // The 0 is not a parameter, so that a partial index can be used.
-    .where(
-      and(
-        isNotNull(companyId),
-        sql`${rowsMissed} > 0`,
-        gte(finishedAt, since),
-        sql`${lastBefore} > ${finishedAt} is not true`,
-      ),
-    )
-    .orderBy(desc(finishedAt))
-    .limit(most)
-    .as('missed');
-  const [found] = await db
-    .select({
-      missedRows: sql<number>`coalesce(sum(${missed.rowsMissed}), 0)::int`,
-      missedCompanies: countDistinct(missed.companyId),
-      missedAt: max(missed.finishedAt),
-    })
-    .from(missed);
-  return found ?? { missedRows: 0, missedCompanies: 0, missedAt: null };
+export async function countGivenUp(db: Executor, most: number) {
+  const { rows } = await db.execute<{ dead: number; missingLately: number }>(sql`
+    select
+      (
+        select count(*)::int
+        from (
+          select kind, record_id, occurred_at, recorded_at
+          from ${journal}
+          where aside = 'dead'
+          order by aside_at desc
+          limit ${most}
+        ) e
+          left join lateral (
+            select deleted_at, synced_at, raw_updated
+            from ${documents}
+            where e.kind = 'document' and id = metersync.uuid_of(e.record_id)
+            union all
+            select deleted_at, synced_at, raw_updated
+            from ${connections}
+            where e.kind = 'connection' and id = metersync.uuid_of(e.record_id)
+          ) held on true
+        where held.deleted_at > e.recorded_at is not true
+          and (
+            held.synced_at > e.recorded_at
+            and coalesce(held.raw_updated >= e.occurred_at, true)
+          ) is not true
+      ) as dead,
+      (
+        select count(*)::int
+        from (
+          select aside_at
+          from ${journal}
+          where aside = 'missing'
+          order by aside_at desc
+          limit ${most}
+        ) e
+        where aside_at > now() - interval '1 day'
+      ) as "missingLately"`);
+  return rows[0] ?? { dead: 0, missingLately: 0 };
 }
 
 /** Reads when the watch last ran, its alarms, and whether an alarm could not be sent. */
 export async function readWatch(db: Executor): Promise<WatchHealth> {
-  const look = await readLastLook(db);
+  const { name, key, openedAt, notifiedAt, closedAt, acknowledgedAt } = alerts;
+  const [look] = await db
+    .select({ lookedAt: heartbeat.at, lookedSecondsAgo: secondsSince(heartbeat.at) })
+    .from(heartbeat);
   const open = await db
-    .select({
-      name: alerts.name,
-      key: alerts.key,
-      openedAt: sql<string>`${alerts.openedAt}`,
-      notifiedAt: alerts.notifiedAt,
-    })
+    .select({ name, key, openedAt: sql<string>`${openedAt}`, notifiedAt })
     .from(alerts)
-    .where(and(isNull(alerts.closedAt), isNotNull(alerts.openedAt)));
+    .where(and(isNull(closedAt), isNotNull(openedAt)));
   const acknowledged = await db
     .select({
-      name: alerts.name,
-      key: alerts.key,
+      name,
+      key,
       by: sql<string>`coalesce(${alerts.acknowledgedBy}, '')`,
-      at: sql<string>`${alerts.acknowledgedAt}`,
+      at: sql<string>`${acknowledgedAt}`,
       note: alerts.acknowledgedNote,
       counts: sql<Record<string, number>>`coalesce(${alerts.acknowledgedCounts}, '{}')`,
     })
     .from(alerts)
-    .where(and(isNull(alerts.closedAt), isNotNull(alerts.acknowledgedAt)));
+    .where(and(isNull(closedAt), isNotNull(acknowledgedAt)));
   const [unsent] = await db
     .select({
-      seconds: secondsSince(sql`min(greatest(${alerts.openedAt}, ${alerts.closedAt}))`),
+      seconds: secondsSince(sql`min(greatest(${openedAt}, ${closedAt}))`),
       error: sql<string>`max(${alerts.error})`,
     })
     .from(alerts)
     .where(and(isToSend(sql`clock_timestamp()`), isNotNull(alerts.error)))
     .having(sql`count(*) > 0`);
-  return { ...look, open, acknowledged, unsent: unsent ?? null };
-}
-
-/** Reads when the watch last ran. */
-export async function readLastLook(db: Executor) {
-  const { at } = heartbeat;
-  const [look] = await db
-    .select({ lookedAt: at, lookedSecondsAgo: sql<number | null>`${secondsSince(at)}` })
-    .from(heartbeat);
-  return look ?? { lookedAt: null, lookedSecondsAgo: null };
+  return {
+    lookedAt: look?.lookedAt ?? null,
+    lookedSecondsAgo: look?.lookedSecondsAgo ?? null,
+    open,
+    acknowledged,
+    unsent: unsent ?? null,
+  };
 }

@@ -14,7 +14,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { checkNames } from '../../contract/check-names.ts';
 import { type Severity, severities } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../health/measured.ts';
-import { array, isAmong, literal } from '../connection/arrays.ts';
+import { array, isAmong, isBeyond } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { dataIssues, priorityOf, rankOf } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
@@ -93,6 +93,7 @@ export async function listDataIssues(
     .select({ name: companies.name })
     .from(companies)
     .where(eq(companies.id, companyId));
+  const isListed = filter.closed ? isNotNull(closedAt) : isOpen(issue);
   const issues = await db
     .select({
       ...getTableColumns(issue),
@@ -106,15 +107,14 @@ export async function listDataIssues(
       /** The evidence as a sentence. */
       sentence: sql<string>`ops.issue_sentence(${checkName}, ${subject}, ${evidence})`,
     })
-    .from(sourceOf(db, filter) ?? issue)
+    .from(issue)
     .where(
       and(
-        filter.id !== undefined ? undefined : filter.closed ? isNotNull(closedAt) : isOpen(issue),
+        filter.id === undefined ? isListed : eq(issue.id, filter.id),
+        filter.companyId === undefined ? undefined : eq(companyId, filter.companyId),
         filter.checkName === undefined ? undefined : eq(checkName, filter.checkName),
         isAsked(issue, filter),
-        last &&
-          sql`(${sql.join(Object.values(order), sql`, `)}) < (${last.priority}::int,
-            ${last.cost}::numeric, ${last.openedAt}::timestamptz, ${last.id}::bigint)`,
+        isBeyond(Object.values(order), 'descending', last && Object.values(last)),
       ),
     )
     .orderBy(...Object.values(order).map((value) => desc(value)))
@@ -127,18 +127,6 @@ export async function listDataIssues(
   const names = new Map(named.map(({ issueId, ...of }) => [issueId, of]));
   /** The names of an open issue's subject that people know; null if it is closed. */
   return issues.map((issue) => ({ ...issue, names: names.get(issue.id) ?? null }));
-}
-
-/**
- * The issues that are read before the other conditions apply: one issue, the issues of a company,
- * or closed issues. Undefined if an index serves the list.
- */
-function sourceOf(db: Executor, { id, companyId, closed }: IssueFilter) {
-  const those = (which: SQL) =>
-    db.select().from(dataIssues).where(which).offset(literal(0)).as('issue');
-  if (id !== undefined) return those(eq(dataIssues.id, id));
-  if (companyId !== undefined) return those(eq(dataIssues.companyId, companyId));
-  return closed ? those(isNotNull(dataIssues.closedAt)) : undefined;
 }
 
 /** Counts open issues up to `most`: unacknowledged issues by check, and acknowledged issues. */

@@ -1,32 +1,11 @@
-import {
-  and,
-  count,
-  countDistinct,
-  desc,
-  eq,
-  gt,
-  isNotNull,
-  isNull,
-  max,
-  type SQL,
-  sql,
-  sum,
-} from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
-import { oneRow } from '../connection/arrays.ts';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { companies, meters, sites } from '../schema/utility.ts';
-import {
-  billCorrections,
-  bills,
-  freshness,
-  intervalCoverage,
-  loadProfile,
-  monthlyCost,
-  monthlyUsage,
-  siteTimeZones,
-} from '../schema/views.ts';
-import { costByMonth, monthOf, monthsOf, usageByMonth } from './company-months.ts';
+import { costByMonth, isOf, monthOf, monthsOf, usageByMonth } from './company-months.ts';
+
+/** Maximum number of months in a chart. */
+const monthsMax = 24;
+const listedMax = 25;
 
 /** Amounts are text, as Postgres prints them. A month is its first day (YYYY-MM-DD). */
 export type Report = Awaited<ReturnType<typeof readReport>>;
@@ -56,8 +35,8 @@ async function readWithin(
     onProgress(name);
     return read();
   };
-  const [clock] = await tx.select({ madeAt: utc<string>(sql`now()`) }).from(oneRow);
-  const madeAt = clock?.madeAt ?? '';
+  const clock = await tx.execute<{ now: string }>(sql`select ${utc(sql`now()`)} as now`);
+  const madeAt = clock.rows[0]?.now ?? '';
   const parts = {
     /** When the report was read. */
     madeAt,
@@ -100,43 +79,46 @@ async function readCompany(tx: Executor, id: string) {
 }
 
 async function readCounts(tx: Executor, companyId: string | undefined) {
-  const ofCompanies = and(isNull(companies.deletedAt), isOf(companies.id, companyId));
-  const ofMeters = and(isNull(meters.deletedAt), isOf(meters.companyId, companyId));
-  return {
-    companies: await tx.$count(companies, ofCompanies),
-    meters: await tx.$count(meters, ofMeters),
-    bills: await tx.$count(bills, isOf(bills.companyId, companyId)),
-  };
+  type Counts = { companies: number; meters: number; bills: number };
+  const isCompany = companyId === undefined ? sql`true` : sql`id = ${companyId}::uuid`;
+  const { rows } = await tx.execute<Counts>(sql`
+    select
+      (select count(*)::int from ${companies} where deleted_at is null and ${isCompany})
+        as companies,
+      (select count(*)::int from ${meters} where deleted_at is null and ${isOf(companyId)})
+        as meters,
+      (select count(*)::int from analytics.bills where ${isOf(companyId)}) as bills`);
+  return rows[0] ?? { companies: 0, meters: 0, bills: 0 };
 }
 
 async function readUndated(tx: Executor, companyId: string | undefined) {
-  const { commodity, units, usage, month } = monthlyUsage;
-  const { currency, cost, billIds } = monthlyCost;
-  const undated = and(isOf(monthlyCost.companyId, companyId), isNull(monthlyCost.month));
-  const costs = await tx
-    .select({ currency, cost: sum(cost) })
-    .from(monthlyCost)
-    .where(undated)
-    .groupBy(currency)
-    .orderBy(currency);
-  const billsOf = await tx
-    .select({ currency, bills: countDistinct(sql`bill`) })
-    .from(monthlyCost)
-    .crossJoin(sql`unnest(${billIds}) as bill_ids (bill)`)
-    .where(undated)
-    .groupBy(currency);
-  return {
-    cost: costs.map((row) => ({
-      ...row,
-      bills: billsOf.find((one) => one.currency === row.currency)?.bills ?? 0,
-    })),
-    usage: await tx
-      .select({ commodity, units, usage: sum(usage) })
-      .from(monthlyUsage)
-      .where(and(isOf(monthlyUsage.companyId, companyId), isNull(month), isNotNull(usage)))
-      .groupBy(commodity, units)
-      .orderBy(commodity, units),
-  };
+  type Cost = { currency: string | null; cost: string | null; bills: number };
+  const cost = await tx.execute<Cost>(sql`
+    with undated as (
+      select currency, cost, bill_ids
+      from analytics.monthly_cost
+      where month is null and ${isOf(companyId)}
+    )
+    select
+      currency,
+      sum(cost) as cost,
+      (
+        select count(distinct bill)::int
+        from undated u
+          cross join unnest(u.bill_ids) as bill_ids (bill)
+        where u.currency is not distinct from undated.currency
+      ) as bills
+    from undated
+    group by currency
+    order by currency`);
+  type Usage = { commodity: string | null; units: string | null; usage: string | null };
+  const usage = await tx.execute<Usage>(sql`
+    select commodity, units, sum(usage) as usage
+    from analytics.monthly_usage
+    where month is null and usage is not null and ${isOf(companyId)}
+    group by commodity, units
+    order by commodity, units`);
+  return { cost: cost.rows, usage: usage.rows };
 }
 
 /**
@@ -144,61 +126,50 @@ async function readUndated(tx: Executor, companyId: string | undefined) {
  * month without readings counts if its meter has readings before and after it.
  */
 async function readCoverage(tx: Executor, companyId: string | undefined) {
-  const { month, daysCovered, daysInMonth } = monthlyUsage;
-  const billed = await tx
-    .select({
-      month: sql<string>`${month}`,
-      part: sql<string>`trunc(sum(${daysCovered})::numeric / sum(${daysInMonth}), 4)`,
-    })
-    .from(monthlyUsage)
-    .where(and(isOf(monthlyUsage.companyId, companyId), isNotNull(month)))
-    .groupBy(month);
-  const { meterId, month: monthRead, coveredSeconds, monthSeconds } = intervalCoverage;
-  const followed = tx
-    .select({
-      meterId,
-      month: monthRead,
-      covered: max(coveredSeconds).as('covered'),
-      seconds: max(monthSeconds).as('seconds'),
-      next: sql`lead(${monthRead}) over (partition by ${meterId} order by ${monthRead})`.as(
-        'next_month',
-      ),
-    })
-    .from(intervalCoverage)
-    .where(isOf(intervalCoverage.companyId, companyId))
-    .groupBy(meterId, monthRead)
-    .as('followed');
-  const isRead = sql`filled.month = ${followed.month}`;
-  // Each month with readings generates the months without readings that follow it. They are not
-  // joined to a calendar, because the planner cannot estimate how many there are.
-  const read = await tx
-    .select({
-      month: sql<string>`filled.month::date`,
-      part: sql<string>`trunc(
-        sum(case when ${isRead} then ${followed.covered} else 0 end)
-        / sum(
-          case
-            when ${isRead} then ${followed.seconds}
-            else extract(epoch from filled.month + interval '1 month' - filled.month)
-          end
-        ),
-        4
-      )`,
-    })
-    .from(followed)
-    .crossJoin(sql`generate_series(
-      ${followed.month}::timestamp,
-      coalesce(${followed.next} - interval '1 month', ${followed.month}),
-      interval '1 month'
-    ) as filled (month)`)
-    .groupBy(sql`filled.month`);
-  const partOf = (rows: typeof read, of: string) =>
-    rows.find((row) => row.month === of)?.part ?? null;
-  return [...new Set([...billed, ...read].map((row) => row.month))].toSorted().map((of) => ({
-    month: of,
-    bills: partOf(billed, of),
-    readings: partOf(read, of),
-  }));
+  type Coverage = { month: string; bills: string | null; readings: string | null };
+  const { rows } = await tx.execute<Coverage>(sql`
+    with billed as (
+      select month, trunc(sum(days_covered)::numeric / sum(days_in_month), 4) as bills
+      from analytics.monthly_usage
+      where month is not null and ${isOf(companyId)}
+      group by month
+    ), followed as (
+      select
+        month,
+        max(covered_seconds) as covered,
+        max(month_seconds) as seconds,
+        lead(month) over (partition by meter_id order by month) as next_month
+      from analytics.interval_coverage
+      where ${isOf(companyId)}
+      group by meter_id, month
+    ), read as (
+      -- Each month with readings generates the months without readings that follow it. They are not
+      -- joined to a calendar, because the planner cannot estimate how many there are.
+      select
+        filled.month::date as month,
+        trunc(
+          sum(case when filled.month = followed.month then covered else 0 end)
+            / sum(
+              case
+                when filled.month = followed.month then seconds
+                else extract(epoch from filled.month + interval '1 month' - filled.month)
+              end
+            ),
+          4
+        ) as readings
+      from followed
+        cross join generate_series(
+          followed.month::timestamp,
+          coalesce(next_month - interval '1 month', followed.month),
+          interval '1 month'
+        ) as filled (month)
+      group by filled.month
+    )
+    select month, bills, readings
+    from billed
+      full join read using (month)
+    order by month`);
+  return rows;
 }
 
 /**
@@ -207,49 +178,39 @@ async function readCoverage(tx: Executor, companyId: string | undefined) {
  * counts only if it covers at least 95 % as many hours of the week as the meter with the most.
  */
 async function readLoad(tx: Executor, companyId: string | undefined) {
-  const { meterId, weekday, hour, averageKw, hoursWithPower, netMeteringType } = loadProfile;
-  const profiles = tx.$with('profiles').as(
-    tx
-      .select({
-        meterId,
-        weekday,
-        hour,
-        averageKw,
-        isWhole: sql`${hoursWithPower} >= 0.95 * max(${hoursWithPower}) over ()`.as('is_whole'),
-      })
-      .from(loadProfile)
-      .where(
-        and(
-          isOf(loadProfile.companyId, companyId),
-          sql`coalesce(${netMeteringType}, '') not in ('EXPORT', 'GENERATION')`,
-          gt(hoursWithPower, 0),
-        ),
-      ),
-  );
-  const counted = tx
-    .select({
-      meters: sql<number>`count(distinct meter_id) filter (where is_whole)::int`.as('meters'),
-      ofAll: sql<number>`count(distinct meter_id)::int`.as('meters_of_all'),
-    })
-    .from(profiles)
-    .as('counted');
-  const hours = await tx
-    .with(profiles)
-    .select({
-      /** 1 is Monday. */
-      weekday: profiles.weekday,
-      hour: profiles.hour,
-      kw: sql<string | null>`round(sum(${profiles.averageKw}) filter (where is_whole), 3)`,
-      meters: counted.meters,
-      metersOfAll: counted.ofAll,
-    })
-    .from(profiles)
-    .crossJoin(counted)
-    .groupBy(profiles.weekday, profiles.hour, counted.meters, counted.ofAll)
-    .orderBy(profiles.weekday, profiles.hour);
-  const { meters = 0, metersOfAll = 0 } = hours[0] ?? {};
+  type Hour = {
+    /** 1 is Monday. */
+    weekday: number;
+    hour: number;
+    kw: string | null;
+  };
+  const { rows } = await tx.execute<Hour & { meters: number; metersOfAll: number }>(sql`
+    with profiles as (
+      select
+        meter_id, weekday, hour, average_kw,
+        hours_with_power >= 0.95 * max(hours_with_power) over () as is_whole
+      from analytics.load_profile
+      where hours_with_power > 0
+        and coalesce(net_metering_type, '') not in ('EXPORT', 'GENERATION')
+        and ${isOf(companyId)}
+    ), counted as (
+      select
+        (count(distinct meter_id) filter (where is_whole))::int as meters,
+        count(distinct meter_id)::int as of_all
+      from profiles
+    )
+    select
+      weekday, hour,
+      round(sum(average_kw) filter (where is_whole), 3) as kw,
+      counted.meters,
+      counted.of_all as "metersOfAll"
+    from profiles
+      cross join counted
+    group by weekday, hour, counted.meters, counted.of_all
+    order by weekday, hour`);
+  const { meters = 0, metersOfAll = 0 } = rows[0] ?? {};
   return {
-    hours: hours.map(({ weekday, hour, kw }) => ({ weekday, hour, kw })),
+    hours: rows.map(({ weekday, hour, kw }) => ({ weekday, hour, kw })),
     meters,
     metersOfAll,
   };
@@ -257,90 +218,99 @@ async function readLoad(tx: Executor, companyId: string | undefined) {
 
 /** Counts sites by time zone; `default` is UTC, for sites without a known zone. */
 async function readTimeZones(tx: Executor, companyId: string | undefined) {
-  const { timeZone, source } = siteTimeZones;
-  return await tx
-    .select({ timeZone, source, sites: count() })
-    .from(siteTimeZones)
-    .innerJoin(sites, eq(sites.id, siteTimeZones.siteId))
-    .where(and(isNull(sites.deletedAt), isOf(sites.companyId, companyId)))
-    .groupBy(timeZone, source)
-    .orderBy(desc(count()), timeZone, source);
+  type Zone = { timeZone: string; source: 'site' | 'company' | 'default'; sites: number };
+  const ofCompany = companyId === undefined ? sql`true` : sql`s.company_id = ${companyId}::uuid`;
+  const { rows } = await tx.execute<Zone>(sql`
+    select z.time_zone as "timeZone", z.time_zone_source as source, count(*)::int as sites
+    from analytics.site_time_zones z
+      join ${sites} s on s.id = z.site_id
+    where s.deleted_at is null and ${ofCompany}
+    group by z.time_zone, z.time_zone_source
+    order by count(*) desc, z.time_zone, z.time_zone_source`);
+  return rows;
 }
 
-/** Maximum number of months in a chart. */
-export const monthsMax = 24;
-const listedMax = 25;
-
-/** Whether a row belongs to the report's company; undefined for a report of all companies. */
-export const isOf = (column: PgColumn, companyId: string | undefined): SQL | undefined =>
-  companyId === undefined ? undefined : eq(column, companyId);
-
-/** Formats a time as whole seconds in UTC, for people. */
-export const utc = <T>(time: SQL) =>
-  sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
-
-export async function readCorrections(tx: Executor, companyId: string | undefined) {
-  const { billId, provider, invoiceId, changedAt, change, currency } = billCorrections;
-  const { fields, costChange, reason } = billCorrections;
-  const ofCompany = isOf(billCorrections.companyId, companyId);
-  const month = sql<string>`to_char(${changedAt} at time zone 'UTC', 'YYYY-MM-01')`;
+async function readCorrections(tx: Executor, companyId: string | undefined) {
+  const months = await tx.execute<{ month: string; bills: number }>(sql`
+    select to_char(changed_at at time zone 'UTC', 'YYYY-MM-01') as month,
+      count(distinct bill_id)::int as bills
+    from analytics.bill_corrections
+    where ${isOf(companyId)}
+    group by 1
+    order by 1`);
+  type Change = { what: string; currency: string | null; bills: number; change: string | null };
+  const changes = await tx.execute<Change>(sql`
+    select
+      change as what, currency,
+      count(distinct bill_id)::int as bills,
+      sum(cost_change) as change
+    from analytics.bill_corrections c
+    where ${isOf(companyId)}
+    group by c.change, currency
+    order by c.change, currency`);
+  type Correction = {
+    billId: string;
+    provider: string | null;
+    invoiceId: string | null;
+    changedAt: string;
+    what: string;
+    /** Fields of the bill that changed; empty if another document changed. */
+    fields: string[];
+    currency: string | null;
+    change: string | null;
+    reason: string | null;
+  };
+  const latest = await tx.execute<Correction>(sql`
+    select
+      c.bill_id as "billId",
+      c.provider,
+      c.invoice_id as "invoiceId",
+      ${utc(sql`c.changed_at`)} as "changedAt",
+      c.change as what,
+      c.fields, c.currency,
+      c.cost_change as change,
+      c.reason
+    from analytics.bill_corrections c
+    where ${isOf(companyId)}
+    order by c.changed_at desc, c.bill_id, c.currency
+    limit ${listedMax}`);
   return {
-    byMonth: everyMonth(
-      await tx
-        .select({ month, bills: countDistinct(billId) })
-        .from(billCorrections)
-        .where(ofCompany)
-        .groupBy(sql`1`)
-        .orderBy(sql`1`),
-    ),
+    byMonth: everyMonth(months.rows),
     /** By what changed (corrected, moved, superseded, deleted or restored) and currency. */
-    byChange: await tx
-      .select({ what: change, currency, bills: countDistinct(billId), change: sum(costChange) })
-      .from(billCorrections)
-      .where(ofCompany)
-      .groupBy(change, currency)
-      .orderBy(change, currency),
-    latest: await tx
-      .select({
-        billId,
-        provider,
-        invoiceId,
-        changedAt: utc<string>(sql`${changedAt}`),
-        what: change,
-        /** Fields of the bill that changed; empty if another document changed. */
-        fields,
-        currency,
-        change: costChange,
-        reason,
-      })
-      .from(billCorrections)
-      .where(ofCompany)
-      .orderBy(desc(changedAt), billId, currency)
-      .limit(listedMax),
+    byChange: changes.rows,
+    latest: latest.rows,
   };
 }
 
-export async function readFreshness(tx: Executor, companyId: string | undefined) {
-  const { isLate, causeOfLateness, publishedUntil, collectedAt, appliedAt } = freshness;
-  const cause = sql<string>`coalesce(${causeOfLateness}, 'unknown')`;
-  const causes = await tx
-    .select({
-      late: isLate,
-      cause,
-      connections: count(),
-      publishedUntil: sql<string | null>`max(${publishedUntil})::text`,
-      collectedAt: utc<string | null>(sql`max(${collectedAt})`),
-      appliedAt: utc<string | null>(sql`max(${appliedAt})`),
-    })
-    .from(freshness)
-    .where(isOf(freshness.companyId, companyId))
-    .groupBy(isLate, cause)
-    .orderBy(desc(count()), cause);
-  const ofCompanies = await tx
-    .select({ events: sql<number>`max(${freshness.pendingEvents})` })
-    .from(freshness)
-    .where(isOf(freshness.companyId, companyId))
-    .groupBy(freshness.companyId);
+async function readFreshness(tx: Executor, companyId: string | undefined) {
+  type Cause = {
+    late: boolean;
+    cause: string;
+    connections: number;
+    publishedUntil: string | null;
+    collectedAt: string | null;
+    appliedAt: string | null;
+  };
+  const { rows: causes } = await tx.execute<Cause>(sql`
+    select
+      is_late as late,
+      coalesce(cause_of_lateness, 'unknown') as cause,
+      count(*)::int as connections,
+      max(utility_published_until)::text as "publishedUntil",
+      ${utc(sql`max(service_collected_at)`)} as "collectedAt",
+      ${utc(sql`max(applied_at)`)} as "appliedAt"
+    from analytics.freshness
+    where ${isOf(companyId)}
+    group by 1, 2
+    order by connections desc, cause`);
+  const { rows: pending } = await tx.execute<{ events: number }>(sql`
+    select coalesce(sum(events), 0)::int as events
+    from (
+      select max(pending_events) as events
+      from analytics.freshness
+      where ${isOf(companyId)}
+      group by company_id
+    ) of_companies`);
   const late = causes.filter((row) => row.late);
   const total = (of: readonly { connections: number }[]) =>
     of.reduce((connections, row) => connections + row.connections, 0);
@@ -358,7 +328,7 @@ export async function readFreshness(tx: Executor, companyId: string | undefined)
     publishedUntil: newest('publishedUntil'),
     collectedAt: newest('collectedAt'),
     appliedAt: newest('appliedAt'),
-    pendingEvents: ofCompanies.reduce((sum, { events }) => sum + events, 0),
+    pendingEvents: pending[0]?.events ?? 0,
   };
 }
 
@@ -372,3 +342,7 @@ function everyMonth(
     bills: rows.find((row) => row.month === month)?.bills ?? 0,
   }));
 }
+
+/** Formats a time as whole seconds in UTC, for people. */
+const utc = (time: SQL): SQL =>
+  sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;

@@ -1,28 +1,13 @@
-import {
-  and,
-  count,
-  desc,
-  eq,
-  isNotNull,
-  isNull,
-  max,
-  ne,
-  not,
-  notInArray,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, count, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
 import { type RunKind, type RunState, runStates } from '../../contract/names.ts';
 import { onlyUntilDecided } from '../../contract/words.ts';
-import type { KindOfRuns } from '../../health/measured.ts';
+import type { KindOfRuns, RunUnderWay } from '../../health/measured.ts';
 import { isWhole } from '../backfill/runs.ts';
-import type { Executor } from '../connection/connect.ts';
+import { isBeyond } from '../connection/arrays.ts';
+import type { Executor, Row } from '../connection/connect.ts';
 import { intervalFetches, noCompany, pages, runCompanies, runs } from '../schema/reads.ts';
 import { companies, meters } from '../schema/utility.ts';
-import { secondsSince } from './bounds.ts';
 
 /** A run; its counts are sums over its parts, and 0 while it runs. */
 export type ListedRun = typeof runs.$inferSelect;
@@ -45,124 +30,108 @@ export async function listEnded(
     readonly before?: { readonly finishedAt: string; readonly runId: string } | undefined;
   },
 ): Promise<ListedRun[]> {
-  const { limit, before } = page;
-  const earlier =
-    before &&
-    sql`(${runs.finishedAt}, ${runs.runId}) < (${before.finishedAt}::timestamptz, ${before.runId}::uuid)`;
+  const last = page.before && [page.before.finishedAt, page.before.runId];
+  const { finishedAt, runId } = runs;
   return await db
     .select()
     .from(runs)
-    .where(and(isWhole(runs), isNotNull(runs.finishedAt), earlier))
-    .orderBy(desc(runs.finishedAt), desc(runs.runId))
-    .limit(limit);
+    .where(
+      and(isWhole(runs), isNotNull(finishedAt), isBeyond([finishedAt, runId], 'descending', last)),
+    )
+    .orderBy(desc(finishedAt), desc(runId))
+    .limit(page.limit);
 }
 
-export const readRun = async (db: Executor, runId: string): Promise<ListedRun | undefined> =>
-  (
-    await db
-      .select()
-      .from(runs)
-      .where(and(eq(runs.runId, runId), isWhole(runs)))
-  )[0];
-
-/** A company that a run is reading. */
-export type CompanyProgress = Awaited<ReturnType<typeof readRunning>>[number];
-
-/** A part of a run that ended in another state than complete. */
-export type FailedPart = Awaited<ReturnType<typeof readFailed>>[number];
+export async function readRun(db: Executor, runId: string): Promise<ListedRun | undefined> {
+  const [run] = await db
+    .select()
+    .from(runs)
+    .where(and(eq(runs.runId, runId), isWhole(runs)));
+  return run;
+}
 
 /** The progress of a run, from its rows in `metersync.runs` and the pages of its listings. */
-export type RunProgress = Awaited<ReturnType<typeof readRunProgress>>;
+export interface RunProgress extends RunSummary {
+  /** The longest running first. */
+  readonly running: readonly CompanyProgress[];
+  /** The latest first. */
+  readonly failed: readonly FailedPart[];
+}
 
 /**
  * Reads the progress of a run. A meter counts as read if any run has read its readings since this
  * run began with the readings of its company.
  */
-export async function readRunProgress(db: Executor, runId: string) {
-  return {
-    ...(await readSummary(db, runId)),
-    /** The longest running first. */
-    running: await readRunning(db, runId),
-    /** The latest first. */
-    failed: await readFailed(db, runId),
-  };
+export async function readRunProgress(db: Executor, runId: string): Promise<RunProgress> {
+  const summary = await readSummary(db, runId);
+  const running = await readRunning(db, runId);
+  return { ...summary, running, failed: await readFailed(db, runId) };
 }
 
-/** Rows that a part wrote or found unchanged. */
-const rowsOfPart = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsUnchanged}`;
+type RunSummary = {
+  /** Null before the run has begun, like the state and the workflow. */
+  readonly kind: RunKind | null;
+  readonly state: RunState | null;
+  readonly error: string | null;
+  readonly workflowId: string | null;
+  /** Seconds from its start to its end, or to now. */
+  readonly seconds: number;
+  /** Number of companies: chosen companies that the service has, or all live companies. */
+  readonly companies: number;
+  /** Null for an ended run that has lost parts to `RETENTION_DAYS`. */
+  readonly companiesDone: number | null;
+  /** Rows that it wrote or found unchanged. */
+  readonly rows: number;
+};
 
-async function readSummary(db: Executor, runId: string) {
-  const { kind, companyId, state, error, workflowId, startedAt, finishedAt } = runs;
-  const { resource, requests } = runs;
-  const run = db
-    .select({
-      kind,
-      state,
-      error,
-      workflowId,
-      ended: finishedAt,
-      rows: sql`${rowsOfPart}`.as('run_rows'),
-      requests: sql`${requests}`.as('run_requests'),
-      seconds:
-        sql<number>`extract(epoch from coalesce(${finishedAt}, clock_timestamp()) - ${startedAt})::float8`.as(
-          'seconds',
-        ),
-    })
-    .from(runs)
-    .where(and(eq(runs.runId, runId), isWhole(runs)))
-    .as('run');
-  const parts = db
-    .select({
-      // A backfill ends with the readings of a company. The parts of a reconcile have no last one.
-      done: sql`count(*) filter (where ${resource} = 'intervals' and ${state} <> 'running')
-        + count(distinct ${companyId}) filter (where ${kind} = 'reconcile')
-        - count(distinct ${companyId})
-            filter (where ${kind} = 'reconcile' and ${state} = 'running')`.as('done'),
-      rows: sql`coalesce(sum(${rowsOfPart}), 0)`.as('part_rows'),
-      requests: sql`coalesce(sum(${requests}), 0)`.as('part_requests'),
-    })
-    .from(runs)
-    .where(and(eq(runs.runId, runId), isNotNull(resource)))
-    .as('parts');
-  const listed = db
-    .select({ rows: sql`coalesce(sum(cardinality(${pages.ids})), 0)`.as('listed_rows') })
-    .from(pages)
-    .where(and(eq(pages.runId, runId), eq(pages.pass, 1)))
-    .as('listed');
-  const chosen = db
-    .select({
-      companies: sql`count(*)`.as('chosen'),
-      taken: sql`count(*) filter (where not ${runCompanies.refused})`.as('taken'),
-    })
-    .from(runCompanies)
-    .where(eq(runCompanies.runId, runId))
-    .as('chosen');
-  const live = db.$count(companies, isNull(companies.deletedAt));
-  const [summary] = await db
-    .select({
-      /** Null before the run has begun, like the state and the workflow. */
-      kind: sql<RunKind | null>`${run.kind}`,
-      state: sql<RunState | null>`${run.state}`,
-      error: sql<string | null>`${run.error}`,
-      workflowId: sql<string | null>`${run.workflowId}`,
-      /** Seconds from its start to its end, or to now. */
-      seconds: sql<number>`coalesce(${run.seconds}, 0)`,
-      /** Number of companies: chosen companies that the service has, or all live companies. */
-      companies: sql<number>`(
-        case when ${chosen.companies} > 0 then ${chosen.taken} else ${live} end
-      )::int`,
-      /** Null for an ended run that has lost parts to `RETENTION_DAYS`. */
-      companiesDone: sql<number | null>`case
-        when ${run.ended} is null or ${parts.requests} >= ${run.requests} then ${parts.done}::int
-      end`,
-      rows: sql<number>`(case
-        when ${run.ended} is null then ${parts.rows} + ${listed.rows} else ${run.rows}
-      end)::float8`,
-    })
-    .from(parts)
-    .crossJoin(listed)
-    .crossJoin(chosen)
-    .leftJoin(run, sql`true`);
+async function readSummary(db: Executor, runId: string): Promise<RunSummary> {
+  const { rows } = await db.execute<RunSummary>(sql`
+    select
+      run.kind, run.state, run.error,
+      run.workflow_id as "workflowId",
+      coalesce(
+        extract(epoch from coalesce(run.finished_at, clock_timestamp()) - run.started_at),
+        0
+      )::float8 as seconds,
+      (case
+        when chosen.companies > 0 then chosen.taken
+        else (select count(*) from ${companies} where deleted_at is null)
+      end)::int as companies,
+      case
+        when run.finished_at is null or parts.requests >= run.requests then parts.done::int
+      end as "companiesDone",
+      (case
+        when run.finished_at is null then parts.rows + listed.rows
+        else run.rows_inserted + run.rows_changed + run.rows_unchanged
+      end)::float8 as rows
+    from (
+      select
+        -- A backfill ends with a company's readings. The parts of a reconcile have no last one.
+        count(*) filter (where resource = 'intervals' and state <> 'running')
+          + count(distinct company_id) filter (where kind = 'reconcile')
+          - count(distinct company_id) filter (where kind = 'reconcile' and state = 'running')
+          as done,
+        coalesce(sum(rows_inserted + rows_changed + rows_unchanged), 0) as rows,
+        coalesce(sum(requests), 0) as requests
+      from ${runs}
+      where run_id = ${runId} and resource is not null
+    ) parts
+      cross join (
+        select coalesce(sum(cardinality(ids)), 0) as rows
+        from ${pages}
+        where run_id = ${runId} and pass = 1
+      ) listed
+      cross join (
+        select count(*) as companies, count(*) filter (where not refused) as taken
+        from ${runCompanies}
+        where run_id = ${runId}
+      ) chosen
+      left join (
+        select *
+        from ${runs}
+        where run_id = ${runId} and company_id is null and resource is null
+      ) run on true`);
+  const [summary] = rows;
   if (summary === undefined) throw new Error(`nothing was read of run ${runId}`);
   return summary;
 }
@@ -170,82 +139,87 @@ async function readSummary(db: Executor, runId: string) {
 /** Maximum number of failed parts of a run that are listed. */
 const failedMax = 100;
 
-async function readFailed(db: Executor, runId: string) {
-  const { companyId, resource, state, error, finishedAt } = runs;
-  return await db
-    .select({
-      name: sql<string | null>`coalesce(${companies.name}, ${companyId}::text)`,
-      resource: sql<string>`${resource}`,
-      state,
-      error,
-    })
-    .from(runs)
-    .leftJoin(companies, eq(companies.id, companyId))
-    .where(
-      and(eq(runs.runId, runId), isNotNull(resource), notInArray(state, ['running', 'complete'])),
-    )
-    .orderBy(desc(finishedAt))
-    .limit(failedMax);
+/** A part of a run that ended in another state than complete. */
+export type FailedPart = {
+  readonly name: string | null;
+  readonly resource: string;
+  readonly state: RunState;
+  readonly error: string | null;
+};
+
+async function readFailed(db: Executor, runId: string): Promise<FailedPart[]> {
+  const { rows } = await db.execute<FailedPart>(sql`
+    select coalesce(c.name, part.company_id::text) as name, part.resource, part.state, part.error
+    from ${runs} part
+      left join ${companies} c on c.id = part.company_id
+    where part.run_id = ${runId}
+      and part.resource is not null
+      and part.state not in ('running', 'complete')
+    order by part.finished_at desc
+    limit ${failedMax}`);
+  return rows;
 }
 
-async function readRunning(db: Executor, runId: string) {
-  const { companyId, resource, startedAt, distinctIds, reportedTotal, state } = runs;
-  const isOfIntervals = eq(resource, 'intervals');
-  /** The number of records that the latest pass listed. */
-  const listed = db
-    .select({
-      done: sql`sum(cardinality(${pages.ids}))`.as('listed_done'),
-      total: sql`max(${pages.total})`.as('listed_total'),
-    })
-    .from(pages)
-    .where(
-      and(eq(pages.runId, runId), eq(pages.companyId, companyId), eq(pages.resource, resource)),
-    )
-    .groupBy(pages.pass)
-    .orderBy(desc(pages.pass))
-    .limit(1)
-    .as('listed');
-  const read = db
-    .select({
-      done: sql`count(*) filter (where ${intervalFetches.updatedAt} >= ${startedAt})`.as(
-        'read_done',
-      ),
-      total: sql`count(*)`.as('read_total'),
-    })
-    .from(meters)
-    .leftJoin(intervalFetches, eq(intervalFetches.meterId, meters.id))
-    .where(and(isOfIntervals, eq(meters.companyId, companyId), isNull(meters.deletedAt)))
-    .as('read');
-  const ofMeter = sql`coalesce(least(1, ${distinctIds}::float8 / nullif(${reportedTotal}, 0)), 0)`;
-  const rows = await db
-    .select({
-      name: sql<string>`coalesce(${companies.name}, ${companyId}::text)`,
-      resource: sql<CompanyResource>`${resource}`,
-      unit: sql<'records' | 'meters'>`case when ${isOfIntervals} then 'meters' else 'records' end`,
-      /** How many of `unit` are read; a meter under way counts as the fraction that is written. */
-      done: sql<number>`coalesce(
-        case
-          when ${isOfIntervals} then least(${read.done} + ${ofMeter}, ${read.total})
-          else ${listed.done}
+/** A company that a run is reading. */
+export type CompanyProgress = {
+  readonly name: string;
+  readonly resource: CompanyResource;
+  /** The place of the resource among `companyResources`, from 1. */
+  readonly step: number;
+  readonly unit: 'records' | 'meters';
+  /** How many of `unit` are read; a meter under way counts as the fraction that is written. */
+  readonly done: number;
+  /** How many there are in all; unknown before the first page. */
+  readonly of: number | null;
+};
+
+async function readRunning(db: Executor, runId: string): Promise<CompanyProgress[]> {
+  const { rows } = await db.execute<Omit<CompanyProgress, 'step'>>(sql`
+    select
+      coalesce(c.name, part.company_id::text) as name,
+      part.resource,
+      case part.resource when 'intervals' then 'meters' else 'records' end as unit,
+      coalesce(
+        case part.resource
+          when 'intervals' then least(
+            read.done
+              + coalesce(least(1, part.distinct_ids::float8 / nullif(part.total_said, 0)), 0),
+            read.total
+          )
+          else listed.done
         end,
         0
-      )::float8`,
-      /** How many there are in all; unknown before the first page. */
-      of: sql<number | null>`(
-        case when ${isOfIntervals} then ${read.total} else ${listed.total} end
-      )::float8`,
-    })
-    .from(runs)
-    .leftJoin(companies, eq(companies.id, companyId))
-    .leftJoinLateral(listed, sql`true`)
-    .leftJoinLateral(read, sql`true`)
-    .where(and(eq(runs.runId, runId), isNotNull(companyId), eq(state, 'running')))
-    .orderBy(startedAt, companyId);
-  /** The place of the resource among `companyResources`, from 1. */
+      )::float8 as done,
+      (case part.resource when 'intervals' then read.total else listed.total end)::float8 as of
+    from ${runs} part
+      left join ${companies} c on c.id = part.company_id
+      left join lateral (
+        -- The number of records that the latest pass listed.
+        select sum(cardinality(ids)) as done, max(total) as total
+        from ${pages}
+        where run_id = part.run_id
+          and company_id = part.company_id
+          and resource = part.resource
+        group by pass
+        order by pass desc
+        limit 1
+      ) listed on true
+      left join lateral (
+        select
+          count(*) filter (where fetched.updated_at >= part.started_at) as done,
+          count(*) as total
+        from ${meters} m
+          left join ${intervalFetches} fetched on fetched.meter_id = m.id
+        where part.resource = 'intervals'
+          and m.company_id = part.company_id
+          and m.deleted_at is null
+      ) read on true
+    where part.run_id = ${runId}
+      and part.company_id is not null
+      and part.state = 'running'
+    order by part.started_at, part.company_id`);
   return rows.map((row) => ({ ...row, step: companyResources.indexOf(row.resource) + 1 }));
 }
-
-const part = alias(runs, 'part');
 
 /**
  * Reads the runs of a kind. A run that is suspect only because of deletions has read everything, so
@@ -271,121 +245,113 @@ export async function readKindOfRuns(
         awaitsDecision: readAll && !decided,
         parts: counted.parts,
       },
-    ...(await readLastComplete(db, kind, readAll ? last.runId : undefined)),
+    ...(await readLastComplete(db, kind, readAll ? last.runId : null)),
   };
 }
 
 /** Whether any full run of all companies has ended with data. */
 export async function isLoaded(db: Executor): Promise<boolean> {
-  const withData = sql`${runs.state} in ('complete', 'partial', 'suspect')`;
-  const [ended] = await db
-    .select({ runId: runs.runId })
-    .from(runs)
-    .where(and(isOfKind('full'), withData, not(isOfChosen)))
-    .limit(1);
-  return ended !== undefined;
+  const { rows: ended } = await db.execute(sql`
+    select run.run_id
+    from ${runs} run
+    where ${isOfKind('full')}
+      and run.state in ('complete', 'partial', 'suspect')
+      and not ${isOfChosen}
+    limit 1`);
+  return ended.length > 0;
 }
 
-const isOfKind = (kind: RunKind): SQL | undefined => and(isWhole(runs), eq(runs.kind, kind));
+/** Whether `run` is a run of a kind, and not a part of it. */
+const isOfKind = (kind: RunKind): SQL =>
+  sql`run.company_id is null and run.resource is null and run.kind = ${kind}`;
 
-const hasChosen = (company: SQL | undefined): SQL => sql`exists (
-      select
-      from ${runCompanies}
-      where ${and(eq(runCompanies.runId, runs.runId), company)}
-    )`;
+/** Whether companies were chosen for `run`. */
+const isOfChosen: SQL = sql`exists (
+        select from ${runCompanies} chosen where chosen.run_id = run.run_id
+      )`;
 
-const isOfChosen = hasChosen(undefined);
-/** The first event of a company starts its first backfill, whose run id is the company's id. */
-const isFirstBackfill = hasChosen(eq(runCompanies.companyId, runs.runId));
-
-async function readUnderWay(db: Executor, kind: RunKind) {
-  const ofRun = and(eq(part.runId, runs.runId), isNotNull(part.resource));
-  const latest = db
-    .select({ readAt: pages.readAt })
-    .from(pages)
-    .where(
-      and(
-        eq(pages.runId, runs.runId),
-        eq(pages.companyId, sql`coalesce(${part.companyId}, ${noCompany}::uuid)`),
-        eq(pages.resource, part.resource),
-      ),
-    )
-    .orderBy(desc(pages.pass), desc(pages.asked))
-    .limit(1)
-    .as('latest');
-  const begun = db
-    .select({
-      at: sql`max(greatest(${part.startedAt}, ${part.progressAt}, ${latest.readAt}))`.as(
-        'begun_at',
-      ),
-    })
-    .from(part)
-    .leftJoinLateral(latest, sql`true`)
-    .where(and(ofRun, isNull(part.finishedAt)))
-    .as('begun');
-  const ended = db
-    .select({ at: max(part.finishedAt).as('ended_at') })
-    .from(part)
-    .where(ofRun)
-    .as('ended');
-  const progressAt = sql<string>`greatest(${runs.startedAt}, ${begun.at}, ${ended.at})`;
-  const [first] = await db
-    .select({
-      running: sql<number>`count(*) over ()::int`,
-      underWay: {
-        runId: runs.runId,
-        startedAt: runs.startedAt,
-        progressAt,
-        progressSecondsAgo: secondsSince(progressAt),
-      },
-    })
-    .from(runs)
-    .crossJoinLateral(begun)
-    .crossJoinLateral(ended)
-    .where(and(isOfKind(kind), isNull(runs.finishedAt)))
-    .orderBy(progressAt)
-    .limit(1);
-  return first ?? { running: 0, underWay: null };
+async function readUnderWay(
+  db: Executor,
+  kind: RunKind,
+): Promise<Pick<KindOfRuns, 'running' | 'underWay'>> {
+  const { rows } = await db.execute<Row<RunUnderWay> & { running: number }>(sql`
+    select
+      count(*) over ()::int as running,
+      run.run_id as "runId",
+      run.started_at as "startedAt",
+      progress.at as "progressAt",
+      extract(epoch from clock_timestamp() - progress.at)::float8 as "progressSecondsAgo"
+    from ${runs} run
+      cross join lateral (
+        select max(greatest(part.started_at, part.progress_at, latest.read_at)) as at
+        from ${runs} part
+          left join lateral (
+            select read_at
+            from ${pages}
+            where run_id = run.run_id
+              and company_id = coalesce(part.company_id, ${noCompany}::uuid)
+              and resource = part.resource
+            order by pass desc, asked desc
+            limit 1
+          ) latest on true
+        where part.run_id = run.run_id and part.resource is not null and part.finished_at is null
+      ) begun
+      cross join lateral (
+        select max(part.finished_at) as at
+        from ${runs} part
+        where part.run_id = run.run_id and part.resource is not null
+      ) ended
+      cross join lateral (select greatest(run.started_at, begun.at, ended.at) as at) progress
+    where ${isOfKind(kind)} and run.finished_at is null
+    order by progress.at
+    limit 1`);
+  const [first] = rows;
+  if (first === undefined) return { running: 0, underWay: null };
+  const { running, ...underWay } = first;
+  return { running, underWay };
 }
 
 async function readLast(db: Executor, kind: RunKind) {
-  const { runId, state, startedAt, finishedAt, error, rowsMissed } = runs;
-  const [last] = await db
-    .select({
-      runId,
-      state,
-      startedAt,
-      finishedAt: sql<string>`${finishedAt}`,
-      error,
-      missedRows: rowsMissed,
-    })
-    .from(runs)
-    .where(
-      and(isOfKind(kind), isNotNull(finishedAt), or(ne(state, 'complete'), not(isFirstBackfill))),
-    )
-    .orderBy(desc(finishedAt))
-    .limit(1);
-  return last ?? null;
+  type Last = Omit<NonNullable<KindOfRuns['last']>, 'awaitsDecision' | 'parts'>;
+  // The first event of a company starts its first backfill, whose run id is the company's id.
+  const { rows } = await db.execute<Last>(sql`
+    select
+      run.run_id as "runId",
+      run.state,
+      run.started_at as "startedAt",
+      run.finished_at as "finishedAt",
+      run.error,
+      run.rows_missed::float8 as "missedRows"
+    from ${runs} run
+    where ${isOfKind(kind)}
+      and run.finished_at is not null
+      and (
+        run.state <> 'complete'
+        or not exists (
+          select
+          from ${runCompanies} chosen
+          where chosen.run_id = run.run_id and chosen.company_id = run.run_id
+        )
+      )
+    order by run.finished_at desc
+    limit 1`);
+  return rows[0] ?? null;
 }
 
-async function readLastComplete(db: Executor, kind: RunKind, readAll: string | undefined) {
-  const [last] = await db
-    .select({
-      lastCompleteAt: sql<string>`${runs.finishedAt}`,
-      lastCompleteSecondsAgo: secondsSince(runs.finishedAt),
-    })
-    .from(runs)
-    .where(
-      and(
-        isOfKind(kind),
-        or(eq(runs.state, 'complete'), readAll === undefined ? undefined : eq(runs.runId, readAll)),
-        isNotNull(runs.finishedAt),
-        not(isOfChosen),
-      ),
-    )
-    .orderBy(desc(runs.finishedAt))
-    .limit(1);
-  return last ?? { lastCompleteAt: null, lastCompleteSecondsAgo: null };
+async function readLastComplete(db: Executor, kind: RunKind, readAll: string | null) {
+  type Complete = Pick<KindOfRuns, 'lastCompleteAt' | 'lastCompleteSecondsAgo'>;
+  const { rows } = await db.execute<Complete>(sql`
+    select
+      run.finished_at as "lastCompleteAt",
+      extract(epoch from clock_timestamp() - run.finished_at)::float8 as "lastCompleteSecondsAgo"
+    from ${runs} run
+    where ${isOfKind(kind)}
+      and (run.state = 'complete' or run.run_id = ${readAll})
+      and run.finished_at is not null
+      and not ${isOfChosen}
+    order by run.finished_at desc
+    limit 1`);
+  return rows[0] ?? { lastCompleteAt: null, lastCompleteSecondsAgo: null };
 }
 
 /** Counts the parts of a run by state, and the parts that only wait for a decision on deletions. */

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNull, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { operationOf, type TracedKind } from '../../contract/names.ts';
 import { uuid } from '../../contract/values.ts';
@@ -199,55 +199,44 @@ const differing = (
 /** What a record is, for people: values by label, in the order of interest; null if it has no value. */
 type Subject = Readonly<Record<string, string | null>>;
 
-const cost = sql`coalesce(b.current_charges, b.total_charges)`;
-const text = (value: string) => sql<string | null>`${sql.raw(value)}`;
-
-const subjects: Readonly<Record<TracedKind, (db: Executor, id: string) => Promise<Subject[]>>> = {
-  document: (db, id) =>
-    db
-      .select({
-        provider: text('b.provider'),
-        invoice: text('b.invoice_id'),
-        account: text('b.account_number'),
-        company: companies.name,
-        site: sites.name,
-        period: text(`nullif(concat_ws(' to ', b.start_date, b.end_date), '')`),
-        cost: sql<
-          string | null
-        >`nullif(concat_ws(' ', ${cost}, case when ${cost} is not null then b.currency end), '')`,
-      })
-      .from(documents)
-      .crossJoinLateral(sql`analytics.read_bill(${documents.raw}) b`)
-      .leftJoin(companies, eq(companies.id, documents.companyId))
-      .leftJoin(sites, eq(sites.id, documents.siteId))
-      .where(eq(documents.id, sql`metersync.uuid_of(${id})`)),
-  connection: (db, id) =>
-    db
-      .select({
-        provider: connections.datasource,
-        company: companies.name,
-        status: connections.status,
-      })
-      .from(connections)
-      .leftJoin(companies, eq(companies.id, connections.companyId))
-      .where(eq(connections.id, sql`metersync.uuid_of(${id})`)),
-  meter: (db, id) =>
-    db
-      .select({
-        numbers: sql<string | null>`(
-          select string_agg(concat_ws(' ', lower(number ->> 'name'), number ->> 'value'), ', ')
-          from jsonb_array_elements(metersync.elements(${meters.raw} -> 'identifiers')) number
-        )`,
-        commodity: meters.datasourceType,
-        company: companies.name,
-        site: sites.name,
-      })
-      .from(meters)
-      .leftJoin(companies, eq(companies.id, meters.companyId))
-      .leftJoin(sites, eq(sites.id, meters.siteId))
-      .where(eq(meters.id, id)),
+const subjects: Readonly<Record<TracedKind, (id: string) => SQL>> = {
+  document: (id) => sql`
+    select
+      b.provider,
+      b.invoice_id as invoice,
+      b.account_number as account,
+      c.name as company,
+      s.name as site,
+      nullif(concat_ws(' to ', b.start_date, b.end_date), '') as period,
+      nullif(concat_ws(' ', cost, case when cost is not null then b.currency end), '') as cost
+    from ${documents} d
+      cross join lateral analytics.read_bill(d.raw) b
+      cross join lateral coalesce(b.current_charges, b.total_charges) as cost
+      left join ${companies} c on c.id = d.company_id
+      left join ${sites} s on s.id = d.site_id
+    where d.id = metersync.uuid_of(${id})`,
+  connection: (id) => sql`
+    select k.datasource as provider, c.name as company, k.status
+    from ${connections} k
+      left join ${companies} c on c.id = k.company_id
+    where k.id = metersync.uuid_of(${id})`,
+  meter: (id) => sql`
+    select
+      (
+        select string_agg(concat_ws(' ', lower(number ->> 'name'), number ->> 'value'), ', ')
+        from jsonb_array_elements(metersync.elements(m.raw -> 'identifiers')) number
+      ) as numbers,
+      m.datasource_type as commodity,
+      c.name as company,
+      s.name as site
+    from ${meters} m
+      left join ${companies} c on c.id = m.company_id
+      left join ${sites} s on s.id = m.site_id
+    where m.id = ${id}`,
 };
 
 /** Reads what a record is; null if the warehouse does not have the record. */
-const readSubject = async (db: Executor, kind: TracedKind, id: string): Promise<Subject | null> =>
-  (await subjects[kind](db, id))[0] ?? null;
+async function readSubject(db: Executor, kind: TracedKind, id: string): Promise<Subject | null> {
+  const { rows } = await db.execute<Subject>(subjects[kind](id));
+  return rows[0] ?? null;
+}

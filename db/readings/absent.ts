@@ -97,7 +97,8 @@ export async function removeAbsentReadings(
     (!listsAny || overCap(cap, others.startAt.length, all - inserted, leastReadings));
   if (others.startAt.length > 0) await noteAbsent(tx, read, absent, others, tooMany);
   const isOfMeter = sql`meter_id = ${meterId}
-        and start_at between ${absent.startAt[0]}::timestamptz and ${absent.startAt.at(-1)}::timestamptz
+        and start_at between ${absent.startAt[0]}::timestamptz
+          and ${absent.startAt.at(-1)}::timestamptz
         and (start_at, granularity_seconds, usage_units, ordinal) in (
           select start_at, granularity_seconds, usage_units, ordinal
           from absent
@@ -191,7 +192,8 @@ async function clearNotes(
       where state = 'quarantined'
     )
     insert into ${deletes} (
-      run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units, starts_from, starts_before,
+      run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units,
+      starts_from, starts_before,
       readings
     )
     select
@@ -278,10 +280,13 @@ async function noteAbsent(
       select usage_units, start_at, null, 1
       from ${intervals} present
       where meter_id = ${meterId}
-        and start_at between ${unexplained.startAt[0]}::timestamptz and ${unexplained.startAt.at(-1)}::timestamptz
+        and start_at between ${unexplained.startAt[0]}::timestamptz
+          and ${unexplained.startAt.at(-1)}::timestamptz
         and ${isPresent('present')}
     ), islands as (
-      select *, sum(present) over (partition by usage_units order by start_at, present desc) as island
+      select
+        *,
+        sum(present) over (partition by usage_units order by start_at, present desc) as island
       from marks
     ), ranges as (
       select
@@ -296,7 +301,8 @@ async function noteAbsent(
       limit ${notesMax}
     )
     insert into ${deletes} (
-      run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units, starts_from, starts_before,
+      run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units,
+      starts_from, starts_before,
       readings
     )
     select

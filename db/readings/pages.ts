@@ -120,8 +120,11 @@ async function parsedTimes(
       updated: string | null;
     }>(sql`
       select
-        ${canonical(sql`start_at`)} || case when start_at < '0001-01-01T00:00:00Z' then ' BC' else '' end as start,
-        coalesce(granularity, extract(epoch from metersync.read_time(ends) - start_at)::bigint)::float8 as seconds,
+        ${canonical(sql`start_at`)}
+          || case when start_at < '0001-01-01T00:00:00Z' then ' BC' else '' end as start,
+        coalesce(
+          granularity, extract(epoch from metersync.read_time(ends) - start_at)::bigint
+        )::float8 as seconds,
         metersync.read_time(changed)::text as updated
       from unnest(
           ${array(of(startAt), 'text')},

@@ -150,7 +150,10 @@ export async function noteRead(
         and span <> tstzrange(${start}::timestamptz, ${end}::timestamptz)
     ), remembered as (
       insert into ${intervalReads} as r (meter_id, span, began)
-      select ${meterId}, tstzrange(${start}::timestamptz, ${end}::timestamptz), ${readAt}::timestamptz
+      select
+        ${meterId},
+        tstzrange(${start}::timestamptz, ${end}::timestamptz),
+        ${readAt}::timestamptz
       on conflict (meter_id, span) do update set
         began = greatest(r.began, excluded.began)
     )
@@ -163,7 +166,9 @@ export async function noteRead(
   await tx.execute(sql`
     update ${journal} set
       intervals_found = (${readingsIn(sql`${journal}`)})
-    where id = any(array(select id from ${journal} where ${isShort} for no key update skip locked))`);
+    where id = any(array(
+        select id from ${journal} where ${isShort} for no key update skip locked
+      ))`);
 }
 
 /** Deletes reads that are not remembered any more, of meters that nobody read since. Returns how many. */

@@ -167,8 +167,12 @@ async function isEmpty(
         select
         from ${intervals}
         where meter_id = ${meterId}
-          and start_at >= least(${range.start ?? '-infinity'}::timestamptz, ${firsts[0] ?? null}::timestamptz)
-          and start_at <= greatest(${range.end ?? 'infinity'}::timestamptz, ${lasts.at(-1) ?? null}::timestamptz)
+          and start_at >= least(
+            ${range.start ?? '-infinity'}::timestamptz, ${firsts[0] ?? null}::timestamptz
+          )
+          and start_at <= greatest(
+            ${range.end ?? 'infinity'}::timestamptz, ${lasts.at(-1) ?? null}::timestamptz
+          )
       ) and not exists (
         select
         from ${intervalReads}

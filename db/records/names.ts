@@ -1,7 +1,6 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
-import { array, literal } from '../connection/arrays.ts';
-import type { Executor } from '../connection/connect.ts';
-import { idOf, type RecordResource, resources } from '../resources.ts';
+import { sql } from 'drizzle-orm';
+import { unnested } from '../connection/arrays.ts';
+import type { Executor, Row } from '../connection/connect.ts';
 import { companies, connections, documents, meters, sites } from '../schema/utility.ts';
 
 /** The key of a record: the name of its resource, and its id. */
@@ -16,31 +15,6 @@ export interface KnownRecord {
   readonly provider: string | null;
   readonly companyId: string | null;
 }
-
-const none = sql`null`;
-
-/** What people know of records. Usage has no name. */
-const known: Readonly<
-  Record<Exclude<RecordResource, 'usageData'>, Readonly<Record<keyof KnownRecord, SQL>>>
-> = {
-  companies: { name: sql`${companies.name}`, provider: none, companyId: none },
-  sites: { name: sql`${sites.name}`, provider: none, companyId: sql`${sites.companyId}` },
-  connections: {
-    name: sql`${connections.datasource}`,
-    provider: sql`${connections.datasource}`,
-    companyId: sql`${connections.companyId}`,
-  },
-  meters: {
-    name: sql`${meters.raw} -> 'identifiers' -> 0 ->> 'value'`,
-    provider: none,
-    companyId: sql`${meters.companyId}`,
-  },
-  documents: {
-    name: sql`${documents.raw} ->> 'invoiceId'`,
-    provider: sql`${documents.raw} ->> 'utilityCompany'`,
-    companyId: sql`${documents.companyId}`,
-  },
-};
 
 /** The company of a row as a record, if it has one. */
 export const companyOf = ({ companyId }: { readonly companyId: string | null }): RecordKey[] =>
@@ -60,35 +34,35 @@ export async function knownOfRecords(
   db: Executor,
   records: readonly RecordKey[],
 ): Promise<(record: RecordKey) => KnownRecord | undefined> {
+  const asked = unnested('asked', records, [
+    ['resource', 'text', ({ resource }) => resource],
+    ['id', 'text', ({ id }) => id],
+  ]);
+  const { rows } = await db.execute<Row<RecordKey & KnownRecord>>(sql`
+    select asked.resource, asked.id, known.name, known.provider, known.company_id as "companyId"
+    from ${asked}
+      cross join lateral (
+        select name, null as provider, null::uuid as company_id
+        from ${companies}
+        where asked.resource = 'companies' and id = metersync.uuid_of(asked.id)
+        union all
+        select name, null, company_id
+        from ${sites}
+        where asked.resource = 'sites' and id = metersync.uuid_of(asked.id)
+        union all
+        select datasource, datasource, company_id
+        from ${connections}
+        where asked.resource = 'connections' and id = metersync.uuid_of(asked.id)
+        union all
+        select raw -> 'identifiers' -> 0 ->> 'value', null, company_id
+        from ${meters}
+        where asked.resource = 'meters' and id = asked.id
+        union all
+        select raw ->> 'invoiceId', raw ->> 'utilityCompany', company_id
+        from ${documents}
+        where asked.resource = 'documents' and id = metersync.uuid_of(asked.id)
+      ) known`);
   const keyOf = ({ resource, id }: RecordKey): string => `${resource}/${id}`;
-  const found = new Map<string, KnownRecord>();
-  for (const resource of Object.keys(known) as (keyof typeof known)[]) {
-    const ids = records.flatMap((record) => (record.resource === resource ? record.id : []));
-    if (ids.length === 0) continue;
-    const { table } = resources[resource];
-    const { name, provider, companyId } = known[resource];
-    // One by one: for all ids together, Postgres before 17 would read a small table as a whole.
-    const named = db
-      .select({
-        id: sql<string>`${sql`${table.id}`}::text`.as('record_id'),
-        name: sql<string | null>`${name}`.as('record_name'),
-        provider: sql<string | null>`${provider}`.as('record_provider'),
-        companyId: sql<string | null>`${companyId}::text`.as('record_company'),
-      })
-      .from(table)
-      .where(eq(table.id, idOf(resource, sql`given.id`)))
-      .offset(literal(0))
-      .as('named');
-    const rows = await db
-      .select({
-        id: named.id,
-        name: named.name,
-        provider: named.provider,
-        companyId: named.companyId,
-      })
-      .from(sql`unnest(${array([...new Set(ids)], 'text')}) as given (id)`)
-      .crossJoinLateral(named);
-    for (const { id, ...row } of rows) found.set(keyOf({ resource, id }), row);
-  }
-  return (record) => found.get(keyOf(record));
+  const known = new Map(rows.map((row) => [keyOf(row), row]));
+  return (record) => known.get(keyOf(record));
 }

@@ -1,5 +1,4 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { oneRow } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { type RecordResource, recordResources, resources } from '../resources.ts';
 import { dataIssues } from '../schema/ops.ts';
@@ -42,8 +41,8 @@ const unreadableReadings = sql`(
 export async function countUnreadable(db: Executor, most: number): Promise<number> {
   const ofRecords = recordResources.map((resource) => unreadableIn(resource, null, most));
   const counts = [...ofRecords, unreadableReadings];
-  const [row] = await db
-    .select({ values: sql<number>`(${sql.join(counts, sql` + `)})::int` })
-    .from(oneRow);
-  return row?.values ?? 0;
+  const { rows } = await db.execute<{ values: number }>(
+    sql`select (${sql.join(counts, sql` + `)})::int as values`,
+  );
+  return rows[0]?.values ?? 0;
 }

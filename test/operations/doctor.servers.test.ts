@@ -7,7 +7,7 @@ import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules } from '../../app/temporal/schedules.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { readSilence } from '../../db/read/health.ts';
+import { readSilence } from '../../db/read/arrivals.ts';
 import type { Check } from '../../operations/doctor/check.ts';
 import { type DoctorOptions, examine } from '../../operations/doctor/doctor.ts';
 import { checkClock, checkVersion } from '../../operations/doctor/service.ts';
