@@ -37,3 +37,10 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
     }),
   };
 }
+
+export function monthActivities({ checks: { db } }: Pick<ActivityDependencies, 'checks'>) {
+  return {
+    /** Computes the months of companies that changed. Returns how many companies that were. */
+    keepMonths: mapFailures((_: object): Promise<number> => keepMonths(db, monthsPolicy)),
+  };
+}

@@ -1,13 +1,11 @@
 import { backfillActivities } from './backfill/backfill.ts';
-import { checkActivities } from './checks.ts';
+import { checkActivities, monthActivities } from './checks.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { recordActivities } from './events.ts';
-import { monthActivities } from './months.ts';
 import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
-import { endedActivities } from './sweep/ended.ts';
 import { createOwnerReads } from './sweep/owner-reads.ts';
-import { sweepActivities } from './sweep/sweep.ts';
+import { endedActivities, sweepActivities } from './sweep/sweep.ts';
 import { watchActivities } from './watch.ts';
 
 /** Composes all activities of a worker. Workflows import only its type. */

@@ -4,10 +4,17 @@ import type { Log } from '../contract/log.ts';
 import { canonicalId } from '../contract/values.ts';
 import type { Database, Warehouse } from '../db/connection/connect.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
+import type { PageWritten } from '../db/records/write-page.ts';
+import type { ListedResource } from '../db/resources.ts';
 import type { Health } from '../health/measured.ts';
 import type { ServiceClient } from '../service/client.ts';
 import type { Notifier } from './notifier.ts';
-import type { RowsWritten } from './reading/rows-written.ts';
+
+/** Rows of a resource that an activity wrote. */
+export interface RowsWritten extends Pick<PageWritten, 'inserted' | 'changed' | 'rejected'> {
+  readonly resource: ListedResource | 'intervals';
+  readonly by: 'event' | 'catch_up' | 'backfill' | 'reconcile';
+}
 
 /** Everything that activities use; they open nothing themselves. */
 export interface ActivityDependencies {

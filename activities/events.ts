@@ -1,14 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
+import pMap from 'p-map';
 import PQueue from 'p-queue';
-import type { EventGroup } from '../contract/event.ts';
+import { type EventGroup, eventKinds } from '../contract/event.ts';
 import { drainBounds } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
+import { withoutStatement } from '../db/connection/failures.ts';
 import { type Recorded, recordEvents } from '../db/events/record.ts';
+import { anyPending, type PendingRecords, pendingAmong } from '../db/queue/due.ts';
 import { noteRefused } from '../db/watch/refused.ts';
+import { cancellation, within } from './activity-context.ts';
 import { atMostEvery } from './at-most-every.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { mapFailures } from './map-failures.ts';
-import { createDrain } from './sweep/drain.ts';
+import { closeIfRefused } from './gates.ts';
+import { asFailure, mapFailures } from './map-failures.ts';
 import type { OwnerReads } from './sweep/owner-reads.ts';
 
 type WaitingGroup = EventGroup & {
@@ -53,5 +58,61 @@ export function recordActivities(deps: ActivityDependencies, reads: OwnerReads) 
       // The receiver acknowledged these events, so the service will not send them again.
       { giveUp: false },
     ),
+  };
+}
+
+/**
+ * Makes the function that reads the records of recorded events once, if they are few and few groups are read. It
+ * never fails and nothing waits for a turn or for longer than the limit, because the sweep reads what is left; it
+ * returns whether anything may be.
+ */
+export function createDrain(deps: ActivityDependencies, reads: OwnerReads) {
+  // Recording does not wait for a connection, so neither does this.
+  const { db } = deps.warehouse;
+  let drains = 0;
+
+  const readOwner = async ({
+    kind: of,
+    owner,
+    records,
+    changed,
+    now,
+    closed,
+  }: PendingRecords): Promise<void> => {
+    const kind = eventKinds[of].plural;
+    // A second walk over the owner's listing would only make both slower.
+    if (cancellation().aborted || reads.isWalking({ kind, owner })) return;
+    try {
+      const deleted = records.filter((id) => !changed.includes(id));
+      await reads.read({ kind, owner }, { records: { readAt: now, due: records, deleted, closed } });
+    } catch (error) {
+      // The sweep reads the records again, and finds out why. Without a valid key, no request makes sense.
+      const failure = asFailure(error);
+      if (failure !== undefined) await closeIfRefused(deps, failure);
+    }
+  };
+
+  const readAll = async (eventIds: readonly string[]): Promise<{ left: boolean }> => {
+    const pending = await pendingAmong(db, eventIds);
+    const count = pending.reduce((sum, { records }) => sum + records.length, 0);
+    if (count > 0 && count <= drainBounds.records)
+      await pMap(pending, readOwner, { concurrency: drainBounds.owners });
+    return { left: await anyPending(db, eventIds) };
+  };
+
+  return async (eventIds: readonly string[]): Promise<{ left: boolean }> => {
+    if (drains >= drainBounds.atOnce) return { left: true };
+    drains += 1;
+    const { limitMs } = drainBounds;
+    const read = within(limitMs, () => readAll(eventIds))
+      .catch((error: unknown) => {
+        deps.log.warn({ err: withoutStatement(error) }, 'recorded events are left to the sweep');
+        return { left: true };
+      })
+      .finally(() => {
+        drains -= 1;
+      });
+    // Requests end at the limit. A statement that waits for a lock goes on, and keeps its place.
+    return await Promise.race([read, delay(limitMs, { left: true }, { ref: false })]);
   };
 }

@@ -21,7 +21,7 @@ import {
 import { postponeUnknown } from '../db/queue/postpone.ts';
 import { queueName } from '../db/queue/queue.ts';
 import { isConfirmedCompany } from '../db/records/companies.ts';
-import { cancellation } from './cancellation.ts';
+import { cancellation } from './activity-context.ts';
 import { type ActivityDependencies, isConfigured } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
 import { ownFailure, probesOf } from './own-failure.ts';

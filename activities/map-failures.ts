@@ -2,7 +2,7 @@ import { ApplicationFailure, Context } from '@temporalio/activity';
 import { msToNumber } from '@temporalio/common/lib/time.js';
 import { Failure } from '../contract/failures.ts';
 import { sqlState, warehouseFailure, withoutStatement } from '../db/connection/failures.ts';
-import { keepAlive, triesHere } from './heartbeat.ts';
+import { keepAlive, triesHere } from './activity-context.ts';
 
 type Activity<I, O> = (input: I) => Promise<O>;
 

@@ -6,9 +6,8 @@ import { withoutStatement } from '../db/connection/failures.ts';
 import { warehouseNow } from '../db/queue/due.ts';
 import { closeGate, serviceScope } from '../db/queue/gates.ts';
 import type { PageRequest } from '../service/client.ts';
-import { cancellation } from './cancellation.ts';
+import { cancellation, triesHere } from './activity-context.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { triesHere } from './heartbeat.ts';
 import { asFailure } from './map-failures.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import type { RowsWritten } from '../activities/reading/rows-written.ts';
+import type { RowsWritten } from '../activities/dependencies.ts';
 import { limits } from '../contract/limits.ts';
 import { monitorPolicy } from '../contract/retry-policy.ts';
 import type { Warehouse } from '../db/connection/connect.ts';

@@ -1,4 +1,4 @@
-import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import { isCancellation, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { taskQueues } from '../contract/names.ts';
 import { activityPolicy } from '../contract/retry-policy.ts';
@@ -20,7 +20,7 @@ export const eachMinute = proxyActivities<Activities>({
   ...activityPolicy.eachMinute,
 });
 export const sweeping = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
-/** Of workflows of version 0.2: see activities/sweep/ended.ts. */
+/** Of workflows of version 0.2: see activities/sweep/sweep.ts. */
 export const catchingUp = proxyActivities<Activities>({ taskQueue: events, ...activityPolicy.sweeping });
 export const starting = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.starting });
 export const reading = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.reading });
@@ -28,3 +28,14 @@ export const recurring = proxyActivities<Activities>({ taskQueue: backfill, ...a
 export const noting = proxyActivities<Activities>({ taskQueue: backfill, ...activityPolicy.noting });
 /** On a queue of their own, so that no backfill delays them. */
 export const checking = proxyActivities<Activities>({ taskQueue: checks, ...activityPolicy.checking });
+
+/** Runs short work as a local activity; if that fails, as an activity that is retried until it succeeds. */
+export async function localFirst<T>(fast: () => Promise<T>, patiently: () => Promise<T>): Promise<T> {
+  try {
+    return await fast();
+  } catch (error) {
+    // Every other failure counts: local activities throw errors unwrapped, and the work has to be done.
+    if (isCancellation(error)) throw error;
+    return await patiently();
+  }
+}

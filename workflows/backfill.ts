@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow';
 import { checkKinds, type RunKind, type RunState } from '../contract/names.ts';
 import { noting, reading, starting } from './activity-options.ts';
-import { startChecks } from './start-checks.ts';
+import { startChecks } from './checks.ts';
 
 /** The warehouse says which companies to read: those chosen for the run; all of them if none are chosen. */
 export interface BackfillInput {

@@ -8,15 +8,14 @@ import {
 } from '@temporalio/workflow';
 import { catchUpBounds } from '../contract/limits.ts';
 import { type CatchUpKind, signalNames } from '../contract/names.ts';
-import { catchingUp, quickLocal, quickUnlimited } from './activity-options.ts';
-import { localFirst } from './local-first.ts';
+import { catchingUp, localFirst, quickLocal, quickUnlimited } from './activity-options.ts';
 import { dealOut } from './sweep.ts';
 
 export const wake = defineSignal(signalNames.wake);
 
 /**
  * Of version 0.2, which read all due records of one kind with it. Runs that are left find nothing due (see
- * activities/sweep/ended.ts), linger for a while and end. Removed in version 0.4.
+ * activities/sweep/sweep.ts), linger for a while and end. Removed in version 0.4.
  */
 export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   let woken = false;

@@ -1,7 +1,6 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { EventGroup } from '../contract/event.ts';
-import { quickLocal, quickUnlimited } from './activity-options.ts';
-import { localFirst } from './local-first.ts';
+import { localFirst, quickLocal, quickUnlimited } from './activity-options.ts';
 
 /** Writes a group of events to the warehouse, and reads their records once. The sweep reads what is left. */
 export async function applyEvents(group: EventGroup): Promise<void> {

@@ -1,8 +1,7 @@
 import { condition, continueAsNew, isCancellation, log, sleep, workflowInfo } from '@temporalio/workflow';
 import { sweepBounds } from '../contract/limits.ts';
 import type { Queue } from '../contract/names.ts';
-import { quickLocal, quickUnlimited, sweeping } from './activity-options.ts';
-import { localFirst } from './local-first.ts';
+import { localFirst, quickLocal, quickUnlimited, sweeping } from './activity-options.ts';
 
 /**
  * Reads the records of all due events. Lanes take the next owners, so that a slow one holds up no other. It

@@ -1,11 +1,14 @@
 import { type CompanyResource, companyResources } from '../../contract/endpoints.ts';
+import { batches } from '../../contract/limits.ts';
 import { type RunKind, reconciledResources } from '../../contract/names.ts';
 import { notePartsMissing, readCompanyInRun } from '../../db/backfill/runs.ts';
+import { unknownNeighbours } from '../../db/events/neighbours.ts';
+import { listedRecords, settleRecords } from '../../db/events/settle.ts';
+import type { ListedResource } from '../../db/resources.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { closedService } from '../gates.ts';
 import { refusal } from '../own-failure.ts';
 import { failPart } from '../runs.ts';
-import { settleListed } from '../sweep/settle-listed.ts';
 import type { CompanyKey } from './cursor.ts';
 import { backfillIntervals, type MeterTurns } from './intervals.ts';
 import { backfillListing, noEndpoint } from './listing.ts';
@@ -85,3 +88,32 @@ const without = (
   finished: readonly string[],
   all: readonly CompanyResource[] = companyResources,
 ): CompanyResource[] => all.filter((resource) => !finished.includes(resource));
+
+/**
+ * Settles the events of a company that its listings show and that were recorded before these were read, so that
+ * the sweep need not read each record again. Documents also need all of their usage to be listed. Leaves a batch
+ * to the sweep if its records name a company, a site or a meter without a row: the sweep also reads their listings.
+ * Also leaves deletions to it.
+ */
+export async function settleListed(deps: ActivityDependencies, companyId: string): Promise<void> {
+  const { service } = deps;
+  await settleKind(deps, 'connections', companyId, ['connections']);
+  if (service.has('usageData')) await settleKind(deps, 'documents', companyId, ['documents', 'usageData']);
+  else if (!service.has('documentUsage')) await settleKind(deps, 'documents', companyId, ['documents']);
+}
+
+async function settleKind(
+  deps: ActivityDependencies,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  listings: readonly ListedResource[],
+): Promise<void> {
+  const { db } = deps.warehouse;
+  const { readAt, records } = await listedRecords(db, kind, companyId, listings, batches.recordsSettled);
+  for (let at = 0; at < records.length; at += batches.documents) {
+    const some = records.slice(at, at + batches.documents);
+    const unknown = await unknownNeighbours(db, kind, companyId, some);
+    if (unknown.companies.length === 0 && !unknown.sites && !unknown.meters)
+      await settleRecords(db, kind, some, readAt, { companyId, shown: some });
+  }
+}

@@ -1,6 +1,6 @@
 import type { PageWritten } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
-import { resumedCursor } from '../heartbeat.ts';
+import { resumedCursor } from '../activity-context.ts';
 
 /** The last page of a listing whose rows are in Postgres, and the counts so far. */
 export interface ListingCursor {

@@ -14,10 +14,9 @@ import {
 import { withoutStatement } from '../../db/connection/failures.ts';
 import { clearRejectedReadings } from '../../db/records/rejected.ts';
 import { nothingWritten, sum } from '../../db/records/write-page.ts';
+import { cancellation, noteCursor, triesHere } from '../activity-context.ts';
 import { atMostEvery } from '../at-most-every.ts';
-import { cancellation } from '../cancellation.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { noteCursor, triesHere } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
 import { ownFailure } from '../own-failure.ts';
 import type { PassPlace } from '../reading/listing-pass.ts';

@@ -4,9 +4,9 @@ import { finishListing, notePages, notingPages, readManifest } from '../../db/ba
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import { judgePass, manifestOf, type PageManifest } from '../../service/stability.ts';
+import { triesHere } from '../activity-context.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { triesHere } from '../heartbeat.ts';
-import type { PageRead } from '../reading/read-ahead.ts';
+import type { PageRead } from '../reading/walk-listing.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 import { judgeListing, type ListingBackfill, type Pass, type PassResult } from './absences.ts';
 import { cursorIn, type ListingCursor } from './cursor.ts';

@@ -24,7 +24,7 @@ import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/rec
 import type { Page } from '../../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../../service/stability.ts';
 import { walkPages } from '../../service/walk.ts';
-import { cancellation } from '../cancellation.ts';
+import { cancellation } from '../activity-context.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { failIfClosed } from '../gates.ts';
 import { refusal } from '../own-failure.ts';

@@ -1,12 +1,13 @@
+import { Context } from '@temporalio/activity';
+import { workflowNames } from '../../contract/names.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { analyseYoung } from '../../db/records/analyse-young.ts';
 import type { RecordPage } from '../../db/records/page.ts';
-import { type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
+import { type PageWritten, type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
-import type { ActivityDependencies } from '../dependencies.ts';
-import { noteWritten } from './rows-written.ts';
+import type { ActivityDependencies, RowsWritten } from '../dependencies.ts';
 
 /** One page, or one record, to be written to its table. `RecordPage` describes the options. */
 export interface PageWrite {
@@ -75,4 +76,21 @@ export async function rewrite(
   const written = await writePage(warehouse.db, listing, record, page.ids);
   const sites = await writePage(warehouse.db, 'sites', { ...record, noted }, page.ids);
   return { ...sum(written, sites), now: sites.now };
+}
+
+/** Reports rows that the activity wrote, with the work that it belongs to. */
+export function noteWritten(
+  { onWritten }: { readonly onWritten?: ((rows: RowsWritten) => void) | undefined },
+  resource: RowsWritten['resource'],
+  { inserted, changed, rejected }: PageWritten,
+): void {
+  if (onWritten === undefined) return;
+  const { workflowType } = Context.current().info;
+  const by =
+    workflowType === workflowNames.sweep || workflowType === workflowNames.applyEvents
+      ? 'catch_up'
+      : workflowType === workflowNames.backfillUpdates
+        ? 'reconcile'
+        : 'backfill';
+  onWritten({ resource, by, inserted, changed, rejected });
 }

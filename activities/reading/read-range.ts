@@ -4,11 +4,10 @@ import { type ReadingsRead, type ReadingsReplaced, replaceReadings } from '../..
 import { rejectRecords } from '../../db/records/rejected.ts';
 import { nothingWritten, type PageWritten } from '../../db/records/write-page.ts';
 import { type Walk, walkPages } from '../../service/walk.ts';
-import { cancellation } from '../cancellation.ts';
+import { cancellation } from '../activity-context.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { type ListingPass, type PassPlace, readPass, showsAllOf, showsTheSame } from './listing-pass.ts';
-import { noteFields } from './page-write.ts';
-import { noteWritten } from './rows-written.ts';
+import { noteFields, noteWritten } from './page-write.ts';
 
 export interface IntervalRange extends ReadRange {
   readonly meterId: string;

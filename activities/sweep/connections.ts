@@ -7,7 +7,7 @@ import { settleRecords } from '../../db/events/settle.ts';
 import { type DueRecords, dueRecords } from '../../db/queue/due.ts';
 import { introduceCompany } from '../../db/records/companies.ts';
 import { judgePass } from '../../service/stability.ts';
-import { cancellation } from '../cancellation.ts';
+import { cancellation } from '../activity-context.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { closeEndpoint } from '../gates.ts';
 import { asFailure } from '../map-failures.ts';

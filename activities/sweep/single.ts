@@ -1,6 +1,8 @@
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import { Failure, type WaitingReason } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
+import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { printedUuids } from '../../db/connection/arrays.ts';
 import { moveToCompany } from '../../db/events/settle.ts';
 import { warehouseNow } from '../../db/queue/due.ts';
 import { usageUnstable } from '../../db/queue/postpone.ts';
@@ -8,13 +10,12 @@ import { liveUsage } from '../../db/records/usage.ts';
 import { writeDocumentSets } from '../../db/records/write-page.ts';
 import type { RecordAnswer } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
-import type { PageManifest } from '../../service/stability.ts';
+import { confirmsPass, judgePass, type PageManifest } from '../../service/stability.ts';
 import { walkPages } from '../../service/walk.ts';
-import { cancellation } from '../cancellation.ts';
+import { cancellation } from '../activity-context.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { settleEach } from '../own-failure.ts';
 import { noteFields, write } from '../reading/page-write.ts';
-import { readUntilProven } from '../reading/read-until-proven.ts';
 
 /** Documents that are read and written together. */
 const documentsPerWrite = 50;
@@ -246,4 +247,36 @@ async function inBatches(
   for (let at = 0; at < ids.length; at += documentsPerWrite)
     states.push(...(await read(ids.slice(at, at + documentsPerWrite), at)));
   return new Map(states);
+}
+
+interface Pass {
+  readonly manifest: readonly PageManifest[];
+}
+
+/**
+ * Reads a listing until a pass is proven complete. One pass over one page is enough if it is consistent and
+ * has all `existing` ids. A listing of several pages needs two stable passes that agree.
+ * @returns `pass`: the proven pass, or else the last one. `last`: the pass that confirmed it, perhaps with
+ *   more records. Both are undefined if there is no such listing
+ */
+export async function readUntilProven<P extends Pass>(
+  existing: readonly string[],
+  read: () => Promise<P | undefined>,
+): Promise<{ pass: P | undefined; last: P | undefined; proven: boolean }> {
+  let before: P | undefined;
+  for (let count = 1; count <= attemptPolicy.passesMax; count++) {
+    const now = await read();
+    if (now === undefined) return { pass: before, last: before, proven: false };
+    if (provesItself(now, existing)) return { pass: now, last: now, proven: true };
+    if (before !== undefined && confirmsPass(before.manifest, now.manifest))
+      return { pass: before, last: now, proven: true };
+    before = now;
+  }
+  return { pass: before, last: before, proven: false };
+}
+
+function provesItself({ manifest }: Pass, existing: readonly string[]): boolean {
+  if (manifest.length !== 1 || !judgePass(manifest).stable) return false;
+  const listed = new Set(printedUuids(manifest.flatMap(({ ids }) => ids)));
+  return existing.every((id) => listed.has(id));
 }

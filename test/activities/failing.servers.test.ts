@@ -1,7 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { noteCursor } from '../../activities/heartbeat.ts';
+import { noteCursor } from '../../activities/activity-context.ts';
 import { mapFailures } from '../../activities/map-failures.ts';
 import { Failure, type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { monthActivities } from '../../activities/months.ts';
+import { monthActivities } from '../../activities/checks.ts';
 import { activityEnvironment } from '../support/activities.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 

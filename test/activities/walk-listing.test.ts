@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readAhead } from '../../activities/reading/read-ahead.ts';
+import { readAhead } from '../../activities/reading/walk-listing.ts';
 import type { Page } from '../../service/page.ts';
 
 const pagesMax = 4;

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { isDeepStrictEqual } from 'node:util';
 import { Context } from '@temporalio/activity';
 import { attemptPolicy } from '../contract/retry-policy.ts';
@@ -45,3 +46,12 @@ export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
     clearInterval(timer);
   }
 }
+
+const limited = new AsyncLocalStorage<AbortSignal>();
+
+/** The signal that ends the work of this activity, or of the part of it that has a limit. */
+export const cancellation = (): AbortSignal => limited.getStore() ?? Context.current().cancellationSignal;
+
+/** Does a part of an activity's work that ends after `limitMs`. */
+export const within = <T>(limitMs: number, work: () => Promise<T>): Promise<T> =>
+  limited.run(AbortSignal.any([Context.current().cancellationSignal, AbortSignal.timeout(limitMs)]), work);
