@@ -1,0 +1,179 @@
+import { isDeepStrictEqual } from 'node:util';
+import { sql } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { tableOf } from '../../db/resources.ts';
+import { audit } from '../../operations/audit/audit.ts';
+import type { Service } from './service.ts';
+import { type Listed, truthOf } from './timeline.ts';
+import { clientOf, usageSources } from './worker.ts';
+import { tightCap, type World } from './world.ts';
+
+/** Throws if the warehouse is not as the model says, after a quiet time and one backfill. */
+export async function compare(world: World): Promise<void> {
+  await compareEvents(world);
+  await compareAudit(world);
+  await compareRecords(world);
+  await compareReadings(world);
+  await compareStates(world);
+  const before = await versionsOf(world);
+  await world.backfill();
+  expect(await versionsOf(world), 'another backfill writes nothing').toEqual(before);
+}
+
+/** Throws if the warehouse shows something that it must not show at any time, whatever is under way. */
+export async function compareAtAnyTime({ warehouse: { db }, records, capped }: World): Promise<void> {
+  const { rows } = await db.execute(sql`
+    select 'usage of a deleted document is live' as what, u.id
+    from utility.usage_data u join utility.documents d on d.id = u.document_id
+    where u.deleted_at is null and d.deleted_at >= u.synced_at
+    union all
+    select 'an older event is shown', id from utility.documents where updated < raw_updated
+    union all
+    select 'an older event is shown', id from utility.connections where updated < raw_updated
+    union all
+    select 'an event was applied before its state was read', record from model.settlings where too_early
+    union all
+    select 'more rows were deleted than the cap allows', run_id from metersync.deletes
+    where ${capped && !records.hasLeft} and state = 'applied' and reason = 'absent' and decided_at is null
+      and resource in ('connections', 'meters', 'documents')
+    group by run_id, resource, company_id having count(*) > ${tightCap.rows}`);
+  expect(rows, 'what must not be shown').toEqual([]);
+}
+
+/** Each acknowledged event is settled once. Only events of what the service does not have may wait or be missing. */
+async function compareEvents({ warehouse: { db }, service, acknowledged, records }: World): Promise<void> {
+  const { rows } = await db.execute<{ id: string; outcome: string; owner: string | null; times: number }>(sql`
+    select id, outcome, split_part(queue, '/', 2) as owner,
+      (select count(*)::int from model.settlings s where s.event_id = e.id) as times
+    from metersync.journal e`);
+  expect(new Set(rows.map(({ id }) => id)), 'events of the journal').toEqual(acknowledged);
+  const owners = await ownersOf(service);
+  const unsettled = rows.filter(({ outcome, owner, times }) => {
+    if (outcome === 'pending')
+      return times !== 0 || owner === null || owners.has(owner) || records.made.has(owner);
+    return times !== (outcome === 'missing' ? 0 : 1) || outcome === 'dead';
+  });
+  expect(unsettled, 'events that are not settled once').toEqual([]);
+  const { rows: made } = await db.execute(sql`select id from utility.companies where id::text in
+    (select jsonb_array_elements_text(${JSON.stringify([...records.made])}::jsonb))`);
+  expect(made, 'companies that only forged events name').toEqual([]);
+}
+
+/** Companies and meters that the service has: the owners of queues. */
+async function ownersOf(service: Service): Promise<Set<string>> {
+  const companies = (await service.list('/company')).map(({ id }) => id);
+  const meters = await Promise.all(companies.map((id) => service.list(`/meter/company/${id}`)));
+  return new Set([...companies, ...meters.flat().map(({ id }) => id)]);
+}
+
+async function compareAudit({ warehouse, service, usageFrom }: World): Promise<void> {
+  const client = clientOf(service, usageSources[usageFrom]);
+  const report = await audit({ warehouse, service: client, concurrency: 1 });
+  expect(report.examples, 'differences of the audit').toEqual([]);
+  expect(report.differences).toBe(0);
+}
+
+interface Row extends Record<string, unknown> {
+  readonly id: string;
+  readonly owner: string | null;
+  readonly raw: unknown;
+  readonly live: boolean;
+  readonly kept: boolean;
+}
+
+/** Each record that the service lists is live and as it is listed, and no other is, unless a person keeps it. */
+async function compareRecords({ warehouse: { db }, service, records, usageFrom }: World): Promise<void> {
+  const truth = await truthOf(service, records.companies);
+  const isNested = usageFrom === 'records';
+  for (const [resource, listed] of Object.entries(truth) as [Listed, (typeof truth)[Listed]][]) {
+    const { rows } = await db.execute<Row>(sql`
+      select id::text as id, company_id as owner, raw, deleted_at is null as live, exists (
+        select from metersync.deletes d
+        where d.resource = ${resource} and d.record_id = t.id::text and d.state in ('rejected', 'undone')) as kept
+      from ${tableOf(resource)} t`);
+    const live = rows.filter((row) => row.live && (!row.kept || listed.has(row.id))).map(({ id }) => id);
+    expect(live.toSorted(), `live ${resource}`).toEqual([...listed.keys()].toSorted());
+    for (const { id, owner, raw } of rows) {
+      const shown = listed.get(id);
+      if (shown === undefined) continue;
+      const companies = [...shown.keys()].sort();
+      const named = companyNamed([...shown.values()][0]);
+      const lister = companies.find((company) => company === named) ?? companies[0];
+      // A record lists less about its usage than the endpoint of usage.
+      if (resource !== 'usageData' || !isNested)
+        expect(raw, `${resource} ${id}`).toEqual(shown.get(lister as string));
+      expect(owner, `owner of ${resource} ${id}`).toBe(named ?? lister);
+    }
+  }
+}
+
+function companyNamed(record: object | undefined): string | undefined {
+  const { company, document } = (record ?? {}) as {
+    company?: { id: string };
+    document?: { company?: { id: string } };
+  };
+  return company?.id ?? document?.company?.id;
+}
+
+/** The readings of each live meter are those of the service. */
+async function compareReadings({ warehouse: { db }, service }: World): Promise<void> {
+  const { rows } = await db.execute<{ id: string; kept: boolean; readings: string[] }>(sql`
+    select m.id, exists (select from metersync.deletes d where d.meter_id = m.id) as kept, array(
+      select concat_ws(' ', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS'), granularity_seconds, usage)
+      from utility.intervals i where i.meter_id = m.id order by 1) as readings
+    from utility.meters m where deleted_at is null`);
+  for (const { id, kept, readings } of rows) {
+    if (kept) continue;
+    const listed = await service.list<{ start: string; end: string; usage: string }>(`/interval/meter/${id}`);
+    const shown = listed.map(({ start, end, usage }) => {
+      const seconds = (Date.parse(`${end}Z`) - Date.parse(`${start}Z`)) / 1000;
+      return [start.slice(0, 19), seconds, usage].join(' ');
+    });
+    expect(readings, `readings of ${id}`).toEqual(shown.sort());
+  }
+}
+
+/** Resources whose states the timeline has. */
+const timed: readonly string[] = ['connections', 'meters', 'documents', 'usageData'];
+
+/** The history has each state that a row showed, and each is one that the service had, in its order. */
+async function compareStates({ warehouse: { db }, timeline, usageFrom }: World): Promise<void> {
+  const { rows } = await db.execute<{ resource: Listed; id: string; shown: unknown[]; kept: unknown[] }>(sql`
+    select resource, id, shown,
+      array(
+        select raw from metersync.earlier_states e
+        where e.resource = s.resource and coalesce(e.id::text, e.meter_id) = s.id
+        order by valid_to) as kept
+    from (
+      select case relation when 'usage_data' then 'usageData' else relation end as resource, id,
+        json_agg(state -> 'raw' order by number) as shown
+      from model.states group by 1, 2) s`);
+  for (const { resource, id, shown, kept } of rows) {
+    const earlier = kept.map((raw) => raw ?? null);
+    expect(earlier, `history of ${resource} ${id}`).toEqual(shown.slice(0, -1).map((raw) => raw ?? null));
+    if (!timed.includes(resource) || (resource === 'usageData' && usageFrom === 'records')) continue;
+    const read = shown.filter((raw, at) => raw && !isDeepStrictEqual(raw, shown[at - 1]));
+    const places = timeline.placesOf(resource, id, read);
+    expect(places, `states of ${resource} ${id} that it never had`).not.toContain(-1);
+    const times = read.map((raw) => (raw as { updated?: string }).updated ?? '');
+    if (!timeline.goesBack)
+      expect(times, `times of the states of ${resource} ${id}`).toEqual(times.toSorted());
+    if (timeline.isOrdered)
+      expect(places, `order of ${resource} ${id}`).toEqual(places.toSorted((a, b) => a - b));
+  }
+}
+
+/** Versions of all rows, by which a write of a row is seen. */
+async function versionsOf({ warehouse: { db } }: World): Promise<unknown[]> {
+  const { rows } = await db.execute(sql`
+    select 'documents' as of, id::text, xmin::text || ctid::text as version from utility.documents
+    union all select 'usageData', id::text, xmin::text || ctid::text from utility.usage_data
+    union all select 'connections', id::text, xmin::text || ctid::text from utility.connections
+    union all select 'meters', id::text, xmin::text || ctid::text from utility.meters
+    union all select 'sites', id::text, xmin::text || ctid::text from utility.sites
+    union all select 'companies', id::text, xmin::text || ctid::text from utility.companies
+    union all select 'readings', concat_ws(' ', meter_id, start_at, granularity_seconds, ordinal),
+      xmin::text || ctid::text from utility.intervals
+    order by 1, 2`);
+  return rows;
+}
