@@ -1,7 +1,7 @@
 import type pg from 'pg';
 
 /** The data of each company in the analytics measure. */
-export interface AnalyticsShape {
+interface AnalyticsShape {
   /** Number of bills. There is one for each month and meter. */
   readonly documents: number;
   readonly months: number;

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 
 /** Filters that narrow or widen a listing. */
-export const listingFilters = ['updatedSince', 'withDeleted'] as const;
-export type ListingFilter = (typeof listingFilters)[number];
+export type ListingFilter = 'updatedSince' | 'withDeleted';
 
 /**
  * The endpoint catalogue: where the service has each resource. `null` means that it has no such endpoint.

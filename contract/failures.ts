@@ -6,7 +6,7 @@ import { recordPolicy, triedFor } from './retry-policy.ts';
  */
 export type FailureAction = 'retry' | 'park' | 'dead';
 
-export interface FailureType {
+interface FailureType {
   readonly action: FailureAction;
   readonly means: string;
   readonly operator: string;

@@ -3,7 +3,7 @@
  * round (money and usage are decimals, an id may be larger than 2^53), escapes, and how a record was written.
  */
 
-export type JsonToken = 'name' | 'text' | 'number' | 'word' | 'open' | 'close' | 'comma';
+type JsonToken = 'name' | 'text' | 'number' | 'word' | 'open' | 'close' | 'comma';
 
 /**
  * Maximum nesting of objects and arrays. Each level takes 8 bytes of memory. A text that nests more deeply is

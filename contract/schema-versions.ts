@@ -9,7 +9,7 @@ export interface SchemaVersions {
 }
 
 /** `ahead`: newer than the code, which may still write. `tooNew`: the code must not write. */
-export type SchemaFit = 'same' | 'behind' | 'ahead' | 'tooNew';
+type SchemaFit = 'same' | 'behind' | 'ahead' | 'tooNew';
 
 export function fitOf({ known, applied, floor }: SchemaVersions): SchemaFit {
   if (applied === known) return 'same';

@@ -29,7 +29,7 @@ const codes = [
  * Names that are secret as a whole: as a part of a longer name each may be ordinary, as in
  * `authorizationStatus`, `costBearer` and `chargingSession`.
  */
-export const wholeNames: string = [
+const wholeNames: string = [
   `(?:(?:http|proxy|x)${gap})?auth(?:orization|entication)?(?:${gap}header)?`,
   `(?:basic|http)${gap}auth|bearer(?:${gap}auth)?|otpauth(?:${gap}ur[il])?`,
   `(?:(?:user|login|web|portal|browser|auth)${gap})?session(?:${gap}id)?|jsessionid|phpsessid|jwt`,
@@ -65,7 +65,7 @@ export function mayNameSecret(text: string): boolean {
 }
 
 /** Words that make a name secret. */
-export const secretWords: string = [
+const secretWords: string = [
   `secret(?!ar[yi])|token|credential|cookie|pass${gap}(?:w(?:or)?d|phrase|code|key)|magic${gap}link`,
   `security${gap}(?:question|answer)|(?:${keys})${gap}key|(?:${codes})${gap}code`,
 ].join('|');
@@ -73,7 +73,7 @@ const secretWord = new RegExp(secretWords, 'i');
 const wholeName = new RegExp(`^(?:${wholeNames})$`, 'i');
 
 /** Words too short to match inside other words: they count only as the last word of a name. */
-export const shortWords: ReadonlySet<string> = new Set(['pass', 'pwd', 'pw', 'pin', 'otp', 'totp', 'creds']);
+const shortWords: ReadonlySet<string> = new Set(['pass', 'pwd', 'pw', 'pin', 'otp', 'totp', 'creds']);
 
 /** Last words of names that describe a secret and do not contain it: its state, or when it was set. */
 const wordsAboutSecrets = new Set(

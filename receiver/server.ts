@@ -25,7 +25,7 @@ import type { Answer } from './group-commit.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
 import type { Claim, Verify } from './verify.ts';
 
-export interface ReceiverDependencies {
+interface ReceiverDependencies {
   readonly verify: Verify;
   /** Takes a verified event whose headers were complete at `arrivedAt`, on `clock`; see group-commit.ts. */
   readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<Answer>;

@@ -110,17 +110,17 @@ function readSignatures(header: string): readonly Buffer[] | 'signatures-too-man
 }
 
 /** The three headers that sign a delivery (service.md 5.3), unchanged. */
-export interface SignatureHeaders {
+interface SignatureHeaders {
   readonly id: string;
   readonly timestamp: string;
   readonly signature: string;
 }
 
 /** Why headers do not belong to a signed delivery. */
-export type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'header-repeated';
+type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'header-repeated';
 
 /** Maps lower-case header names to their family and field. */
-export type HeaderFamilies = ReadonlyMap<string, { family: string; field: keyof SignatureHeaders }>;
+type HeaderFamilies = ReadonlyMap<string, { family: string; field: keyof SignatureHeaders }>;
 
 /** The prefix is the vendor's name (service.md 5.3). These are the unbranded one and the provider's. */
 const knownPrefixes = ['webhook', 'svix'];
@@ -145,7 +145,7 @@ export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
  * Finds the one complete family of signature headers, in the raw headers (name, value, name, value, …),
  * because Node joins repeated headers. An id and a signature of different families are not a delivery.
  */
-export function readSignatureHeaders(
+function readSignatureHeaders(
   rawHeaders: readonly string[],
   families: HeaderFamilies,
 ): SignatureHeaders | HeaderProblem {

@@ -30,8 +30,6 @@ export interface PageRequest extends Request {
   readonly page: number;
 }
 
-export type RecordRequest = Request;
-
 export type RecordAnswer =
   | { readonly found: true; readonly body: string; readonly value: Readonly<Record<string, unknown>> }
   | { readonly found: false };
@@ -54,7 +52,7 @@ export interface ServiceClient {
   /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer has no array of records */
   page(request: PageRequest): Promise<Page>;
   /** Reads a single record. `found: false` is a 404 or 410: it is gone, or the catalogue has a wrong path. */
-  record(request: RecordRequest): Promise<RecordAnswer>;
+  record(request: Request): Promise<RecordAnswer>;
   /** Reads `GET /ping` (service.md 9.5). `version` is a value of that name; `date` is the service's clock. */
   ping(signal?: AbortSignal): Promise<Ping>;
   /** Whether `/ping` is answered. A refusal or a 404 is an answer, too; a failure of `noAnswers` is not. */

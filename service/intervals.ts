@@ -52,7 +52,7 @@ function itemsOf(parsed: unknown, itemsKey: string | null): readonly unknown[] {
   return (itemsKey === null ? parsed : (parsed as Json)[itemsKey]) as readonly unknown[];
 }
 
-export const noIntervals = (): ListedIntervals => ({
+const noIntervals = (): ListedIntervals => ({
   startAt: [],
   endAt: [],
   usage: [],

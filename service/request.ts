@@ -14,7 +14,7 @@ import {
 import { type Answer, send, type Wire } from './wire.ts';
 
 /** How a request to the service ended. `ended`: nobody needs its answer any more. */
-export type RequestResult =
+type RequestResult =
   | 'ok'
   | 'busy'
   | 'error'
@@ -55,7 +55,7 @@ export interface RequestOptions {
   readonly onRequest?: (figures: RequestFigures) => void;
 }
 
-export interface Get<T> {
+interface Get<T> {
   /** The endpoint's name in the catalogue, or `ping`: the request is reported under it. */
   readonly name: string;
   /** Relative to the versioned base address. */
@@ -132,7 +132,7 @@ export function createRequests(
 }
 
 /** How often one call is tried, and the maximum total of its waits: see `requestPolicy`. */
-export interface RetryBudget {
+interface RetryBudget {
   readonly attemptsMax: number;
   readonly waitMaxMs: number;
 }

@@ -7,7 +7,7 @@ import type { Page } from './page.ts';
 import { manifestOf, type PageManifest } from './stability.ts';
 import type { Lane } from './throttle.ts';
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly client: Pick<ServiceClient, 'page'>;
   readonly endpoint: EndpointName;
   readonly params: Readonly<Record<string, string>>;
@@ -24,7 +24,7 @@ export interface WalkOptions {
  * Why a walk ended: no page follows (`last`); another page than the requested one was answered, because the
  * listing became shorter (`shrunk`); pages repeat or go in circles (`repeated`); too many pages (`bound`).
  */
-export type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
+type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
 
 export interface WalkReport {
   /** Null until the walk is over. */

@@ -21,7 +21,7 @@ export interface WebhookConfiguration {
   portal(): Promise<string>;
 }
 
-export interface WebhookOptions {
+interface WebhookOptions {
   readonly baseUrl: string;
   /** No error contains the key. */
   readonly apiKey: string;

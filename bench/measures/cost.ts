@@ -140,7 +140,7 @@ const msOfTick = 10;
  * that have ended and were waited for. Postgres has a process for each session.
  * @throws Error on systems without Linux's /proc, or if the process is gone
  */
-export function processorMs(pid: number): number {
+function processorMs(pid: number): number {
   const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && parentOf(name) === pid);
   const { own, waited } = ticksOf(String(pid));
   const running = children.map((child) => timesOrNone(child)?.own ?? 0);
@@ -148,7 +148,7 @@ export function processorMs(pid: number): number {
 }
 
 /** Returns the pids of the servers that the stack started, without another Temporal that is used instead. */
-export function serverPids({ dir }: BenchStack): Partial<Record<ServerName, number>> {
+function serverPids({ dir }: BenchStack): Partial<Record<ServerName, number>> {
   const servers = Object.entries(readRunning(dir)?.servers ?? {});
   return Object.fromEntries(servers.map(([name, { pid }]) => [name, pid]));
 }
