@@ -1,5 +1,3 @@
-import { z } from 'zod';
-
 /** Filters that narrow or widen a listing. */
 export type ListingFilter = 'updatedSince' | 'withDeleted';
 
@@ -76,16 +74,3 @@ export const defaultEndpoints: EndpointCatalogue = {
   document: { path: '/document/{id}' },
   documentUsage: { path: '/usage/document/{id}', items: 'usageData', total: 'totalUsageData' },
 };
-
-const parameters = z.record(z.string(), z.string());
-
-const endpoint: z.ZodType<Endpoint> = z.strictObject({
-  path: z.string().startsWith('/'),
-  items: z.string().optional(),
-  total: z.string().optional(),
-  query: parameters.optional(),
-  updatedSince: parameters.optional(),
-  withDeleted: parameters.optional(),
-});
-/** The value of SERVICE_ENDPOINTS: some or all entries of the catalogue, each of them complete or null. */
-export const endpointOverrides = z.partialRecord(z.enum(endpointNames), endpoint.nullable());

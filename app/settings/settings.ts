@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { defaultEndpoints, type EndpointCatalogue, endpointOverrides } from '../../contract/endpoints.ts';
+import { endpointOverrides } from '../../contract/endpoint-file.ts';
+import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { withoutByteOrderMark } from '../../contract/json.ts';
 import type { RunKind } from '../../contract/names.ts';
 import { parseSecrets, SecretsError } from '../../receiver/secrets.ts';

@@ -72,7 +72,7 @@ describe('before anything runs', () => {
     const plan = await metersync('migrate', '--plan');
     expect(plan).toMatchObject({ status: 0, stderr: '' });
     expect(plan.stdout).toMatch(
-      /^\d+ migrations, \d+ statements\.\nThe warehouse is empty\.\n\ncreate schema "utility"/,
+      /^\d+ migrations, \d+ statements\.\nThe warehouse is empty\.\n\n(--.*\n)*create schema utility;/,
     );
     expect(await metersync('migrate')).toMatchObject({
       status: 0,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { defaultEndpoints, endpointNames, endpointOverrides } from '../../contract/endpoints.ts';
+import { endpointOverrides } from '../../contract/endpoint-file.ts';
+import { defaultEndpoints, endpointNames } from '../../contract/endpoints.ts';
 
 const wrongWith = (file: unknown): string[] =>
   endpointOverrides
