@@ -13,8 +13,9 @@ import proto from '@temporalio/proto';
 import { scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { ownRunsWithinMs, serverWaits } from '../../contract/retry-policy.ts';
 import type { Start } from '../../receiver/starts.ts';
+import { TemporalAway } from './arrival.ts';
 import { payloadCodec } from './payload-codec.ts';
-import { connectOptions, direct, TemporalAway, type TemporalPlace } from './place.ts';
+import { connectOptions, direct, type TemporalPlace } from './place.ts';
 
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };

@@ -2,7 +2,7 @@ import type { Monitor } from '../../app/process/monitor.ts';
 import { allOf, type Running, type ServerWait, whenThere } from '../../app/process/running.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { sandboxFile } from '../../app/stack.ts';
-import { awaitTemporal } from '../../app/temporal/place.ts';
+import { awaitTemporal } from '../../app/temporal/arrival.ts';
 import type { RunningWorker, WorkerOverrides } from '../../app/worker-part.ts';
 import { monitorPolicy } from '../../contract/retry-policy.ts';
 import type { Health } from '../../health/measured.ts';
