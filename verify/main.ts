@@ -85,7 +85,7 @@ async function verifyMigrations(project: string): Promise<string[]> {
     const configFile = join(folder, 'drizzle.config.ts');
     writeFileSync(
       configFile,
-      `import config from '../../drizzle.config.ts';\ndefault { ...config, ...${JSON.stringify(config)} };\n`,
+      `import config from '../../drizzle.config.ts';\nexport default { ...config, ...${JSON.stringify(config)} };\n`,
     );
     const drizzleKit = join(project, 'node_modules/.bin/drizzle-kit');
     await promisify(execFile)(drizzleKit, ['generate', '--config', configFile], { cwd: project });
@@ -109,9 +109,9 @@ function checkNamesFile(project: string): string {
     ([, name]) => `  '${name}',\n`,
   );
   return `// Generated from ${source}: change it there, then run "npm run verify -- --write".
-const checkNames = [
+export const checkNames = [
 ${names.join('')}] as const;
-type CheckName = (typeof checkNames)[number];
+export type CheckName = (typeof checkNames)[number];
 `;
 }
 

@@ -5,7 +5,6 @@ import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { capitalized } from '../../contract/words.ts';
 import { type ServerWait, serverWait } from '../process/running.ts';
-
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
 
 export interface ArrivalWaits {
