@@ -25,8 +25,7 @@ language plpgsql stable
 set enable_seqscan = off as $$
 declare
   bill utility.documents;
-  is_kept boolean;
-  is_held boolean := false;
+  is_held boolean;
   last_listed timestamptz;
   is_explained boolean;
 begin
@@ -51,25 +50,16 @@ begin
     end if;
   end if;
 
-  if exists (
-    select from metersync.deletes
-    where resource = of_resource and record_id = of_record and state in ('rejected', 'undone')
-  ) then
+  if metersync.is_kept(of_resource, of_record, of_document) then
     return 'kept';
   end if;
-  if bill.id is not null and bill.deleted_at is null then
-    select
-      coalesce(bool_or(state in ('rejected', 'undone')), false),
-      coalesce(bool_or(state = 'quarantined'), false)
-    into is_kept, is_held
-    from metersync.deletes
+  is_held := bill.id is not null and bill.deleted_at is null and exists (
+    select from metersync.deletes
     where resource = 'documents'
       and record_id = bill.id::text
-      and (bill.synced_at is null or bill.synced_at < absent_since);
-    if is_kept then
-      return 'kept';
-    end if;
-  end if;
+      and state = 'quarantined'
+      and (bill.synced_at is null or bill.synced_at < absent_since)
+  );
 
   is_explained := exists (
     select from utility.companies where id = of_company and deleted_at is not null

@@ -9,12 +9,18 @@ import { decidedToKeep, keyOfNoted, note } from './tombstone.ts';
  */
 export const absenceOf = (resource: RecordResource, since: SQL): SQL => {
   const companyId = resource === 'companies' ? sql`null` : judgedBy(resource);
-  const documentId = resource === 'usageData' ? sql`${row}.document_id` : sql`null`;
   return sql`metersync.absence_of(
-      ${resource}, ${row.id}::text, ${companyId}, ${documentId},
+      ${resource}, ${row.id}::text, ${companyId}, ${documentOf(resource)},
       ${row.firstSyncedAt}, ${row.syncedAt}, ${since}
     )`;
 };
+
+/** Whether somebody decided to keep a `row`, or the document of this usage, while it is absent. */
+export const isKept = (resource: RecordResource): SQL<boolean> =>
+  sql`metersync.is_kept(${resource}, ${row.id}::text, ${documentOf(resource)})`;
+
+const documentOf = (resource: RecordResource): SQL =>
+  resource === 'usageData' ? sql`${row}.document_id` : sql`null`;
 
 /** Whether the absence of a noted row is judged by the listing that the note is about. */
 const isOfNote = (resource: RecordResource): SQL =>

@@ -3,7 +3,7 @@ import { type PgColumn, unionAll } from 'drizzle-orm/pg-core';
 import type { CompanyResource } from '../../contract/endpoints.ts';
 import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { absenceOf } from '../deletes/absence.ts';
+import { isKept } from '../deletes/absence.ts';
 import { hasListOfSites } from '../deletes/listing.ts';
 import { decidedToKeep, note } from '../deletes/tombstone.ts';
 import { recordRead } from '../records/companies.ts';
@@ -29,18 +29,16 @@ export type UnlistedRow = Awaited<ReturnType<typeof unlistedRows>>[number];
  * Whether somebody decided to keep a `row` or its company. `row.company_id` is written out: Drizzle
  * leaves out names of tables, and notes have a column of that name, too.
  */
-const keptRow = (resource: RecordResource) => {
-  const isKept = sql<boolean>`${absenceOf(resource, sql`'infinity'`)} = 'kept'`;
-  return resource === 'companies'
-    ? isKept
-    : sql<boolean>`(${isKept} or exists (
+const keptRow = (resource: RecordResource) =>
+  resource === 'companies'
+    ? isKept(resource)
+    : sql<boolean>`(${isKept(resource)} or exists (
         select
         from ${deletes} ${note}
         where ${note.resource} = 'companies'
           and ${note.recordId} = row.company_id::text
           and ${decidedToKeep}
       ))`;
-};
 
 /** Companies whose listings should contain a `row`: its lister, and others that list its record. */
 function listingCompanies(resource: RecordResource): SQL<string[]> {
