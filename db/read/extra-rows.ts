@@ -188,6 +188,8 @@ export async function strayRows(
     .select({ id: id.as('stray_id'), kept: keptRow(rows).as('kept') })
     .from(sql`${tableOf(rows)} ${row}`)
     .where(and(isListedBy(sql`lister.id`), lives(resource), notExists(alsoAudited)))
+    // Looked up for each owner: as a join, it compares every owner with every row.
+    .offset(literal(0))
     .as('theirs');
   return await db
     .selectDistinct({ id: theirs.id, companyId: lister.id, kept: theirs.kept })
