@@ -20,9 +20,9 @@ export async function ownFailure(
 ): Promise<WaitingReason | undefined> {
   const lasts = triesHere() > attemptPolicy.unclearMax;
   const failure = asFailure(error);
-  if (failure === undefined) return lasts ? unexpected(error) : undefined;
-  const { code, message } = failure;
-  const reason = { code, message: `${code}: ${message}` };
+  const reason = reasonOf(error);
+  if (failure === undefined) return lasts ? reason : undefined;
+  const { code } = failure;
   if (failure.action !== 'retry') return reason;
   if (code === 'SERVICE_BUSY') return undefined;
   if (code === 'WAREHOUSE_UNAVAILABLE') return lasts && (await warehouseAnswers(deps)) ? reason : undefined;
@@ -84,10 +84,14 @@ async function warehouseAnswers({ warehouse }: ActivityDependencies): Promise<bo
   );
 }
 
-function unexpected(error: unknown): WaitingReason {
+/** Why something failed, by the catalogue. What is not in it is a defect of metersync. */
+export function reasonOf(error: unknown): WaitingReason {
   const plain = withoutStatement(error);
-  const code = 'UNEXPECTED_ERROR';
-  return { code, message: `${code}: ${plain instanceof Error ? plain.message : String(plain)}` };
+  const { code, message } = asFailure(error) ?? {
+    code: 'UNEXPECTED_ERROR' as const,
+    message: plain instanceof Error ? plain.message : String(plain),
+  };
+  return { code, message: `${code}: ${message}` };
 }
 
 /** Results by id, and the reasons for which the other ids failed. */

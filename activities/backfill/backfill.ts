@@ -4,12 +4,11 @@ import { backfillBounds } from '../../contract/limits.ts';
 import type { ReconciledResource, RunKind } from '../../contract/names.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { countChosen, nextCompany, unreadOfLane } from '../../db/backfill/run-companies.ts';
-import { withoutStatement } from '../../db/connection/failures.ts';
 import { cancellation, noteCursor, triesHere } from '../activity-context.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { failIfClosed } from '../gates.ts';
-import { asFailure, mapFailures } from '../map-failures.ts';
-import { refusal } from '../own-failure.ts';
+import { mapFailures } from '../map-failures.ts';
+import { reasonOf, refusal } from '../own-failure.ts';
 import { failPart, noteRunStart } from '../runs.ts';
 import { giveUpResource, readCompany } from './company.ts';
 import { backfillListing } from './listing.ts';
@@ -81,8 +80,8 @@ function readerOf(
       read: () =>
         kind === 'full' ? readCompany(deps, company, turns) : reconcileCompany(deps, company, skipped),
       giveUp: async (reason) => {
-        await giveUpResource(deps, company, kind, reason);
-        noteCursor({ companyId, givenUp: reason });
+        const givenUp = await giveUpResource(deps, company, kind, reason);
+        noteCursor({ companyId, givenUp });
       },
     });
   };
@@ -103,11 +102,7 @@ async function untilGivenUp(
     } catch (error) {
       cancellation().throwIfAborted();
       if (triesHere() < triesMax) throw error;
-      const { code, message } = asFailure(error) ?? {
-        code: 'UNEXPECTED_ERROR',
-        message: String((withoutStatement(error) as Error).message),
-      };
-      await giveUp(`${code}: ${message}`);
+      await giveUp(reasonOf(error).message);
     }
   }
 }

@@ -57,15 +57,16 @@ export async function readCompany(
   }
 }
 
-/** Fails the resource of a company that was tried as often as allowed. The others can still be read. */
+/** Fails and returns the resource of a company that was tried as often as allowed. The others can still be read. */
 export async function giveUpResource(
   deps: ActivityDependencies,
   company: CompanyKey,
   kind: RunKind,
   reason: string,
-): Promise<void> {
+): Promise<CompanyResource | undefined> {
   const [resource] = await unfinished(deps, company, kind);
   if (resource !== undefined) await failPart(deps, { ...company, resource }, reason, kind);
+  return resource;
 }
 
 /** Fails every resource of the company that the run has not finished. */
