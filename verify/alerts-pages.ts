@@ -52,10 +52,13 @@ function rules() {
 const generated = (value: unknown): string =>
   `# Generated from ${source}: change it there, then run "npm run verify -- --write".\n${stringify(value, { lineWidth: 0 })}`;
 
-const raisedBy = (name: AlarmName, promql: string | undefined): string => {
-  if (promql === undefined) return 'workers';
-  return watchedNames.includes(name) ? 'workers and Prometheus' : 'Prometheus';
-};
+/** What the head of the page does not say: the severity `page`, and that Prometheus raises an alarm. */
+const exceptions = (name: AlarmName, { severity, promql }: AlarmType): string[] => [
+  ...(severity === 'page' ? ['Severity `page`.'] : []),
+  ...(promql === undefined
+    ? []
+    : [`Raised by ${watchedNames.includes(name) ? 'workers and ' : ''}Prometheus.`]),
+];
 
 /**
  * Makes docs/runbooks.md. The code says what an alarm means and what to do; the page itself may have the causes
@@ -68,28 +71,26 @@ export function runbooksPage(page: string): string {
       .slice(1)
       .map((section) => [section.split('\n', 1)[0], section]),
   );
-  const sections = entries.map(([name, { severity, means, promql, todo }]) => {
+  const sections = entries.map(([name, type]) => {
     const section = written.get(name) ?? '';
     const [causes] = /^- .+(\n- .+)*/m.exec(section) ?? [];
     const [over] = /^\*\*When it is over:\*\* .+/m.exec(section) ?? [];
     return [
       `## ${name}`,
-      `${means} Severity \`${severity}\`, raised by ${raisedBy(name, promql)}.`,
+      [type.means, ...exceptions(name, type)].join(' '),
       ...(causes === undefined ? [] : [causes]),
-      `**What to do:** ${todo}`,
+      `**Do:** ${type.todo}`,
       ...(over === undefined ? [] : [over]),
     ].join('\n\n');
   });
   return `<!-- Write causes here. The other texts are in ${source}; "npm run verify -- --write" updates them. -->
 # Runbooks
 
-This page has a section for each alarm. It says what the alarm means, lists possible causes and how to
-recognise them, and says what to do. An alarm of severity \`page\` needs somebody now, an alarm of severity
-\`ticket\` within days.
-
-Workers judge the alarms each minute and can [send them](running.md#notifications). Alarms that
-Prometheus raises need the rules in \`deploy/prometheus/rules.yml\`. All alarms that workers raise share
-one of these rules, \`MetersyncAlarm\`.
+This page has a section for each alarm: what it means, possible causes, and what to do. An alarm of severity
+\`page\` needs somebody now, and all others, of severity \`ticket\`, within days. Workers judge the alarms each
+minute and can [send them](running.md#notifications), unless a section says that Prometheus raises the alarm.
+That needs the rules in \`deploy/prometheus/rules.yml\`, which has one rule, \`MetersyncAlarm\`, for all alarms
+that workers raise.
 
 ${sections.join('\n\n')}
 `;
