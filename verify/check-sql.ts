@@ -15,7 +15,7 @@ const columnsMax = 100;
 const rooms = '{activities,app,cli,console,db,operations,sandbox}';
 const isStatement = /^\s*(--.*\n\s*)*(with|select|insert|update|delete|merge|lock|create|alter|drop|set)\b/;
 /** Some statements here share steps with statements of other files. */
-const sharesSteps = /^db\/(events|queue|records|read\/compare-parts)/;
+const sharesSteps = /^db\/(records|read\/compare-parts)/;
 /** Some lines here are still wider. */
 const wider = /^db\/records\//;
 

@@ -1,9 +1,14 @@
 import { Context } from '@temporalio/activity';
 import { workflowNames } from '../../contract/names.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import { analyseYoung } from '../../db/records/analyse-young.ts';
 import type { RecordPage } from '../../db/records/page.ts';
-import { type PageWritten, type PageWrittenAt, sum, writePage } from '../../db/records/write-page.ts';
+import {
+  analyseYoung,
+  type PageWritten,
+  type PageWrittenAt,
+  sum,
+  writePage,
+} from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';

@@ -1,64 +1,44 @@
-import {
-  and,
-  eq,
-  exists,
-  isNotNull,
-  isNull,
-  notExists,
-  type SQL,
-  type SQLWrapper,
-  sql,
-} from 'drizzle-orm';
+import { eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { SingleEndpoint } from '../../contract/endpoints.ts';
 import type { FailureCode, WaitingReason } from '../../contract/failures.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
-import { array, literal } from '../connection/arrays.ts';
+import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { tableOf } from '../resources.ts';
 import { gates, journal } from '../schema/metersync.ts';
 import { deletes } from '../schema/reads.ts';
-import { connections, documents, usageData } from '../schema/utility.ts';
+import { usageData } from '../schema/utility.ts';
 import { backOff } from './queue.ts';
 
 /** The scope of the gate for all requests. The gate of an owner has the queue of the owner as its scope. */
 export const serviceScope = 'service';
 
 /** The scope of the gate of an endpoint that answers 404 for records that the service has. */
-export const endpointScope = (endpoint: SingleEndpoint): string => `${ofEndpoints}${endpoint}`;
-const ofEndpoints = 'endpoint/';
+export const endpointScope = (endpoint: SingleEndpoint): string => `endpoint/${endpoint}`;
 
 /** The endpoints with a closed gate, as an array. */
 export const closedEndpoints: SQL = sql`array(
-      select substr(scope, ${sql.raw(String(ofEndpoints.length + 1))})
-      from ${gates}
-      where scope like ${sql.raw(`'${ofEndpoints}%'`)}
-    )`;
+        select substr(scope, length('endpoint/') + 1) from ${gates} where scope like 'endpoint/%'
+      )`;
 
 /** Whether a gate is not that of an owner, so that it needs a probe of its own. */
-export const isShared: SQL = sql`(scope = ${sql.raw(`'${serviceScope}'`)} or scope like ${sql.raw(`'${ofEndpoints}%'`)})`;
+export const isShared: SQL = sql`(scope = 'service' or scope like 'endpoint/%')`;
 
 /** Whether the gate for all requests is closed. */
-export const isServiceClosed: SQL = sql`exists (
-      select
-      from ${gates}
-      where scope = ${sql.raw(`'${serviceScope}'`)}
-    )`;
+export const isServiceClosed: SQL = sql`exists (select from ${gates} where scope = 'service')`;
 
 /** Whether the gate of a queue is open. */
-export const isOpen = (queue: SQLWrapper): SQL => sql`not exists (
-        select
-        from ${gates}
-        where scope = ${queue}
-        offset 0
-      )`;
+export const isOpen = (queue: SQLWrapper): SQL =>
+  sql`not exists (select from ${gates} where scope = ${queue} offset 0)`;
 
 /** The wait for the next probe after so many failed attempts. An outage is probed more often than a refusal. */
 const untilProbe = (attempts: SQL, code: SQL): SQL => sql`least(
-            ${backOff(attempts, recordPolicy.parkedSeconds)},
-            case
-              when ${code} = 'SERVICE_OUTAGE'
-              then make_interval(secs => ${recordPolicy.outageProbedSeconds}::float8)
-            end
-          )`;
+          ${backOff(attempts, recordPolicy.parkedSeconds)},
+          case
+            when ${code} = 'SERVICE_OUTAGE'
+            then make_interval(secs => ${recordPolicy.outageProbedSeconds}::float8)
+          end
+        )`;
 
 /** Closes a gate. If it is closed already, requests that fail before the next probe count as one attempt. */
 export async function closeGate(db: Executor, scope: string, reason: WaitingReason): Promise<void> {
@@ -66,17 +46,13 @@ export async function closeGate(db: Executor, scope: string, reason: WaitingReas
   await db.execute(sql`
     insert into ${gates} as gate (scope, code, message, attempts, next_probe_at)
     values (
-      ${scope}, ${code}, ${message}, 1,
-      clock_timestamp() + ${untilProbe(sql`0`, sql`${code}`)}
+      ${scope}, ${code}, ${message}, 1, clock_timestamp() + ${untilProbe(sql`0`, sql`${code}`)}
     )
     on conflict (scope) do update set
       code = excluded.code,
       message = excluded.message,
       since = case when gate.code = excluded.code then gate.since else excluded.since end,
-      attempts = case
-        when gate.next_probe_at > clock_timestamp() then gate.attempts
-        else gate.attempts + 1
-      end,
+      attempts = gate.attempts + (gate.next_probe_at <= clock_timestamp())::int,
       next_probe_at = case
         when gate.next_probe_at > clock_timestamp() then gate.next_probe_at
         else clock_timestamp() + ${untilProbe(sql`gate.attempts`, sql`excluded.code`)}
@@ -149,13 +125,8 @@ export async function openGates(db: Executor, codes: readonly FailureCode[]): Pr
       returning scope
     )
     select count(*)::int as events
-    from opened
-      cross join lateral (
-        select
-        from ${journal}
-        where queue = opened.scope
-        offset 0
-      ) behind`);
+    from ${journal}
+    where queue = any(array(select scope from opened))`);
   return rows[0]?.events ?? 0;
 }
 
@@ -169,35 +140,25 @@ export async function recordsToProbe(
   count: number,
 ): Promise<string[]> {
   const resource = endpoint === 'connection' ? 'connections' : 'documents';
-  const table = endpoint === 'connection' ? connections : documents;
-  const usage = db
-    .select({})
-    .from(usageData)
-    .where(and(eq(usageData.documentId, table.id), isNull(usageData.deletedAt)))
-    .offset(literal(0));
-  const heldBack = db
-    .select({})
-    .from(deletes)
-    .where(
-      and(
-        eq(deletes.resource, resource),
-        eq(deletes.recordId, sql`${table.id}::text`),
-        eq(deletes.state, 'quarantined'),
-      ),
-    )
-    .offset(literal(0));
-  const found = await db
-    .select({ id: table.id })
-    .from(table)
-    .where(
-      and(
-        isNotNull(table.raw),
-        isNull(table.deletedAt),
-        notExists(heldBack),
-        endpoint === 'documentUsage' ? exists(usage) : undefined,
-      ),
-    )
-    .orderBy(table.id)
-    .limit(count);
-  return found.map(({ id }) => id);
+  // The fence has Postgres look the usage up for each document: few documents have none.
+  const hasUsage = sql`exists (
+          select from ${usageData} u
+          where u.document_id = r.id and u.deleted_at is null
+          offset 0
+        )`;
+  const { rows } = await db.execute<{ id: string }>(sql`
+    select id
+    from ${tableOf(resource)} r
+    where raw is not null
+      and deleted_at is null
+      and not exists (
+        select from ${deletes} d
+        where d.resource = ${resource}
+          and d.record_id = r.id::text
+          and d.state = 'quarantined'
+      )
+      and ${endpoint === 'documentUsage' ? hasUsage : sql`true`}
+    order by id
+    limit ${count}`);
+  return rows.map(({ id }) => id);
 }

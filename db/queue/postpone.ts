@@ -7,79 +7,67 @@ import { array, isAmong } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
-import {
-  backOff,
-  eventKind,
-  hasPending,
-  pendingOf,
-  postponedAs,
-  settledAs,
-  unlessRecordedAnew,
-  waitingAgain,
-  waitsFor,
-} from './queue.ts';
+import { backOff, eventKind, hasPending, pendingOf } from './queue.ts';
 
 export interface Postponement {
   /** When the read began that failed, by the warehouse's clock; now if absent. */
   readonly readAt?: string;
-  /** Minimum wait of each event, in seconds. */
-  readonly leastSeconds?: number;
   /** Attempts for the same reason after which an event is missing; never if absent. */
   readonly attemptsMax?: number;
 }
 
 /**
  * Backs off pending events that were due when a read of their records began, or that nobody had tried
- * to read, for longer with each attempt that fails for the same reason. Events with `attemptsMax` attempts become `missing`. An
- * event that was not due yet keeps its attempts and its time. Otherwise a burst of events would use
- * up in seconds the attempts that are meant to last for minutes. Returns the records whose events
- * became missing.
+ * to read, for longer with each attempt that fails for the same reason. Events with `attemptsMax`
+ * attempts become `missing`. An event that was not due yet keeps its attempts and its time. Otherwise a
+ * burst of events would use up in seconds the attempts that are meant to last for minutes. Returns the
+ * records whose events became missing; a range of readings is named by its event.
  */
 export async function postpone(
   db: Executor,
   events: SQL,
   reason: WaitingReason,
-  { readAt, leastSeconds = 0, attemptsMax }: Postponement = {},
+  { readAt, attemptsMax }: Postponement = {},
 ): Promise<string[]> {
-  const read = readAt === undefined ? sql`clock_timestamp()` : sql`${readAt}::timestamptz`;
-  const isLast = attemptsMax === undefined ? sql`false` : sql`tried >= ${attemptsMax}`;
   const { rows } = await db.execute<{ record_id: string }>(sql`
-    with failed as materialized (
+    with read as (
+      select coalesce(${readAt ?? null}::timestamptz, clock_timestamp()) as began
+    ), failed as materialized (
       select
         e.id,
-        ${waitsFor(sql`e`)} as record_id,
-        e.error,
+        case e.kind when 'interval' then e.id else e.record_id end as record_id,
         case when e.error_code = ${reason.code} then e.attempts else 0 end as tried
-      from ${events}
-      where e.recorded_at <= ${read}
-        and (e.due_at <= ${read} or e.attempts = 0)
+      from read
+        cross join ${events}
+      where e.recorded_at <= read.began
+        and (e.due_at <= read.began or e.attempts = 0)
+    ), judged as materialized (
+      select *, coalesce(tried >= ${attemptsMax ?? null}::int, false) as given_up
+      from failed
     ), missing as (
       update ${journal} e set
-        ${settledAs(sql`'missing'`, {
-          error: sql`f.error`,
-          errorCode: sql`${reason.code}`,
-          attempts: sql`f.tried`,
-        })}
-      from failed f
-      where e.id = any(array(select id from failed where ${isLast}))
-        and e.id = f.id
-      returning f.record_id
+        outcome = 'missing',
+        settled_at = statement_timestamp(),
+        queue = null,
+        due_at = null,
+        error_code = ${reason.code},
+        attempts = j.tried
+      from judged j
+      where e.id = any(array(select id from judged where given_up))
+        and e.id = j.id
     ), later as (
       update ${journal} e set
-        ${postponedAs({
-          tried: sql`f.tried`,
-          reason,
-          wait: sql`greatest(
-          make_interval(secs => ${leastSeconds}::float8),
-          ${backOff(sql`f.tried`)}
-        )`,
-        })}
-      from failed f
-      where e.id = any(array(select id from failed where not ${isLast}))
-        and e.id = f.id
+        attempts = j.tried + 1,
+        error_code = ${reason.code},
+        error = ${reason.message},
+        due_at = clock_timestamp() + ${backOff(sql`j.tried`)}
+      from judged j
+      where e.id = any(array(select id from judged where not given_up))
+        and e.id = j.id
     )
     select distinct record_id
-    from missing`);
+    from judged
+    where given_up`);
   return rows.map(({ record_id }) => record_id);
 }
 
@@ -111,8 +99,8 @@ export async function postponeDocuments(
 export const unknownCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 
 /**
- * Backs off the due events of a company or meter that only events name. After `olderStateAttemptsMax` attempts they
- * are `missing`, and their records that were never read are tombstoned.
+ * Backs off the due events of a company or meter that only events name. After `olderStateAttemptsMax`
+ * attempts they are `missing`, and their records that were never read are tombstoned.
  */
 export async function postponeUnknown(
   db: Executor,
@@ -129,7 +117,7 @@ export async function postponeUnknown(
   if (kind !== 'intervals') await tombstoneNeverRead(db, kind, givenUp);
 }
 
-/** Tombstones those records that only events wrote and for which no event waits: the service does not show them. */
+/** Tombstones those records that only events wrote and for which no event waits: the service lacks them. */
 export async function tombstoneNeverRead(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -151,8 +139,8 @@ export async function tombstoneNeverRead(
 }
 
 /**
- * Makes events due at once that wait because of these failures, and events pending that are missing because
- * of them, in batches. The next wait of each is short again. Returns the number of events.
+ * Makes events due at once that wait because of these failures, and events pending that are missing
+ * because of them, in batches. The next wait of each is short again. Returns the number of events.
  */
 export async function reviveFailed(
   db: Executor,
@@ -186,7 +174,7 @@ async function hastenWaiting(
               and due_at > (select clock_timestamp())
             order by error_code, due_at
             limit ${batch}
-            ${unlessRecordedAnew}
+            for no key update skip locked
           ) failed
         limit ${batch}
       ))`);
@@ -200,7 +188,13 @@ async function reopenMissing(
 ): Promise<number> {
   const { rowCount } = await db.execute(sql`
     update ${journal} set
-      ${waitingAgain}
+      outcome = 'pending',
+      settled_at = null,
+      queue = kind || '/' || coalesce(company_id::text, record_id),
+      due_at = clock_timestamp(),
+      error = null,
+      error_code = null,
+      attempts = 0
     where id = any(array(
         select id
         from ${journal}
@@ -208,7 +202,7 @@ async function reopenMissing(
           and error_code = any(${array(codes, 'text')})
         order by aside_at
         limit ${batch}
-        ${unlessRecordedAnew}
+        for no key update skip locked
       ))`);
   return rowCount ?? 0;
 }

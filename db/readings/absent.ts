@@ -52,8 +52,7 @@ const absentIn = ({ startAt, seconds, usageUnits, ordinal }: AbsentReadings) => 
 /** Whether a reading of a table is not absent. Postgres plans it as a join, also for very many readings. */
 const isPresent = (table: string) =>
   sql.raw(`not exists (
-          select
-          from absent gone
+          select from absent gone
           where gone.start_at = ${table}.start_at
             and gone.granularity_seconds = ${table}.granularity_seconds
             and gone.usage_units = ${table}.usage_units
@@ -97,8 +96,8 @@ export async function removeAbsentReadings(
     (!listsAny || overCap(cap, others.startAt.length, all - inserted, leastReadings));
   if (others.startAt.length > 0) await noteAbsent(tx, read, absent, others, tooMany);
   const isOfMeter = sql`meter_id = ${meterId}
-        and start_at between ${absent.startAt[0]}::timestamptz
-          and ${absent.startAt.at(-1)}::timestamptz
+        and start_at >= ${absent.startAt[0]}::timestamptz
+        and start_at <= ${absent.startAt.at(-1)}::timestamptz
         and (start_at, granularity_seconds, usage_units, ordinal) in (
           select start_at, granularity_seconds, usage_units, ordinal
           from absent
@@ -135,8 +134,7 @@ async function clearNotes(
 ): Promise<void> {
   const [from, to] = [sql`${start}::timestamptz`, sql`${end}::timestamptz`];
   const isReadLater = (span: SQL) => sql`exists (
-              select
-              from ${intervalReads} r
+              select from ${intervalReads} r
               where r.meter_id = ${meterId}
                 and r.began > ${readAt}::timestamptz
                 and r.span @> ${span}
@@ -152,8 +150,7 @@ async function clearNotes(
           when 'quarantined' then not ${isReadLater(sql`tstzrange(n.starts_from, n.starts_before)`)}
           when 'applied' then false
           else exists (
-              select
-              from ${intervals} shown
+              select from ${intervals} shown
               where meter_id = n.meter_id
                 and usage_units = n.usage_units
                 and start_at >= greatest(n.starts_from, ${from})
@@ -164,8 +161,7 @@ async function clearNotes(
             ) or starts_from >= ${from}
               and starts_before <= ${to}
               and not exists (
-                select
-                from ${intervals}
+                select from ${intervals}
                 where meter_id = n.meter_id
                   and usage_units = n.usage_units
                   and start_at >= n.starts_from
@@ -193,8 +189,7 @@ async function clearNotes(
     )
     insert into ${deletes} (
       run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units,
-      starts_from, starts_before,
-      readings
+      starts_from, starts_before, readings
     )
     select
       run_id,
@@ -280,14 +275,13 @@ async function noteAbsent(
       select usage_units, start_at, null, 1
       from ${intervals} present
       where meter_id = ${meterId}
-        and start_at between ${unexplained.startAt[0]}::timestamptz
-          and ${unexplained.startAt.at(-1)}::timestamptz
+        and start_at >= ${unexplained.startAt[0]}::timestamptz
+        and start_at <= ${unexplained.startAt.at(-1)}::timestamptz
         and ${isPresent('present')}
     ), islands as (
-      select
-        *,
-        sum(present) over (partition by usage_units order by start_at, present desc) as island
+      select *, sum(present) over by_time as island
       from marks
+      window by_time as (partition by usage_units order by start_at, present desc)
     ), ranges as (
       select
         usage_units,
@@ -302,8 +296,7 @@ async function noteAbsent(
     )
     insert into ${deletes} (
       run_id, company_id, resource, record_id, state, absent_since, meter_id, usage_units,
-      starts_from, starts_before,
-      readings
+      starts_from, starts_before, readings
     )
     select
       ${runId}::uuid,

@@ -5,7 +5,7 @@ import type { Executor, Warehouse } from '../connection/connect.ts';
 import { splitOnRefusal, sqlMessage } from '../connection/failures.ts';
 import { type RejectedRecord, readingOf, rejectRecords } from '../records/rejected.ts';
 import { nothingWritten, type PageWritten } from '../records/write-page.ts';
-import { canonical } from './ranges.ts';
+import { isoTime } from './ranges.ts';
 import { type IntervalColumns, type PlainTimes, plainTimes, readableColumns } from './texts.ts';
 
 /** Readings as Postgres casts them, as columns with one element per reading, in the order of their starts. */
@@ -120,7 +120,7 @@ async function parsedTimes(
       updated: string | null;
     }>(sql`
       select
-        ${canonical(sql`start_at`)}
+        ${isoTime(sql`start_at`)}
           || case when start_at < '0001-01-01T00:00:00Z' then ' BC' else '' end as start,
         coalesce(
           granularity, extract(epoch from metersync.read_time(ends) - start_at)::bigint

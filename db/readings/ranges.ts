@@ -51,16 +51,12 @@ export const liesWithin = (range: ReadRange, table: SQLWrapper): SQL =>
 export const readingsAcross = (meterId: SQLWrapper | string, time: SQLWrapper): SQL => sql`(
         select start_at, usage_units, end_at
         from (
-            select start_at, usage_units, ${endOf(sql`before`)} as end_at
-            from (
-                select start_at, granularity_seconds, usage_units
-                from ${intervals}
-                where meter_id = ${meterId}
-                  and start_at < ${time}
-                order by start_at desc
-                limit 8
-              ) before
-          ) ended
+            select start_at, usage_units, ${endOf(sql`i`)} as end_at
+            from ${intervals} i
+            where meter_id = ${meterId} and start_at < ${time}
+            order by start_at desc
+            limit 8
+          ) before
         where end_at > ${time}
       ) across`;
 
@@ -69,10 +65,6 @@ const startOf = ({ start }: ReadRange): SQL =>
 const endOfRange = ({ end }: ReadRange): SQL =>
   sql`coalesce(${end ?? null}::timestamptz, 'infinity')`;
 
-/** Formats a time of Postgres in UTC with microseconds. */
-export const canonical = (time: SQL): SQL =>
-  sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-
 /** Whether two readings with the same key differ. */
 export const differ = (one: string, other: string): SQL => {
   const of = (reading: string) =>
@@ -80,11 +72,9 @@ export const differ = (one: string, other: string): SQL => {
   return sql.raw(`${of(one)} is distinct from ${of(other)}`);
 };
 
-const iso = sql.raw(`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`);
-
 /** A time as ISO text in UTC, with microseconds. */
 export const isoTime = (time: SQLWrapper) =>
-  sql<string>`to_char(${time} at time zone 'UTC', ${iso})`;
+  sql<string>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 export const daySeconds = 86_400;
 
@@ -138,24 +128,21 @@ export async function noteRead(
   readAt: string,
 ): Promise<void> {
   const [start, end] = [range.start ?? null, range.end ?? null];
+  const span = sql`tstzrange(${start}::timestamptz, ${end}::timestamptz)`;
   const fetched = sql`tstzrange(${start}::timestamptz, ${end}::timestamptz, '[]')`;
   const isShort = sql`record_id = ${meterId}
-      and lacking is not null
-      and tstzrange(range_start, range_end, '[]') <@ ${fetched}`;
+          and lacking is not null
+          and tstzrange(range_start, range_end, '[]') <@ ${fetched}`;
   const { rows } = await tx.execute<{ short: boolean }>(sql`
     with forgotten as (
       delete from ${intervalReads}
       where meter_id = ${meterId}
         and began < clock_timestamp() - ${remembered}
-        and span <> tstzrange(${start}::timestamptz, ${end}::timestamptz)
+        and span <> ${span}
     ), remembered as (
       insert into ${intervalReads} as r (meter_id, span, began)
-      select
-        ${meterId},
-        tstzrange(${start}::timestamptz, ${end}::timestamptz),
-        ${readAt}::timestamptz
-      on conflict (meter_id, span) do update set
-        began = greatest(r.began, excluded.began)
+      select ${meterId}, ${span}, ${readAt}::timestamptz
+      on conflict (meter_id, span) do update set began = greatest(r.began, excluded.began)
     )
     update ${intervalFetches} set
       fetched = fetched + tstzmultirange(${fetched}),
@@ -164,8 +151,7 @@ export async function noteRead(
     returning exists (select from ${journal} where ${isShort}) as short`);
   if (rows[0]?.short !== true) return;
   await tx.execute(sql`
-    update ${journal} set
-      intervals_found = (${readingsIn(sql`${journal}`)})
+    update ${journal} set intervals_found = ${readingsIn(sql`${journal}`)}
     where id = any(array(
         select id from ${journal} where ${isShort} for no key update skip locked
       ))`);
@@ -188,9 +174,7 @@ export async function forgetReads(db: Executor, limit: number): Promise<number> 
  * Counts the readings that the warehouse has in the range of an event, with those that begin before it and end
  * in it or later.
  */
-export const readingsIn = (event: SQL): SQL => sql`
-
-        select
+export const readingsIn = (event: SQL): SQL => sql`(
           (
             select count(*)
             from ${intervals} i
@@ -200,7 +184,7 @@ export const readingsIn = (event: SQL): SQL => sql`
             select count(*)
             from ${readingsAcross(sql`${event}.record_id`, sql`${event}.range_start`)}
           )
-      `;
+        )`;
 
 /** Creates missing partitions for months, such as `2026-01`; known months need no statement. */
 export async function ensureMonths(

@@ -116,16 +116,14 @@ export async function reviveReadings(tx: Executor, runId: string): Promise<numbe
     select b.*
     from back b
     where not exists (
-        select
-        from ${intervals}
+        select from ${intervals}
         where meter_id = b.meter_id
           and usage_units = b.usage_units
           and start_at >= b.start_at
           and start_at < b.start_at + make_interval(secs => b.granularity_seconds)
       )
       and not exists (
-        select
-        from ${readingsAcross(sql`b.meter_id`, sql`b.start_at`)}
+        select from ${readingsAcross(sql`b.meter_id`, sql`b.start_at`)}
         where usage_units = b.usage_units
       )`);
   return revived.rowCount ?? 0;

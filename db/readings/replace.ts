@@ -26,12 +26,12 @@ import {
   unpacked,
 } from './pages.ts';
 import {
-  canonical,
   columnsCopied,
   columnsOfReading,
   differ,
   endOf,
   ensureMonths,
+  isoTime,
   liesWithin,
   lockReadings,
   noteRead,
@@ -146,83 +146,6 @@ export function* partsOf(
   }
 }
 
-/** Whether no two readings start at the same time, and all values could be read, so that COPY can write them. */
-function areDistinct(pages: readonly ReadingsPage[]): boolean {
-  const ordered = byStart(pages);
-  return ordered.every(
-    ({ first, distinct, unreadable }, at) =>
-      distinct && unreadable === 0 && (at === 0 || first > (ordered[at - 1]?.last ?? '')),
-  );
-}
-
-/** Whether the warehouse has no reading of a range, and neither a later read nor a removal is noted. */
-async function isEmpty(
-  tx: Transaction,
-  { meterId, readAt, range, pages }: ReadingsRead,
-): Promise<boolean> {
-  const firsts = pages.map(({ first }) => first).toSorted();
-  const lasts = pages.map(({ last }) => last).toSorted();
-  const { rows } = await tx.execute<{ empty: boolean }>(sql`
-    select not exists (
-        select
-        from ${intervals}
-        where meter_id = ${meterId}
-          and start_at >= least(
-            ${range.start ?? '-infinity'}::timestamptz, ${firsts[0] ?? null}::timestamptz
-          )
-          and start_at <= greatest(
-            ${range.end ?? 'infinity'}::timestamptz, ${lasts.at(-1) ?? null}::timestamptz
-          )
-      ) and not exists (
-        select
-        from ${intervalReads}
-        where meter_id = ${meterId}
-          and began > ${readAt}::timestamptz
-      ) and not exists (select from ${deletes} where meter_id = ${meterId}) as empty`);
-  return rows[0]?.empty === true;
-}
-
-const copyStatement = new PgDialect().sqlToQuery(
-  sql`copy ${intervals} (${columnNames(columnsCopied)}) from stdin`,
-).sql;
-
-/** Copies pages of new readings of a meter, of which no two start at the same time and all values could be read. */
-async function copyReadings(
-  client: pg.PoolClient,
-  { meterId, readAt, pages }: { meterId: string; readAt: string; pages: readonly ReadingsPage[] },
-): Promise<void> {
-  const texts = function* () {
-    for (const page of pages) yield copyText(meterId, readAt, unpacked(page));
-  };
-  await pipeline(Readable.from(texts()), client.query(copyFrom(copyStatement)));
-}
-
-function copyText(meterId: string, readAt: string, readings: Readings): string {
-  const { startAt, seconds, usage, usageUnits, quality, updated } = readings;
-  const meter = escapeCopy(meterId);
-  let text = '';
-  for (let at = 0; at < startAt.length; at++) {
-    text += `${meter}\t${startAt[at]}\t${seconds[at]}\t${escapeCopy(usageUnits[at] ?? '')}\t${copyValue(usage[at])}\t`;
-    text += `${copyValue(quality[at])}\t${copyValue(updated[at])}\t${readAt}\n`;
-  }
-  return text;
-}
-
-const copyValue = (value: string | null | undefined): string =>
-  value == null ? '\\N' : escapeCopy(value);
-
-const special = /[\\\t\n\r]/;
-const escapes: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-};
-
-function escapeCopy(text: string): string {
-  return special.test(text) ? text.replace(/[\\\t\n\r]/g, (c) => escapes[c] ?? c) : text;
-}
-
 /** A part of what a read of a meter's readings showed, and the region in which it is compared. */
 export interface PartRead {
   readonly meterId: string;
@@ -265,14 +188,9 @@ export function incomingReadings({ readings }: Pick<PartRead, 'readings'>) {
   return sql`
       select ${timeKey}, ${ordinal} as ordinal, usage, quality, updated, unreadable::jsonb
       from unnest(
-          ${array(startAt, 'timestamptz')},
-          ${array(seconds, 'int')},
-          ${array(usageUnits, 'text')},
-          ${array(usage, 'numeric')},
-          ${array(quality, 'text')},
-          ${array(updated, 'timestamptz')},
-          ${array(unreadable, 'text')},
-          ${array(id, 'text')}
+          ${array(startAt, 'timestamptz')}, ${array(seconds, 'int')}, ${array(usageUnits, 'text')},
+          ${array(usage, 'numeric')}, ${array(quality, 'text')}, ${array(updated, 'timestamptz')},
+          ${array(unreadable, 'text')}, ${array(id, 'text')}
         ) as t (${timeKey}, usage, quality, updated, unreadable, id)`;
 }
 
@@ -292,51 +210,33 @@ export function heldReadings({ meterId, range, readings, after, isLast }: PartRe
 /**
  * Replaces the readings of a region by those of a read, except that nothing is removed: returns what the read lacks.
  * What lies within the range of a read that began later is left out, and so is what such a read showed. The caller
- * has locked the meter. It runs for each range of readings, and compares thousands of rows without sending them to
- * the process.
+ * has locked the meter. Thousands of rows are compared without being sent to the process.
  */
-export async function replacePart(tx: Executor, part: PartRead): Promise<PartReplaced> {
+async function replacePart(tx: Executor, part: PartRead): Promise<PartReplaced> {
   const { meterId, readAt, range } = part;
-  const { rows } = await prepared(tx, 'replacePart').execute<{
-    inserted: number;
-    changed: number;
-    noted: boolean;
-    starts: string[] | null;
-    seconds: number[] | null;
-    units: string[] | null;
-    ordinals: number[] | null;
-  }>(sql`
+  const { rows } = await prepared(tx, 'replacePart').execute<
+    Omit<PartReplaced, 'absent'> & Record<keyof AbsentReadings, never[] | null>
+  >(sql`
     with incoming as materialized (${incomingReadings(part)}
     ), held as materialized (${heldReadings(part)}
     ), later as materialized (
       select span
       from ${intervalReads}
-      where meter_id = ${meterId}
-        and began > ${readAt}::timestamptz
+      where meter_id = ${meterId} and began > ${readAt}::timestamptz
     ), differing as materialized (
       select
-        ${readingKey},
+        ${readingKey}, i.usage, i.quality, i.updated, i.unreadable,
         i.ordinal is not null as is_listed,
-        h.ordinal is not null as is_held,
-        i.usage,
-        i.quality,
-        i.updated,
-        i.unreadable
+        h.ordinal is not null as is_held
       from held h
         full join incoming i using (${readingKey})
-      where (
-          i.ordinal is null
-          or h.ordinal is null
-          or ${differ('i', 'h')}
-        )
+      where (i.ordinal is null or h.ordinal is null or ${differ('i', 'h')})
         and h.synced_at > ${readAt}::timestamptz is not true
     ), judged as materialized (
       select *
       from differing d
       where not exists (
-          select
-          from later
-          where span @> tstzrange(d.start_at, ${endOf(sql`d`)})
+          select from later where span @> tstzrange(d.start_at, ${endOf(sql`d`)})
         )
     ), written as (
       insert into ${intervals} (${columnNames(columnsOfReading)})
@@ -360,22 +260,100 @@ export async function replacePart(tx: Executor, part: PartRead): Promise<PartRep
       (select count(*) from judged where is_listed and not is_held)::int as inserted,
       (select count(*) from judged where is_listed and is_held)::int as changed,
       exists (select from ${deletes} where meter_id = ${meterId}) as noted,
-      array_agg(${canonical(sql`start_at`)}) as starts,
+      array_agg(${isoTime(sql`start_at`)}) as "startAt",
       array_agg(granularity_seconds) as seconds,
-      array_agg(usage_units) as units,
-      array_agg(ordinal) as ordinals
+      array_agg(usage_units) as "usageUnits",
+      array_agg(ordinal) as ordinal
     from absent`);
   const [row] = rows;
-  const { starts, seconds, units, ordinals } = row ?? {};
+  if (row === undefined) throw new Error('a select without groups has one row');
+  const { inserted, changed, noted, startAt, seconds, usageUnits, ordinal } = row;
   return {
-    inserted: row?.inserted ?? 0,
-    changed: row?.changed ?? 0,
-    noted: row?.noted === true,
+    inserted,
+    changed,
+    noted,
     absent: {
-      startAt: starts ?? [],
+      startAt: startAt ?? [],
       seconds: seconds ?? [],
-      usageUnits: units ?? [],
-      ordinal: ordinals ?? [],
+      usageUnits: usageUnits ?? [],
+      ordinal: ordinal ?? [],
     },
   };
+}
+
+/** Whether no two readings start at the same time, and all values could be read, so that COPY can write them. */
+function areDistinct(pages: readonly ReadingsPage[]): boolean {
+  const ordered = byStart(pages);
+  return ordered.every(
+    ({ first, distinct, unreadable }, at) =>
+      distinct && unreadable === 0 && (at === 0 || first > (ordered[at - 1]?.last ?? '')),
+  );
+}
+
+/** Whether the warehouse has no reading of a range, and neither a later read nor a removal is noted. */
+async function isEmpty(
+  tx: Transaction,
+  { meterId, readAt, range, pages }: ReadingsRead,
+): Promise<boolean> {
+  const first = pages.map((page) => page.first).toSorted()[0] ?? null;
+  const last =
+    pages
+      .map((page) => page.last)
+      .toSorted()
+      .at(-1) ?? null;
+  const { rows } = await tx.execute<{ empty: boolean }>(sql`
+    select
+      not exists (
+        select from ${intervals}
+        where meter_id = ${meterId}
+          and start_at >= least(${range.start ?? '-infinity'}::timestamptz, ${first}::timestamptz)
+          and start_at <= greatest(${range.end ?? 'infinity'}::timestamptz, ${last}::timestamptz)
+      ) and not exists (
+        select from ${intervalReads}
+        where meter_id = ${meterId} and began > ${readAt}::timestamptz
+      ) and not exists (
+        select from ${deletes} where meter_id = ${meterId}
+      ) as empty`);
+  return rows[0]?.empty === true;
+}
+
+const copyStatement = new PgDialect().sqlToQuery(
+  sql`copy ${intervals} (${columnNames(columnsCopied)}) from stdin`,
+).sql;
+
+/** Copies pages of new readings of a meter, of which no two start at the same time and all values could be read. */
+async function copyReadings(
+  client: pg.PoolClient,
+  { meterId, readAt, pages }: { meterId: string; readAt: string; pages: readonly ReadingsPage[] },
+): Promise<void> {
+  const texts = function* () {
+    for (const page of pages) yield copyText(meterId, readAt, unpacked(page));
+  };
+  await pipeline(Readable.from(texts()), client.query(copyFrom(copyStatement)));
+}
+
+function copyText(meterId: string, readAt: string, readings: Readings): string {
+  const { startAt, seconds, usage, usageUnits, quality, updated } = readings;
+  const meter = escapeCopy(meterId);
+  let text = '';
+  for (let at = 0; at < startAt.length; at++) {
+    text += `${meter}\t${startAt[at]}\t${seconds[at]}\t${escapeCopy(usageUnits[at] ?? '')}\t${copyValue(usage[at])}\t`;
+    text += `${copyValue(quality[at])}\t${copyValue(updated[at])}\t${readAt}\n`;
+  }
+  return text;
+}
+
+const copyValue = (value: string | null | undefined): string =>
+  value == null ? '\\N' : escapeCopy(value);
+
+const special = /[\\\t\n\r]/;
+const escapes: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+};
+
+function escapeCopy(text: string): string {
+  return special.test(text) ? text.replace(/[\\\t\n\r]/g, (c) => escapes[c] ?? c) : text;
 }

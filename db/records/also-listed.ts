@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, columnNames, printedUuids, setToExcluded } from '../connection/arrays.ts';
+import { array, printedUuids } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
@@ -19,26 +19,28 @@ import {
 } from '../resources.ts';
 import { alsoListed } from '../schema/reads.ts';
 import { connections } from '../schema/utility.ts';
-import { goneSites, listsSites, relatedSites, serveSites } from './connection-sites.ts';
+import { listsSites, serveSites } from './connection-sites.ts';
 import { isAhead, lockedFence, type Walk } from './fence.ts';
 import { alsoListing, isEntryPreferred, isHeldBack, isListedBy, listerOf } from './listers.ts';
 import { type Cte, items, type RecordPage } from './page.ts';
 import { idOfRecord } from './upsert.ts';
 
-const { resource, recordId, companyId, raw, digest, apiVersion, readAt } = alsoListed;
-const listed = [raw, digest, apiVersion, readAt];
-const columns: SQL = columnNames([resource, recordId, companyId, ...listed]);
+/** What companies list of records whose rows show what another company lists: see listers.ts. */
+const entries = sql`${alsoListed} as entry
+        (resource, record_id, company_id, raw, digest, api_version, read_at)`;
 
 /** An entry that is there changes if the company lists another record now. */
-const unlessLater: SQL = sql`on conflict (resource, record_id, company_id) do update set
-        ${setToExcluded(listed)}
-    where coalesce(also_listed.read_at <= excluded.read_at, true)
-      and (also_listed.raw, also_listed.digest) is distinct from (excluded.raw, excluded.digest)`;
+const unlessLater = sql`on conflict (resource, record_id, company_id) do update set
+        raw = excluded.raw,
+        digest = excluded.digest,
+        api_version = excluded.api_version,
+        read_at = excluded.read_at
+      where coalesce(entry.read_at <= excluded.read_at, true)
+        and (entry.raw, entry.digest) is distinct from (excluded.raw, excluded.digest)`;
 
 /**
  * Remembers what a company lists of records whose rows show what another company lists. Without the
- * digest, a record whose texts were replaced is written again when it becomes the row. It runs for
- * each page with such records.
+ * digest, a record whose texts were replaced is written again when it becomes the row.
  */
 export async function rememberListed(
   tx: Executor,
@@ -48,10 +50,7 @@ export async function rememberListed(
   const newest = isVersioned(resource) ? sql`${updatedOf('r')} desc nulls last,` : sql``;
   await prepared(tx, 'rememberListed').execute(sql`
     with ${items(page)}, listed as (
-      select distinct on (held.id)
-        held.id,
-        r,
-        digest
+      select distinct on (held.id) held.id, r, digest
       from item
         cross join lateral (
           select ${row.id}
@@ -60,19 +59,14 @@ export async function rememberListed(
             and ${listerOf(sql`${row}`)} <> ${page.companyId}::uuid
             and ${row.raw} is not null
             and ${row.deletedAt} is null
-          offset 0
           for no key update
         ) held
       order by held.id, ${newest} place desc
     )
-    insert into ${alsoListed} (${columns})
+    insert into ${entries}
     select
-      ${resource},
-      id::text,
-      ${page.companyId}::uuid,
-      r,
-      ${page.replaced ? sql`null::bytea` : sql`digest`},
-      ${page.apiVersion},
+      ${resource}, id::text, ${page.companyId}::uuid, r,
+      ${page.replaced ? sql`null::bytea` : sql`digest`}, ${page.apiVersion},
       ${page.readAt}::timestamptz
     from listed
     ${unlessLater}`);
@@ -82,71 +76,58 @@ export async function rememberListed(
  * A step that remembers what another company lists of records whose rows now show what the company
  * of the page lists. It follows the step `written`, and sees the rows from before.
  */
-export const displaced = (
-  resource: RecordResource,
-  { companyId }: RecordPage,
-): Cte => sql`displaced as (
-    insert into ${alsoListed} (${columns})
-    select
-      ${resource},
-      held.id::text,
-      ${listerOf(sql`held`)},
-      held.raw,
-      case when held.unreadable is null then held.digest end,
-      held.api_version,
-      held.synced_at
-    from written
-      cross join lateral (
-        select held.*
-        from ${tableOf(resource)} held
-        where held.id = written.id
-          and not written.inserted
-          and written.own
-          and ${listerOf(sql`held`)} <> ${companyId}::uuid
-          and held.raw is not null
-          and held.deleted_at is null
-          and not ${isHeldBack(resource, sql`held`)}
-        offset 0
-      ) held
-    order by held.id
-    ${unlessLater}
-  )`;
+export const displaced = (resource: RecordResource, { companyId }: RecordPage): Cte =>
+  sql`displaced as (
+      insert into ${entries}
+      select
+        ${resource}, held.id::text, ${listerOf(sql`held`)}, held.raw,
+        case when held.unreadable is null then held.digest end, held.api_version, held.synced_at
+      from written
+        cross join lateral (
+          select *
+          from ${tableOf(resource)} held
+          where held.id = written.id
+            and not written.inserted
+            and written.own
+            and ${listerOf(sql`held`)} <> ${companyId}::uuid
+            and held.raw is not null
+            and held.deleted_at is null
+            and not ${isHeldBack(resource, sql`held`)}
+          offset 0
+        ) held
+      order by held.id
+      ${unlessLater}
+    )`;
 
 /**
  * Ends what a company was known to list and no longer lists. A row that showed it now shows what
  * another company lists, if any does; see retireAbsent for the others. If a later walk over the
- * listing was proved, it does nothing. It runs for each listing of a company that was read
- * completely.
+ * listing was proved, it does nothing.
  */
 export async function forgetListed(
   db: Database | Transaction,
   listing: { readonly resource: RecordResource; readonly companyId: string },
-  {
-    ids,
-    beganAt,
-    of = listing,
-  }: {
+  seen: {
     readonly ids: readonly string[];
     readonly beganAt: string;
+    /** The listing that was walked, if another listing is judged by it. */
     readonly of?: Omit<Walk, 'began'> | undefined;
   },
 ): Promise<void> {
   const { resource, companyId } = listing;
-  const walk: Walk = { ...of, began: beganAt };
-  const listed = array(printedUuids(ids), 'text');
+  const walk: Walk = { ...(seen.of ?? listing), began: seen.beganAt };
+  const listed = array(printedUuids(seen.ids), 'text');
   await withTransaction(db, async (tx) => {
     await lock(tx, alsoListed);
     const { rows } = await prepared(tx, 'forgetListed').execute<{ id: string }>(sql`
     with ${lockedFence(walk)}, forgotten as (
-      delete from ${alsoListed} other
-      where other.company_id = ${companyId}::uuid
-        and other.resource = ${resource}
-        and not (other.record_id = any(${listed}))
+      delete from ${alsoListed}
+      where company_id = ${companyId}::uuid
+        and resource = ${resource}
+        and not (record_id = any(${listed}))
         and ${isAhead(walk, 'absences')}
     ), other as materialized (
-      select
-        ${row.id} as row_id,
-        other.*
+      select ${row.id} as row_id, other.*
       from ${tableOf(resource)} ${row}
         cross join lateral (
           select other.*${alsoListing(resource)}
@@ -155,30 +136,22 @@ export async function forgetListed(
         ) other
       where ${isListedBy(sql`${companyId}::uuid`)}
         and ${row.deletedAt} is null
-        and (${row.syncedAt} is null or ${row.syncedAt} < ${beganAt}::timestamptz)
+        and (${row.syncedAt} is null or ${row.syncedAt} < ${seen.beganAt}::timestamptz)
         and ${isAhead(walk, 'absences')}
         -- Skips the search when no record of the kind is also listed.
-        and (
-          select true
-          from ${alsoListed}
-          where ${alsoListed.resource} = ${resource}
-          order by ${alsoListed.recordId}
-          limit 1
-        )
+        and (select true from ${alsoListed} where resource = ${resource} order by record_id limit 1)
         and not (${row.id}::text = any(${listed}))
       order by ${row.id}
       for no key update of ${row}
     )
     ${showOther(resource)}`);
-    const changed = rows.map(({ id }) => id);
-    if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
+    await writeSitesOf(tx, resource, rows);
   });
 }
 
 /**
  * Shows what another company is known to list of rows that a listing changed, where that is preferred now,
- * and remembers what their listers list: the service may have gone back to an older state. It runs for each
- * page that changed rows of which other companies list the records.
+ * and remembers what their listers list: the service may have gone back to an older state.
  */
 export async function yieldToPreferred(
   tx: Transaction,
@@ -208,7 +181,7 @@ export async function yieldToPreferred(
       order by ${row.id}
       for no key update of ${row}
     ), remembered as (
-      insert into ${alsoListed} (resource, record_id, company_id, raw, digest, api_version, read_at)
+      insert into ${entries}
       select resource, record_id, lister, shown, shown_digest, shown_api_version, shown_read_at
       from other
       on conflict (resource, record_id, company_id) do update set
@@ -218,25 +191,24 @@ export async function yieldToPreferred(
         read_at = excluded.read_at
     )
     ${showOther(resource)}`);
-  const changed = rows.map(({ id }) => id);
-  if (resource === 'connections' && changed.length > 0) await writeSitesOf(tx, changed);
+  await writeSitesOf(tx, resource, rows);
 }
 
 /** The order of what several companies list of a record: the preferred one is first. */
 const firstOf = (resource: RecordResource): SQL => {
   const newest = isVersioned(resource) ? sql`${updatedOf('other.raw')} desc nulls last,` : sql``;
-  return sql`${newest} ${companyNamed(sql`other.raw`)} = other.company_id desc nulls last, other.company_id`;
+  const isOwn = sql`${companyNamed(sql`other.raw`)} = other.company_id`;
+  return sql`${newest} ${isOwn} desc nulls last, other.company_id`;
 };
 
 /** The statement that makes the entries `other` the records of their rows `row_id`. */
 const showOther = (resource: RecordResource): SQL => {
   const owner = sql`coalesce(${companyNamed(sql`other.raw`)}, other.company_id)`;
+  const ofDocument = sql`case
+        when ${row}.document_id is null then ${owner} else ${row}.company_id
+      end`;
   return sql`update ${tableOf(resource)} ${row} set
-      company_id = ${
-        resource === 'usageData'
-          ? sql`case when ${row}.document_id is null then ${owner} else ${row}.company_id end`
-          : owner
-      },
+      company_id = ${resource === 'usageData' ? ofDocument : owner},
       listed_by = other.company_id,
       raw = coalesce(other.raw, ${row}.raw),
       digest = case
@@ -254,12 +226,18 @@ const showOther = (resource: RecordResource): SQL => {
 };
 
 /** Writes the sites that the records of connections list, after other records became their rows. */
-async function writeSitesOf(tx: Transaction, connectionIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
-    with listing as (
+async function writeSitesOf(
+  tx: Transaction,
+  resource: RecordResource,
+  changed: readonly { readonly id: string }[],
+): Promise<void> {
+  if (resource !== 'connections' || changed.length === 0) return;
+  const ids = changed.map(({ id }) => id);
+  const listing = sql`listing as (
       select id as connection_id, raw -> 'sitesRelations' as relations
       from ${connections}
-      where id = any(${array(connectionIds, 'uuid')})
+      where id = any(${array(ids, 'uuid')})
         and ${listsSites(sql`raw`)}
-    ), ${relatedSites}, ${goneSites}${serveSites}`);
+    )`;
+  await serveSites(tx, 'writeSitesOf', listing);
 }

@@ -1,9 +1,8 @@
 import { and, eq, isNotNull, isNull, not, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Executor } from '../connection/connect.ts';
-import { payloadOf } from '../queue/queue.ts';
 import { listedByCompanies, resources } from '../resources.ts';
-import { journal } from '../schema/metersync.ts';
+import { eventPayloads, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
 type OfCompanies = PgTable & { readonly companyId?: PgColumn };
@@ -15,13 +14,11 @@ type OfCompanies = PgTable & { readonly companyId?: PgColumn };
 export function anyOf(table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL {
   return sql`exists (
   with theirs as materialized (
-    select
-    from ${table}
+    select from ${table}
     where ${table.companyId} = ${companyId}
       and ${also}
   )
-  select
-  from theirs
+  select from theirs
 )`;
 }
 
@@ -50,7 +47,8 @@ export async function isConfirmedCompany(db: Executor, companyId: string): Promi
 export async function introduceCompany(db: Executor, companyId: string): Promise<void> {
   await db.execute(sql`
     insert into ${companies} as held (id, external_id, public_id, name)
-    select asked.id, said.company ->> 'externalId', said.company ->> 'publicId', said.company ->> 'name'
+    select
+      asked.id, said.company ->> 'externalId', said.company ->> 'publicId', said.company ->> 'name'
     from (select ${companyId}::uuid as id) asked
       left join lateral (
         select said.payload -> 'company' as company
@@ -59,7 +57,9 @@ export async function introduceCompany(db: Executor, companyId: string): Promise
             from ${journal}
             where company_id = asked.id
           ) event
-          cross join lateral ${payloadOf(sql`event.id`)} said
+          cross join lateral (
+            select payload from ${eventPayloads} where id = event.id offset 0
+          ) said
         order by event.occurred_at desc nulls last, said.payload -> 'company'
         limit 1
       ) said on true

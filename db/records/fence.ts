@@ -61,8 +61,7 @@ const isPassed = ({ began }: Walk, what: Found): SQL => sql`
 
 /** Whether a page, or the absences, of a walk are not behind the step `fence`. */
 export const isAhead = (walk: Walk, what: Found): SQL => sql`not exists (
-      select
-      from fence
+      select from fence
       where${isPassed(walk, what)}
     )`;
 

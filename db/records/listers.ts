@@ -119,19 +119,16 @@ export function isEntryPreferred(resource: RecordResource): SQL {
 
 /** Whether the listing of the lister lacks the record of a row, which waits for a decision. */
 export const isHeldBack = (resource: RecordResource, held: SQL): SQL => sql`exists (
-          select
-          from ${deletes}
+          select from ${deletes}
           where ${deletes.resource} = ${sql.raw(`'${resource}'`)}
             and ${deletes.recordId} = ${held}.id::text
             and ${deletes.companyId} = ${listerOf(held)}
             and ${deletes.state} = 'quarantined'
-          offset 0
         )`;
 
 /** Whether a row with this id is held back for a decision, or kept by one. */
 export const isInDoubt = (resource: RecordResource, id: SQLWrapper): SQL => sql`exists (
-      select
-      from ${deletes}
+      select from ${deletes}
       where ${deletes.resource} = ${resource}
         and ${deletes.recordId} = ${id}::text
         and ${deletes.state} in ('quarantined', 'rejected', 'undone')
@@ -145,13 +142,11 @@ export const isInDoubt = (resource: RecordResource, id: SQLWrapper): SQL => sql`
 export const takesSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`not (
         ${held} < ${owner}
         and exists (
-          select
-          from ${companies}
+          select from ${companies}
             cross join jsonb_array_elements(metersync.elements(raw -> 'sites')) as site
           where ${companies.id} = ${held}
             and deleted_at is null
             and metersync.uuid_of(site ->> 'id') = ${id}
-          offset 0
         )
       )`;
 
@@ -169,7 +164,6 @@ export const ownerOf = (resource: RecordResource): SQL => {
         end
       from ${documents} d
       where d.id = ${row}.document_id
-      offset 0
     ), `;
   return sql`coalesce(
       ${resource === 'usageData' ? ofDocument : sql``}${companyNamed(sql`r`)},
@@ -186,18 +180,12 @@ export const entryOf = (resource: RecordResource, companyId: SQL): SQL => sql`
 
 /** A `from` clause: what living companies list of a `row` that are not its lister, as `other`. */
 export const alsoListing = (resource: RecordResource): SQL => sql`
-        from (
-            select *
-            from ${alsoListed}
-            where ${alsoListed.resource} = ${resource}
-              and ${alsoListed.recordId} = ${row.id}::text
+        from ${alsoListed} other
+        where other.resource = ${resource}
+          and other.record_id = ${row.id}::text
+          and other.company_id <> ${listerOf(ofRow)}
+          and exists (
+            select from ${companies} c
+            where c.id = other.company_id and c.deleted_at is null
             offset 0
-          ) other
-          cross join lateral (
-            select
-            from ${companies}
-            where ${companies.id} = other.company_id
-              and ${companies.deletedAt} is null
-            offset 0
-          ) living
-        where other.company_id <> ${listerOf(ofRow)}`;
+          )`;

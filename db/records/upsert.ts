@@ -1,7 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import { type PgColumn, PgDialect } from 'drizzle-orm/pg-core';
 import { columnNames, excludedOf as excluded } from '../connection/arrays.ts';
-import { fixed } from '../connection/fixed.ts';
 import { hasPending } from '../queue/queue.ts';
 import { isListedByCompany, type RecordColumn, type Resource, updatedOf } from '../resources.ts';
 import { usageData } from '../schema/utility.ts';
@@ -14,31 +13,6 @@ import {
   takesSite,
 } from './listers.ts';
 import type { RecordPage } from './page.ts';
-
-/** A column of the existing row. */
-const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
-const named = (value: SQL, column: PgColumn): SQL =>
-  sql`${value} as ${sql.identifier(column.name)}`;
-
-const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n      '));
-const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
-
-/** Whether a page is a part of a company's listing, so that the company is the lister of its records. */
-export const isListing = (
-  { name }: Resource,
-  { companyId, byId }: Pick<RecordPage, 'companyId' | 'byId'>,
-): boolean => isListedByCompany(name) && companyId !== null && byId !== true;
-
-/** A column's value after a write. */
-const nextOf =
-  ({ name }: Resource, listing: boolean) =>
-  ({ column, kept, isOwner }: RecordColumn): SQL => {
-    if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
-    return isOwner && isListedByCompany(name) && !listing ? ownerReadById(name) : excluded(column);
-  };
-
-const setting = (column: PgColumn, value: SQL): SQL =>
-  sql`${sql.identifier(column.name)} = ${value}`;
 
 /** Records to write as rows. */
 export interface UpsertSource {
@@ -78,75 +52,45 @@ export function upsertRecords(resource: Resource, records: UpsertSource): SQL {
   const updated = table.updated && updatedOf('r');
   const newest = updated ? sql`${updated} desc nulls last,` : sql``;
   const first = name === 'sites' ? sql`owner,` : records.ofDocuments ? sql`` : newest;
+  const computed = values.map(([{ name }, value]) => sql`${value} as ${sql.identifier(name)},`);
+  const { set, where } = merging(resource, [...given.keys()], listing);
   return sql`${items}, incoming as (
-    select distinct on (id)
-      ${idOfRecord(resource)} as id,
-      ${lines([
-        ...values.map(([column, value]) => named(value, column)),
-        ...(updated ? [sql`${updated} as updated`] : []),
-        sql`digest`,
-        ...(page.replaced ? [sql`replaced`] : []),
-        sql`r as raw`,
-      ])}
-    from ${from}
-    order by id, ${first} place desc
-  ), written as (
-    insert into ${table} as held
-      (${columnNames([...copied, table.apiVersion, table.syncedAt, table.unreadable])})
-    select
-      ${columnNames(copied)},
-      ${page.apiVersion},
-      ${page.readAt}::timestamptz,
-      ${page.replaced ? sql`replaced` : sql`null::jsonb`}
-    from incoming
-    order by id
-    on conflict (id) do update set
-      ${fixed(`settings of ${name}, ${listing}`, () => settingsOf(resource, [...given.keys()], listing))}
-    where ${fixed(`newer ${name}, ${listing}`, () => sql`${isNewer(resource, listing)} and ${yields(resource)}`)}
-      and (${fixed(`changes of ${name}, ${listing}`, () => differs(resource, listing))}
-        or ${isAwaited(resource)})
-    returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
-  )`;
+      select distinct on (id)
+        ${idOfRecord(resource)} as id,
+        ${sql.join(computed, sql` `)}
+        ${updated ? sql`${updated} as updated,` : sql``}
+        digest, ${page.replaced ? sql`replaced,` : sql``} r as raw
+      from ${from}
+      order by id, ${first} place desc
+    ), written as (
+      insert into ${table} as held
+        (${columnNames([...copied, table.apiVersion, table.syncedAt, table.unreadable])})
+      select
+        ${columnNames(copied)}, ${page.apiVersion}, ${page.readAt}::timestamptz,
+        ${page.replaced ? sql`replaced` : sql`null::jsonb`}
+      from incoming
+      order by id
+      on conflict (id) do update set ${set}
+      where ${where} or ${isAwaited(resource)})
+      returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
+    )`;
 }
+
+/** Whether a page is a part of a company's listing, so that the company is the lister of its records. */
+export const isListing = (
+  { name }: Resource,
+  { companyId, byId }: Pick<RecordPage, 'companyId' | 'byId'>,
+): boolean => isListedByCompany(name) && companyId !== null && byId !== true;
+
+/** The id of a record `r`, in the type of its table. */
+export const idOfRecord = ({ table }: Resource): SQL =>
+  sql.raw(
+    table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`,
+  );
 
 /** The lister as the owner of a record that names none. */
 const ownerAlone = ({ columns }: Resource): ReadonlyMap<PgColumn, SQL> =>
   new Map(columns.filter(({ isOwner }) => isOwner).map(({ column }) => [column, sql`owner`]));
-
-/** A usage row that keeps its document is deleted as before. */
-const documentDeletedAt = sql`document_deleted_at = case
-        when excluded.document_id is null then held.document_deleted_at
-        else excluded.document_deleted_at
-      end`;
-
-/** The assignments by which a record changes an existing row. */
-function settingsOf(resource: Resource, given: readonly PgColumn[], listing: boolean): SQL {
-  const { table, columns } = resource;
-  const rewritten = [
-    table.raw,
-    table.apiVersion,
-    table.syncedAt,
-    ...(table.digest ? [table.digest] : []),
-    table.unreadable,
-  ];
-  const next = nextOf(resource, listing);
-  return lines([
-    ...columns
-      .filter(({ column }) => given.includes(column))
-      .map((one) => setting(one.column, next(one))),
-    ...(given.includes(usageData.documentDeletedAt) ? [documentDeletedAt] : []),
-    ...(table.listedBy ? [setting(table.listedBy, listerSet(resource, listing))] : []),
-    ...rewritten.map((column) => setting(column, excluded(column))),
-    setting(table.absentSince, sql`null`),
-    setting(table.absentBy, sql`null`),
-  ]);
-}
-
-/** A row that is read by its id keeps its lister while it keeps its owner. */
-const listerSet = ({ name }: Resource, listing: boolean): SQL =>
-  listing
-    ? sql`excluded.listed_by`
-    : sql`case when ${ownerReadById(name)} = held.company_id then held.listed_by end`;
 
 /** Whether the company of a listing is the lister of the written row; true for other pages. */
 const isOwn = (resource: Resource, page: Pick<RecordPage, 'companyId' | 'byId'>): SQL =>
@@ -154,11 +98,83 @@ const isOwn = (resource: Resource, page: Pick<RecordPage, 'companyId' | 'byId'>)
     ? sql`${listerOf(sql`held`)} is not distinct from ${page.companyId}::uuid`
     : sql`true`;
 
-/** The id of a record `r`, in the type of its table. */
-export const idOfRecord = ({ table }: Resource): SQL =>
-  sql.raw(
-    table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`,
-  );
+interface Merging {
+  readonly set: SQL;
+  /** The condition up to whether anything waits on the row, which has parameters. */
+  readonly where: SQL;
+}
+
+const rendered = new Map<string, Merging>();
+const dialect = new PgDialect();
+
+/** How records change existing rows. It is rendered once: that takes as long as a small statement runs. */
+function merging(resource: Resource, given: readonly PgColumn[], listing: boolean): Merging {
+  const key = `${resource.name} ${listing}`;
+  const before = rendered.get(key);
+  if (before !== undefined) return before;
+  const render = (part: SQL): SQL => {
+    const { sql: text, params } = dialect.sqlToQuery(part);
+    if (params.length > 0) throw new Error(`the statement for ${key} has parameters`);
+    return sql.raw(text);
+  };
+  const made = {
+    set: render(settingsOf(resource, given, listing)),
+    where: render(
+      sql`${isNewer(resource, listing)}
+        and ${yields(resource)}
+        and (${differs(resource, listing)}`,
+    ),
+  };
+  rendered.set(key, made);
+  return made;
+}
+
+/** A column of the existing row. */
+const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
+
+/** A column's value after a write. */
+const nextOf =
+  ({ name }: Resource, listing: boolean) =>
+  ({ column, kept, isOwner }: RecordColumn): SQL => {
+    if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
+    return isOwner && isListedByCompany(name) && !listing ? ownerReadById(name) : excluded(column);
+  };
+
+/** The assignments by which a record changes an existing row. */
+function settingsOf(resource: Resource, given: readonly PgColumn[], listing: boolean): SQL {
+  const { name, table, columns } = resource;
+  const next = nextOf(resource, listing);
+  const rewritten = [
+    table.raw,
+    table.apiVersion,
+    table.syncedAt,
+    ...(table.digest ? [table.digest] : []),
+    table.unreadable,
+  ];
+  // A row that is read by its id keeps its lister while it keeps its owner.
+  const lister = listing
+    ? sql`excluded.listed_by`
+    : sql`case when ${ownerReadById(name)} = held.company_id then held.listed_by end`;
+  // A usage row that keeps its document is deleted as before.
+  const documentDeletedAt = sql`case
+          when excluded.document_id is null then held.document_deleted_at
+          else excluded.document_deleted_at
+        end`;
+  const values: (readonly [PgColumn, SQL])[] = [
+    ...columns
+      .filter(({ column }) => given.includes(column))
+      .map((one) => [one.column, next(one)] as const),
+    ...(given.includes(usageData.documentDeletedAt)
+      ? [[usageData.documentDeletedAt, documentDeletedAt] as const]
+      : []),
+    ...(table.listedBy ? [[table.listedBy, lister] as const] : []),
+    ...rewritten.map((column) => [column, excluded(column)] as const),
+    [table.absentSince, sql`null`],
+    [table.absentBy, sql`null`],
+  ];
+  const set = values.map(([column, value]) => sql`${sql.identifier(column.name)} = ${value}`);
+  return sql.join(set, sql.raw(',\n        '));
+}
 
 /** The rule by which of two reads the later one wins, as a value that can be compared. */
 const readKey = (updated: SQL, began: SQL): SQL =>
@@ -172,7 +188,6 @@ const readKey = (updated: SQL, began: SQL): SQL =>
  */
 function isNewer({ name, table }: Resource, listing: boolean): SQL {
   const { updated, rawUpdated = updated, raw, syncedAt, deletedReason, companyId, id } = table;
-  const isFirst = sql`${held(raw)} is null or ${held(syncedAt)} is null`;
   const isLater = rawUpdated
     ? sql`${readKey(excluded(rawUpdated), excluded(syncedAt))}
               >= ${readKey(held(rawUpdated), held(syncedAt))}`
@@ -184,13 +199,14 @@ function isNewer({ name, table }: Resource, listing: boolean): SQL {
           end`
     : isLater;
   const newer = sql`(
-        ${isFirst}
-        or ${held(deletedReason)} in ('absent', 'not_found')
-        or ${wins}
-      )`;
+          ${held(raw)} is null
+          or ${held(syncedAt)} is null
+          or ${held(deletedReason)} in ('absent', 'not_found')
+          or ${wins}
+        )`;
   return name === 'sites' && companyId
     ? sql`${newer}
-      and ${takesSite(held(id), held(companyId), excluded(companyId))}`
+        and ${takesSite(held(id), held(companyId), excluded(companyId))}`
     : newer;
 }
 
@@ -212,14 +228,14 @@ function yields({ name, table }: Resource): SQL {
   if (updated === undefined || hintUpdated === undefined || hintCame === undefined)
     return sql`(${held(deletedAt)} is null or ${readLater})`;
   return sql`(
-        ${held(deletedAt)} is null
-        or case ${held(deletedReason)}
-          when 'event' then metersync.ends_deletion(
-            ${excluded(updated)}, ${excluded(syncedAt)}, ${held(hintUpdated)}, ${held(hintCame)}
-          )
-          else ${readLater}
-        end
-      )`;
+          ${held(deletedAt)} is null
+          or case ${held(deletedReason)}
+            when 'event' then metersync.ends_deletion(
+              ${excluded(updated)}, ${excluded(syncedAt)}, ${held(hintUpdated)}, ${held(hintCame)}
+            )
+            else ${readLater}
+          end
+        )`;
 }
 
 /** Whether anything changed, also the spelling: the new digest saves the next write. */
@@ -235,11 +251,11 @@ function differs(resource: Resource, listing: boolean): SQL {
   const after = [...columns.map(nextOf(resource, listing)), ...beside.map(excluded)];
   const respelled = table.digest
     ? sql`or ${excluded(table.digest)} is not null
-          and ${held(table.digest)} is distinct from ${excluded(table.digest)}`
+            and ${held(table.digest)} is distinct from ${excluded(table.digest)}`
     : sql``;
   return sql`${held(table.deletedAt)} is not null
-        or ${row(before)} is distinct from ${row(after)}
-        ${respelled}`;
+          or (${sql.join(before, sql`, `)}) is distinct from (${sql.join(after, sql`, `)})
+          ${respelled}`;
 }
 
 /**

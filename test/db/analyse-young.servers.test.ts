@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { analyseYoung } from '../../db/records/analyse-young.ts';
+import { analyseYoung } from '../../db/records/write-page.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 async function youngWarehouse() {

@@ -1,10 +1,6 @@
 /** Statements that may cost more in a large warehouse, each by a part of its text, with the reason. */
 export const exceptions: readonly { readonly statement: string; readonly why: string }[] = [
   {
-    statement: 'order by s.kind, s.due_at limit',
-    why: 'It reads up to the 500 longest due rows; a small warehouse has fewer.',
-  },
-  {
     statement: '"companies" where "utility"."companies"."deleted_at" is null order by',
     why: 'A run reads all companies, in batches. Before an analyse the planner cannot estimate how many are tombstoned.',
   },
