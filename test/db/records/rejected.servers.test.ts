@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/queue/due.ts';
-import { comparePage } from '../../db/read/compare-records.ts';
-import { forFile } from '../support/for-file.ts';
-import { pageOfRecords, type Read, rowOf, writeRecords } from '../support/pages.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { warehouseNow } from '../../../db/queue/due.ts';
+import { comparePage } from '../../../db/read/compare-records.ts';
+import { forFile } from '../../support/for-file.ts';
+import { pageOfRecords, type Read, rowOf, writeRecords } from '../../support/pages.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { unknownNeighbours } from '../../db/events/neighbours.ts';
-import { forFile } from '../support/for-file.ts';
-import { writeRecords } from '../support/pages.ts';
-import { connectExplained } from '../support/plans.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { unknownNeighbours } from '../../../db/events/neighbours.ts';
+import { forFile } from '../../support/for-file.ts';
+import { writeRecords } from '../../support/pages.ts';
+import { connectExplained } from '../../support/plans.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { recordEvents } from '../../db/events/record.ts';
-import { readKept } from '../../db/read/events.ts';
-import { cases } from '../support/cases.ts';
+import { recordEvents } from '../../../db/events/record.ts';
+import { readKept } from '../../../db/read/events.ts';
+import { cases } from '../../support/cases.ts';
 import {
   company,
   connectionEvent,
@@ -12,12 +12,12 @@ import {
   documentEvent,
   intervalsEvent,
   site,
-} from '../support/events.ts';
-import { forFile } from '../support/for-file.ts';
-import { untilLocked } from '../support/lock-waits.ts';
-import { nested } from '../support/nested.ts';
-import { settleAs } from '../support/settled.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+} from '../../support/events.ts';
+import { forFile } from '../../support/for-file.ts';
+import { untilLocked } from '../../support/lock-waits.ts';
+import { nested } from '../../support/nested.ts';
+import { settleAs } from '../../support/settled.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { DeletesCap } from '../../contract/deletes-cap.ts';
-import { approveDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
-import { warehouseNow } from '../../db/queue/due.ts';
-import { cases } from '../support/cases.ts';
-import { forFile } from '../support/for-file.ts';
-import { writeReadings } from '../support/readings.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import type { DeletesCap } from '../../../contract/deletes-cap.ts';
+import { approveDeletes, rejectDeletes, undoDeletes } from '../../../db/deletes/decide.ts';
+import { warehouseNow } from '../../../db/queue/due.ts';
+import { cases } from '../../support/cases.ts';
+import { forFile } from '../../support/for-file.ts';
+import { writeReadings } from '../../support/readings.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 

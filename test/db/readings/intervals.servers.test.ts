@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { compareReadings } from '../../db/read/compare-parts.ts';
-import type { IntervalColumns } from '../../db/readings/texts.ts';
-import { refusedAs } from '../../db/records/rejected.ts';
-import { forFile } from '../support/for-file.ts';
-import { began, pageOfReadings, writeReadings } from '../support/readings.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { compareReadings } from '../../../db/read/compare-parts.ts';
+import type { IntervalColumns } from '../../../db/readings/texts.ts';
+import { refusedAs } from '../../../db/records/rejected.ts';
+import { forFile } from '../../support/for-file.ts';
+import { began, pageOfReadings, writeReadings } from '../../support/readings.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withTransaction } from '../../db/connection/connect.ts';
-import { recordEvents } from '../../db/events/record.ts';
-import { settleRecords } from '../../db/events/settle.ts';
-import { warehouseNow } from '../../db/queue/due.ts';
-import { rejectRecords } from '../../db/records/rejected.ts';
-import { writePage, writeRows } from '../../db/records/write-page.ts';
-import { cases } from '../support/cases.ts';
-import { company, delivery, documentEvent } from '../support/events.ts';
-import { forFile } from '../support/for-file.ts';
-import { pageOfRecords, type Read, writeRecords } from '../support/pages.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { withTransaction } from '../../../db/connection/connect.ts';
+import { recordEvents } from '../../../db/events/record.ts';
+import { settleRecords } from '../../../db/events/settle.ts';
+import { warehouseNow } from '../../../db/queue/due.ts';
+import { rejectRecords } from '../../../db/records/rejected.ts';
+import { writePage, writeRows } from '../../../db/records/write-page.ts';
+import { cases } from '../../support/cases.ts';
+import { company, delivery, documentEvent } from '../../support/events.ts';
+import { forFile } from '../../support/for-file.ts';
+import { pageOfRecords, type Read, writeRecords } from '../../support/pages.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { recordEvents } from '../../db/events/record.ts';
-import { warehouseNow } from '../../db/queue/due.ts';
-import { forgetListed } from '../../db/records/also-listed.ts';
-import { writeDocumentSets } from '../../db/records/write-page.ts';
-import { delivery, documentEvent } from '../support/events.ts';
-import { forFile } from '../support/for-file.ts';
-import { untilLocked } from '../support/lock-waits.ts';
-import { pageOfRecords, type Read, rowOf, writeRecords } from '../support/pages.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { recordEvents } from '../../../db/events/record.ts';
+import { warehouseNow } from '../../../db/queue/due.ts';
+import { forgetListed } from '../../../db/records/also-listed.ts';
+import { writeDocumentSets } from '../../../db/records/write-page.ts';
+import { delivery, documentEvent } from '../../support/events.ts';
+import { forFile } from '../../support/for-file.ts';
+import { untilLocked } from '../../support/lock-waits.ts';
+import { pageOfRecords, type Read, rowOf, writeRecords } from '../../support/pages.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { recordPolicy } from '../../contract/retry-policy.ts';
-import { retireAbsent } from '../../db/deletes/absent.ts';
-import { settleRanges } from '../../db/events/ranges.ts';
-import { recordEvents } from '../../db/events/record.ts';
-import { settleRecords } from '../../db/events/settle.ts';
-import { warehouseNow } from '../../db/queue/due.ts';
-import { postpone, postponeDocuments, usageUnstable } from '../../db/queue/postpone.ts';
-import { pendingOf } from '../../db/queue/queue.ts';
-import { writeDocumentSets } from '../../db/records/write-page.ts';
-import { company, connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
-import { forFile } from '../support/for-file.ts';
-import { pageOfRecords, rowOf, writeRecords } from '../support/pages.ts';
-import { createWarehouse } from '../support/warehouse.ts';
+import { recordPolicy } from '../../../contract/retry-policy.ts';
+import { retireAbsent } from '../../../db/deletes/absent.ts';
+import { settleRanges } from '../../../db/events/ranges.ts';
+import { recordEvents } from '../../../db/events/record.ts';
+import { settleRecords } from '../../../db/events/settle.ts';
+import { warehouseNow } from '../../../db/queue/due.ts';
+import { postpone, postponeDocuments, usageUnstable } from '../../../db/queue/postpone.ts';
+import { pendingOf } from '../../../db/queue/queue.ts';
+import { writeDocumentSets } from '../../../db/records/write-page.ts';
+import { company, connectionEvent, delivery, documentEvent, intervalsEvent } from '../../support/events.ts';
+import { forFile } from '../../support/for-file.ts';
+import { pageOfRecords, rowOf, writeRecords } from '../../support/pages.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
 
 const warehouse = await forFile(createWarehouse());
 
