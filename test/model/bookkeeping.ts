@@ -7,6 +7,9 @@ const timesOfRecords = [
   ...['start_at', 'starts_from', 'starts_before', 'at'],
 ];
 
+/** Columns of the times until which something waits. */
+const waits = ['due_at', 'next_probe_at'];
+
 /** Tables of records, whose states are kept. */
 const kept = ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data'];
 
@@ -64,7 +67,7 @@ export async function keepBooks({ db }: Warehouse): Promise<void> {
       for each row execute function model.note_state();`,
       )
       .join('\n')}
-    create function model.pass(passed interval) returns void language plpgsql as $$
+    create function model.pass(passed interval, everything boolean) returns void language plpgsql as $$
     declare
       found record;
     begin
@@ -75,7 +78,8 @@ export async function keepBooks({ db }: Warehouse): Promise<void> {
         where c.relnamespace in ('utility'::regnamespace, 'metersync'::regnamespace)
           and c.relkind in ('r', 'p') and not c.relispartition
           and a.atttypid = 'timestamptz'::regtype and a.attgenerated = '' and not a.attisdropped
-          and a.attname <> all (array[${timesOfRecords.map((name) => `'${name}'`).join()}])
+          and a.attname <> all (array[${quoted(timesOfRecords)}])
+          and (everything or a.attname = any (array[${quoted(waits)}]))
         group by 1
       loop
         execute format('update %s set %s', found.relation, found.changes);
@@ -83,6 +87,8 @@ export async function keepBooks({ db }: Warehouse): Promise<void> {
     end $$`),
   );
 }
+
+const quoted = (names: readonly string[]): string => names.map((name) => `'${name}'`).join();
 
 async function emptyBooks(db: Warehouse['db']): Promise<void> {
   await db.execute(sql`truncate model.settlings, model.states`);

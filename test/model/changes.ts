@@ -3,7 +3,7 @@ import type { DeliveredEvent } from '../../contract/event.ts';
 import type { Change as Mutation } from '../../sandbox/changes/schema.ts';
 import { fromMembers, toMembers } from '../../sandbox/records/texts.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
-import type { Backup, Service } from './service.ts';
+import type { Backup, Circumstances, Service } from './service.ts';
 
 const documentChanges = [
   ...(['create', 'correct', 'usage', 'meter', 'more rows', 'fewer rows', 'touch'] as const),
@@ -25,6 +25,7 @@ export type Change =
       readonly pick: number;
       readonly from: number;
       readonly slots: number;
+      readonly units: 'kWh' | 'kW';
     }
   | { readonly of: 'company'; readonly how: 'leave' | 'return'; readonly pick: number };
 
@@ -60,6 +61,7 @@ export const change: fc.Arbitrary<Change> = fc.oneof(
       pick: fc.nat(2),
       from: fc.nat(7),
       slots: fc.integer({ min: 1, max: 8 }),
+      units: fc.constantFrom(...(['kWh', 'kWh', 'kW'] as const)),
     }),
   },
   {
@@ -72,6 +74,17 @@ export const change: fc.Arbitrary<Change> = fc.oneof(
   },
 );
 export const forgery = fc.constantFrom(...forgeries);
+
+/** Changes of which the service sends no event. */
+const untold = ['lose', 'return', 'move', 'move without its name', 'list twice'];
+
+/** A change as a service makes it that tells all changes by events; undefined for one without an event. */
+export function asTold(change: Change): Change | undefined {
+  if (change.of === 'readings')
+    return change.how === 'remove silently' ? { ...change, how: 'remove' } : change;
+  if (change.of === 'meter' || change.of === 'company' || untold.includes(change.how)) return undefined;
+  return { ...change, silent: false };
+}
 
 /** The company of records that nobody lists. */
 const nobody = '00000000-0000-4000-8000-0000000000ff';
@@ -106,9 +119,10 @@ export class Records {
   }
 
   /** Begins a history with the same records as every other. */
-  async begin(pageSize: number, aheadHours: number): Promise<void> {
+  async begin(circumstances: Circumstances): Promise<void> {
     const isFirst = this.#first === undefined;
-    await this.#service.begin(pageSize, isFirst ? -1_000 : aheadHours, isFirst ? 0 : 1_000);
+    if (isFirst) await this.#service.begin({ ...circumstances, aheadHours: -1_000 }, 0);
+    else await this.#service.begin(circumstances, 1_000);
     this.events = [];
     this.made.clear();
     this.hasLeft = false;
@@ -116,7 +130,7 @@ export class Records {
     if (this.#first === undefined) {
       await this.#create();
       this.#first = await this.#service.backup();
-      return await this.begin(pageSize, aheadHours);
+      return await this.begin(circumstances);
     }
     await this.#service.restore(this.#first);
     await this.#service.pool.query('delete from sandbox.events');
@@ -296,7 +310,13 @@ export class Records {
     await pool.query(`update sandbox.${tableOf[of]} set ${column} = $2 where id = $1`, [id, members]);
   }
 
-  async #changeReadings({ how, pick, from, slots }: Extract<Change, { of: 'readings' }>): Promise<void> {
+  async #changeReadings({
+    how,
+    pick,
+    from,
+    slots,
+    units,
+  }: Extract<Change, { of: 'readings' }>): Promise<void> {
     const meters = await this.#ids('meter');
     const id = meters[pick % meters.length]?.id;
     if (id === undefined) return;
@@ -306,10 +326,24 @@ export class Records {
         where m.number = i.meter_number and m.id = $1 and i.start_at >= $2 and i.start_at < $3`,
         [id, slot(from), slot(from + slots)],
       );
-    // A service tells of removed readings by the range, which it writes again in part.
-    if (how === 'remove') await this.#apply(sync(id, from, 1));
-    else if (how !== 'remove silently')
-      await this.#apply(sync(id, from, slots + (how === 'add' ? 0 : 3), how === 'add' ? 900 : 3_600));
+    if (how === 'remove') await this.#replace(id, from, slots);
+    else if (how === 'add') await this.#apply(sync(id, from, slots, 900, units));
+    else if (how === 'import as hours') await this.#apply(sync(id, from, slots + 3, 3_600, units));
+  }
+
+  /** Writes one reading in place of those of a stretch, and tells the stretch, as for any other change. */
+  async #replace(meterId: string, from: number, slots: number): Promise<void> {
+    await this.#apply(sync(meterId, from, slots));
+    const { pool } = this.#service;
+    await pool.query(
+      `delete from sandbox.intervals i using sandbox.meters m
+      where m.number = i.meter_number and m.id = $1 and i.start_at > $2 and i.start_at < $3`,
+      [meterId, slot(from), slot(from + slots)],
+    );
+    await pool.query(
+      `update sandbox.events set payload = (payload::jsonb || '{"intervalCount":1,"createdCount":1,"updatedCount":0}')::text
+      where seq = (select max(seq) from sandbox.events)`,
+    );
   }
 
   /** Lets a company be listed, or not. */
@@ -353,8 +387,14 @@ export class Records {
 
 const stamp = (ms: number): string => new Date(ms).toISOString().slice(0, 19);
 const slot = (at: number): string => stamp(Date.UTC(2026, 4, 1) + at * 900_000);
-const sync = (meterId: string, from: number, slots: number, granularitySeconds = 900): Mutation => ({
+const sync = (
+  meterId: string,
+  from: number,
+  slots: number,
+  granularitySeconds = 900,
+  usageUnits = 'kWh',
+): Mutation => ({
   type: 'syncIntervals',
   ...{ meterId, start: slot(from), end: slot(from + slots), granularitySeconds },
-  ...{ mode: 'both', usageUnits: 'kWh', quality: 'ACTUAL' },
+  ...{ mode: 'both', usageUnits, quality: 'ACTUAL' },
 });

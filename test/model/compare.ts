@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
+import type { DeliveredEvent } from '../../contract/event.ts';
 import { tableOf } from '../../db/resources.ts';
 import { audit } from '../../operations/audit/audit.ts';
 import type { Service } from './service.ts';
-import { type Listed, truthOf } from './timeline.ts';
+import { type Listed, type RecordOfService, truthOf } from './timeline.ts';
 import { clientOf, usageSources } from './worker.ts';
 import { tightCap, type World } from './world.ts';
 
@@ -14,11 +15,41 @@ export async function compare(world: World): Promise<void> {
   await compareAudit(world);
   await compareRecords(world);
   await compareReadings(world);
+  await compareSites(world);
+  await compareStatusChanges(world);
   await compareStates(world);
   const before = await versionsOf(world);
   await world.backfill();
   expect(await versionsOf(world), 'another backfill writes nothing').toEqual(before);
 }
+
+/** Throws if a record or a reading that an event told is not as the service has it, before anything else is read. */
+export async function compareTold(world: World): Promise<void> {
+  const told = toldBy(world);
+  const chosen = told.flatMap(({ id }) => (id === undefined ? [] : [id]));
+  await compareRecords(world, new Set(chosen));
+  await compareReadings(world, (meterId, start) =>
+    told.some(
+      (one) => one.meterId === meterId && one.start.slice(0, 19) <= start && start < one.end.slice(0, 19),
+    ),
+  );
+  await compareSites(world);
+}
+
+/** What an event of the service says: about a record, or about readings. */
+type Told = Readonly<Record<'updated' | 'status' | 'meterId' | 'start' | 'end', string>> & {
+  /** The id of the record; readings have none. */
+  readonly id?: string;
+  readonly eventType?: string;
+  readonly old?: { readonly status?: string };
+  readonly site?: { readonly id: string };
+  readonly sitesRelations?: readonly { readonly site: { readonly id: string } }[];
+};
+
+const toldBy = ({ records }: World): Told[] =>
+  records.events.flatMap(({ event, forged }) => (forged ? [] : saidBy(event)));
+
+const saidBy = ({ body = '' }: DeliveredEvent): Told => JSON.parse(body) as Told;
 
 /** Throws if the warehouse shows something that it must not show at any time, whatever is under way. */
 export async function compareAtAnyTime({ warehouse: { db }, records, capped }: World): Promise<void> {
@@ -79,18 +110,35 @@ interface Row extends Record<string, unknown> {
   readonly raw: unknown;
   readonly live: boolean;
   readonly kept: boolean;
+  /** The document of a row of usage. */
+  readonly document: string | null;
 }
 
-/** Each record that the service lists is live and as it is listed, and no other is, unless a person keeps it. */
-async function compareRecords({ warehouse: { db }, service, records, usageFrom }: World): Promise<void> {
+/**
+ * Each record that the service lists is live and as it is listed, and no other is, unless a person keeps it.
+ * With `chosen`, this is asked only of these records, and of the usage of these documents.
+ */
+async function compareRecords(
+  { warehouse: { db }, service, records, usageFrom }: World,
+  chosen?: ReadonlySet<string>,
+): Promise<void> {
   const truth = await truthOf(service, records.companies);
   const isNested = usageFrom === 'records';
-  for (const [resource, listed] of Object.entries(truth) as [Listed, (typeof truth)[Listed]][]) {
-    const { rows } = await db.execute<Row>(sql`
-      select id::text as id, company_id as owner, raw, deleted_at is null as live, exists (
+  for (const [resource, all] of Object.entries(truth) as [Listed, (typeof truth)[Listed]][]) {
+    const isChosen = ([id, shown]: [string, ReadonlyMap<string, RecordOfService>]): boolean => {
+      const [record] = shown.values() as Iterable<RecordOfService & { document?: { id: string } }>;
+      return chosen === undefined || chosen.has(id) || chosen.has(record?.document?.id ?? id);
+    };
+    const listed = new Map([...all].filter(isChosen));
+    const { rows: found } = await db.execute<Row>(sql`
+      select id::text as id, company_id as owner, raw, deleted_at is null as live,
+        to_jsonb(t) ->> 'document_id' as document, exists (
         select from metersync.deletes d
         where d.resource = ${resource} and d.record_id = t.id::text and d.state in ('rejected', 'undone')) as kept
       from ${tableOf(resource)} t`);
+    const rows = found.filter(
+      ({ id, document }) => chosen === undefined || chosen.has(id) || chosen.has(document ?? id),
+    );
     const live = rows.filter((row) => row.live && (!row.kept || listed.has(row.id))).map(({ id }) => id);
     expect(live.toSorted(), `live ${resource}`).toEqual([...listed.keys()].toSorted());
     for (const { id, owner, raw } of rows) {
@@ -115,22 +163,72 @@ function companyNamed(record: object | undefined): string | undefined {
   return company?.id ?? document?.company?.id;
 }
 
-/** The readings of each live meter are those of the service. */
-async function compareReadings({ warehouse: { db }, service }: World): Promise<void> {
+/** The readings of each live meter, or those that are chosen by their start, are those of the service. */
+async function compareReadings(
+  { warehouse: { db }, service }: World,
+  isChosen: (meterId: string, start: string) => boolean = () => true,
+): Promise<void> {
   const { rows } = await db.execute<{ id: string; kept: boolean; readings: string[] }>(sql`
-    select m.id, exists (select from metersync.deletes d where d.meter_id = m.id) as kept, array(
-      select concat_ws(' ', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS'), granularity_seconds, usage)
+    select m.id, exists (
+      select from metersync.deletes d where d.meter_id = m.id and d.state <> 'applied') as kept, array(
+      select concat_ws(' ', to_char(start_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS'), granularity_seconds, usage,
+        usage_units)
       from utility.intervals i where i.meter_id = m.id order by 1) as readings
     from utility.meters m where deleted_at is null`);
   for (const { id, kept, readings } of rows) {
     if (kept) continue;
-    const listed = await service.list<{ start: string; end: string; usage: string }>(`/interval/meter/${id}`);
-    const shown = listed.map(({ start, end, usage }) => {
+    const listed = await service.list<Record<'start' | 'end' | 'usage' | 'usageUnits', string>>(
+      `/interval/meter/${id}`,
+    );
+    const shown = listed.map(({ start, end, usage, usageUnits }) => {
       const seconds = (Date.parse(`${end}Z`) - Date.parse(`${start}Z`)) / 1000;
-      return [start.slice(0, 19), seconds, usage].join(' ');
+      return [start.slice(0, 19), seconds, usage, usageUnits].join(' ');
     });
-    expect(readings, `readings of ${id}`).toEqual(shown.sort());
+    const chosen = (all: readonly string[]): string[] =>
+      all.filter((reading) => isChosen(id, reading.slice(0, 19)));
+    expect(chosen(readings), `readings of ${id}`).toEqual(chosen(shown.sort()));
   }
+}
+
+/** Live connections and documents have the sites that their records list, or else those of their newest event. */
+async function compareSites(world: World): Promise<void> {
+  const { warehouse, service, records, timeline, habits } = world;
+  if (!habits.listsSites && timeline.goesBack) return;
+  const truth = await truthOf(service, records.companies);
+  const listed = [truth.connections, truth.documents].flatMap((all) =>
+    [...all.values()].flatMap((shown) => [...shown.values()] as unknown as Told[]),
+  );
+  const sayings = habits.listsSites ? listed : toldBy(world).filter(({ id }) => id !== undefined);
+  const sites = new Map<string, string[]>();
+  for (const { id = '', site, sitesRelations } of sayings.toSorted((a, b) =>
+    a.updated < b.updated ? -1 : 1,
+  ))
+    sites.set(id, [...new Set((sitesRelations ?? [{ site }]).map((one) => one.site?.id ?? ''))].sort());
+  const { rows } = await warehouse.db.execute<{ id: string; sites: string[] }>(sql`
+    select id, array(
+      select site_id::text from utility.connection_sites where connection_id = k.id order by 1) as sites
+    from utility.connections k where deleted_at is null
+    union all
+    select id, array[site_id::text] from utility.documents where deleted_at is null and site_id is not null`);
+  const forged = records.events.map(({ event, forged }) => forged && saidBy(event).id);
+  for (const row of rows)
+    if (sites.has(row.id) && !forged.includes(row.id))
+      expect(row.sites, `sites of ${row.id}`).toEqual(sites.get(row.id));
+}
+
+/** Each status that an event reports for the first time, or as changed, is there once, and no other. */
+async function compareStatusChanges(world: World): Promise<void> {
+  const told = toldBy(world).filter(
+    ({ sitesRelations, eventType, old }) =>
+      sitesRelations !== undefined && (eventType === undefined || old?.status !== undefined),
+  );
+  const expected = new Set(told.map(({ id, updated, status }) => [id, updated, status].join(' ')));
+  const { rows } = await world.warehouse.db.execute<{ change: string }>(sql`
+    select concat_ws(' ', connection_id, to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), status)
+      as change
+    from utility.connection_status_changes
+    where connection_id in (select id from utility.connections where raw is not null)`);
+  expect(rows.map(({ change }) => change).toSorted(), 'status changes').toEqual([...expected].toSorted());
 }
 
 /** Resources whose states the timeline has. */

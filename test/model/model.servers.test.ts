@@ -5,7 +5,7 @@ import { atFileEnd } from '../support/file-end.ts';
 import { borrowWarehouse } from '../support/warehouse.ts';
 import { keepBooks } from './bookkeeping.ts';
 import { Records } from './changes.ts';
-import { compare, compareAtAnyTime } from './compare.ts';
+import { compare, compareAtAnyTime, compareTold } from './compare.ts';
 import { counterExamples } from './counter-examples.ts';
 import { Service } from './service.ts';
 import { type History, history, World } from './world.ts';
@@ -15,7 +15,7 @@ atFileEnd.add(() => service.close());
 const records = new Records(service);
 
 async function play(of: History): Promise<void> {
-  await records.begin(of.pageSize, of.aheadHours);
+  await records.begin(of);
   const warehouse = await borrowWarehouse();
   try {
     await keepBooks(warehouse);
@@ -25,7 +25,9 @@ async function play(of: History): Promise<void> {
       await world.do(command);
       await compareAtAnyTime(world);
     }
-    await world.quiet();
+    await world.settle();
+    if (world.told) await compareTold(world);
+    await world.conclude();
     await compare(world);
   } finally {
     await warehouse.drop();

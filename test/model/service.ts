@@ -46,6 +46,24 @@ interface SecondListing {
   readonly owner: string;
 }
 
+/** How the service of a history is. */
+export interface Circumstances {
+  /** How far the service's clock is ahead of the warehouse's. */
+  readonly aheadHours: number;
+  readonly pageSize: number;
+  readonly habits: Habits;
+}
+
+/** What the service's description leaves open about its records. */
+export interface Habits {
+  /** Whether the records of connections, documents and usage list their sites, or only events do. */
+  readonly listsSites: boolean;
+  readonly readingsHaveUpdated: boolean;
+  readonly readingsHaveIds: boolean;
+  /** Whether readings are listed from the newest to the oldest. */
+  readonly newestFirst: boolean;
+}
+
 type Ask = (url: string) => Promise<Answer>;
 
 interface Identified {
@@ -72,6 +90,10 @@ export class Service {
   readonly #faults: Faults;
   readonly #stores: Stores;
   readonly #drop: () => Promise<void>;
+  #habits: Habits = {
+    ...{ listsSites: true, readingsHaveUpdated: true },
+    ...{ readingsHaveIds: true, newestFirst: false },
+  };
   #ids = 0;
   #pageSize = 2;
 
@@ -128,9 +150,10 @@ export class Service {
   }
 
   /** Begins a history: ids are the same in each, so that a failed one can be repeated. */
-  async begin(pageSize: number, aheadHours: number, firstId: number): Promise<void> {
+  async begin({ pageSize, aheadHours, habits }: Circumstances, firstId: number): Promise<void> {
     this.#ids = firstId;
     this.#pageSize = pageSize;
+    this.#habits = habits;
     this.#alsoListed.clear();
     this.calm();
     const wanted = BigInt(aheadHours) * 3_600_000_000n;
@@ -221,7 +244,18 @@ export class Service {
     const headers = { 'x-api-key': apiKey, host: 'localhost' };
     const { statusCode, payload } = await app.inject({ method: 'GET', url, headers });
     if (statusCode >= 500) throw new Error(`the sandbox fails: ${payload}`);
-    return { status: statusCode, body: payload };
+    const omitted = this.#omitted(url);
+    if (omitted.length === 0) return { status: statusCode, body: payload };
+    const without = (name: string, value: unknown) => (omitted.includes(name) ? undefined : value);
+    return { status: statusCode, body: JSON.stringify(JSON.parse(payload, without)) };
+  }
+
+  /** The fields that records of this path do not have at a service with these habits. */
+  #omitted(url: string): readonly string[] {
+    const { listsSites, readingsHaveUpdated, readingsHaveIds } = this.#habits;
+    if (url.includes('/interval/'))
+      return [...(readingsHaveUpdated ? [] : ['updated']), ...(readingsHaveIds ? [] : ['id'])];
+    return listsSites || !/\/(connection|document|usage)\//.test(url) ? [] : ['site', 'sitesRelations'];
   }
 
   /** Cuts a listing into short pages. Beyond the last page comes the last one, as the service does. */
@@ -250,6 +284,7 @@ export class Service {
     const key = keysOfListings.find((name) => name in envelope) as string;
     const own = (envelope as Record<string, Identified[]>)[key] ?? [];
     const [, version, kind, scope, company = ''] = url.pathname.split('/');
+    if (key === 'intervals' && this.#habits.newestFirst) own.reverse();
     if (scope !== 'company') return { key, records: own };
     const more: Identified[] = [];
     for (const second of this.#alsoListed.get(company) ?? []) {

@@ -4,9 +4,9 @@ import { recordPolicy } from '../../contract/retry-policy.ts';
 import { chooseCompanies } from '../../db/backfill/run-companies.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/deletes/decide.ts';
 import type { TestWarehouse } from '../support/warehouse.ts';
-import { type Change, change, type Forgery, forgery, type Records } from './changes.ts';
+import { asTold, type Change, change, type Forgery, forgery, type Records } from './changes.ts';
 import { applyEvents, backfill, Job, sweep } from './jobs.ts';
-import type { Backup, Service } from './service.ts';
+import type { Backup, Circumstances, Habits, Service } from './service.ts';
 import { Timeline } from './timeline.ts';
 import {
   type Deployment,
@@ -37,10 +37,11 @@ export type Command =
   | { readonly do: 'decide'; readonly how: 'approve' | 'reject' | 'undo'; readonly pick: number }
   | { readonly do: 'pass'; readonly minutes: number };
 
-export interface History {
-  /** How far the service's clock is ahead of the warehouse's. */
-  readonly aheadHours: number;
-  readonly pageSize: number;
+export interface History extends Circumstances {
+  /** How far the receiver's clock is ahead of the warehouse's. */
+  readonly receiverAheadHours: number;
+  /** Whether the service tells all changes by events, and shows them at once. */
+  readonly told: boolean;
   readonly usageFrom: UsageSource;
   /** Whether a person decides about almost every deletion. */
   readonly capped: boolean;
@@ -93,7 +94,13 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 
 export const history: fc.Arbitrary<History> = fc.record({
   aheadHours: fc.constantFrom(0, -48, 1),
+  receiverAheadHours: fc.constantFrom(0, -1, 1),
   pageSize: fc.constantFrom(1, 2, 2, 100),
+  habits: fc.record({
+    ...{ listsSites: fc.boolean(), readingsHaveUpdated: fc.boolean() },
+    ...{ readingsHaveIds: fc.boolean(), newestFirst: fc.boolean() },
+  }),
+  told: fc.boolean(),
   usageFrom: fc.constantFrom('endpoints', 'endpoints', 'records'),
   capped: fc.boolean(),
   commands: fc.array(command, { maxLength: 24, size: 'max' }),
@@ -112,8 +119,11 @@ export class World {
   readonly timeline: Timeline;
   readonly usageFrom: UsageSource;
   readonly capped: boolean;
+  readonly told: boolean;
+  readonly habits: Habits;
   /** Ids of the events that were delivered, and so acknowledged. */
   readonly acknowledged = new Set<string>();
+  readonly #receiverAheadHours: number;
   readonly #deployment: Deployment;
   readonly #jobs: Job[] = [];
   readonly #frozen: Worker[] = [];
@@ -126,6 +136,9 @@ export class World {
     this.warehouse = warehouse;
     this.usageFrom = of.usageFrom;
     this.capped = of.capped;
+    this.told = of.told;
+    this.habits = of.habits;
+    this.#receiverAheadHours = of.receiverAheadHours;
     this.timeline = new Timeline(service, records);
     // To a clock that is behind, all states are of the future.
     this.timeline.goesBack = of.aheadHours > 0;
@@ -144,8 +157,7 @@ export class World {
   async do(command: Command): Promise<void> {
     switch (command.do) {
       case 'change':
-        await this.records.change(command.change);
-        return await this.timeline.note(command.change);
+        return await this.#change(this.told ? asTold(command.change) : command.change);
       case 'forge':
         return await this.records.forge(command.of);
       case 'deliver':
@@ -162,6 +174,7 @@ export class World {
         this.service.refuses = command.what;
         return;
       case 'lag':
+        if (this.told) return;
         this.timeline.isOrdered = false;
         return await this.service.freeze(command.path === '/' ? undefined : command.path);
       case 'calm':
@@ -170,7 +183,7 @@ export class World {
         this.#backup = await this.service.backup();
         return;
       case 'restore':
-        if (this.#backup === undefined) return;
+        if (this.#backup === undefined || this.told) return;
         this.timeline.isOrdered = false;
         this.timeline.goesBack = true;
         await this.service.restore(this.#backup);
@@ -183,8 +196,14 @@ export class World {
     }
   }
 
-  /** Delivers what was not delivered, lets everything end, and reads everything once. */
-  async quiet(): Promise<void> {
+  async #change(change: Change | undefined): Promise<void> {
+    if (change === undefined) return;
+    await this.records.change(change);
+    await this.timeline.note(change);
+  }
+
+  /** Delivers what was not delivered, and lets everything end until no event waits. */
+  async settle(): Promise<void> {
     this.service.calm();
     await this.#finish();
     const left = this.records.events.flatMap(({ event }, at) =>
@@ -198,6 +217,10 @@ export class World {
       await this.#finish();
       if (!(await this.#isPending())) break;
     }
+  }
+
+  /** Reads everything, and approves what waits for a person. */
+  async conclude(): Promise<void> {
     await this.#pass(180);
     await this.backfill();
     const held = await readDeletes(this.warehouse.db, { all: false });
@@ -215,7 +238,11 @@ export class World {
   async #deliver(picks: readonly number[], turns: Turns): Promise<void> {
     const { events } = this.records;
     if (events.length === 0) return;
-    const group = picks.flatMap((pick) => events[pick % events.length]?.event ?? []);
+    const receivedAt = new Date(Date.now() + this.#receiverAheadHours * 3_600_000).toISOString();
+    const group = picks.flatMap((pick) => {
+      const event = events[pick % events.length]?.event;
+      return event === undefined ? [] : [{ ...event, receivedAt }];
+    });
     for (const { id } of group) this.acknowledged.add(id);
     // A group has each event once.
     const once = [...new Map(group.map((event) => [event.id, event])).values()];
@@ -278,11 +305,15 @@ export class World {
     return rowCount !== 0;
   }
 
-  /** Lets time pass: everything that the warehouse has noted by its clock is so much older. */
+  /**
+   * Lets time pass: everything that the warehouse has noted by its clock is so much older. Work under way has
+   * noted when it began, and has to stay older than what was noted later, so only waits end while there is any.
+   */
   async #pass(minutes: number): Promise<void> {
+    const isIdle = this.#jobs.length + this.#frozen.length === 0;
     await this.warehouse.db.transaction(async (tx) => {
       await tx.execute(sql`set local session_replication_role = replica`);
-      await tx.execute(sql`select model.pass(make_interval(mins => ${minutes}))`);
+      await tx.execute(sql`select model.pass(make_interval(mins => ${minutes}), ${isIdle})`);
     });
   }
 }
