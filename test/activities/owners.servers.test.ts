@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { approveDeletes, readDeletes } from '../../db/deletes/decide.ts';
+import type { Warehouse } from '../../db/connection/connect.ts';
+import { readDeletes } from '../../db/deletes/decide.ts';
 import { recordEvents } from '../../db/events/record.ts';
 import { warehouseNow } from '../../db/queue/due.ts';
 import { tableOf } from '../../db/resources.ts';
@@ -11,12 +11,9 @@ import { pageOf } from '../service/listing.ts';
 import type { Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
-import { cases } from '../support/cases.ts';
-import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
-import { forFile } from '../support/for-file.ts';
+import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { shapeOf } from '../support/scripted-service.ts';
-import { createWarehouse } from '../support/warehouse.ts';
 
 const resources = ['documents', 'connections', 'meters', 'usageData'] as const;
 type Resource = (typeof resources)[number] | 'sites';
@@ -33,15 +30,7 @@ interface Held extends Plan {
   readonly record: { readonly id: string };
 }
 
-const planOf = (...of: readonly Resource[]): fc.Arbitrary<Plan> =>
-  fc.record({
-    resource: fc.constantFrom(...of),
-    names: fc.constantFrom(0, 1, null),
-    listedBy: fc.subarray<0 | 1>([0, 1], { minLength: 1 }),
-  });
-
 const updated = '2026-05-01T00:00:00.000001';
-const later = '2026-05-01T00:00:00.000002';
 
 /** Returns the ids of two companies, the smaller id first. */
 const twoCompanies = (): [string, string] => [randomUUID(), randomUUID()].sort() as [string, string];
@@ -64,104 +53,26 @@ function holding(plans: readonly Plan[], companies: readonly string[]): Held[] {
   });
 }
 
-const ownerOf = ({ names, listedBy }: Held, companies: readonly string[]) =>
-  companies[names ?? Math.min(...listedBy)];
-
-/** The company whose listing the row shows. Each company shows its own name in a record. */
-const listerOf = ({ names, listedBy }: Held, companies: readonly string[]) =>
-  companies[names !== null && listedBy.includes(names) ? names : Math.min(...listedBy)];
-
 const listingOf = (held: readonly Held[], resource: string, company: number) =>
   held.filter((plan) => plan.resource === resource && plan.listedBy.includes(company as 0 | 1));
-
-const warehouse = await forFile(createWarehouse());
 
 /** A row: its owner, and the company whose record it has. */
 interface Row extends Record<string, unknown> {
   readonly owner: string;
   readonly shownBy: string | null;
   readonly lives: boolean;
-  /** The version that the record has, if it has one. */
-  readonly version: string | null;
-  /** It changes with each write. */
-  readonly written: string;
 }
 
-async function rowsOf({ db }: Pick<typeof warehouse, 'db'>, held: readonly Held[]) {
+async function rowsOf({ db }: Pick<Warehouse, 'db'>, held: readonly Held[]) {
   const rows = new Map<string, Row>();
   for (const { resource, id } of held) {
     const found = await db.execute<Row>(sql`
-      select company_id as owner, raw ->> 'shownBy' as "shownBy", deleted_at is null as lives,
-        raw ->> 'version' as version, xmin::text || ctid::text as written
+      select company_id as owner, raw ->> 'shownBy' as "shownBy", deleted_at is null as lives
       from ${tableOf(resource)} where id::text = ${id}`);
     if (found.rows[0]) rows.set(id, found.rows[0]);
   }
   return rows;
 }
-
-test('the owner of a record does not depend on the order of pages and events', async () => {
-  const step = fc.record({ pick: fc.nat(1_000), readAt: fc.nat(59) });
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(planOf(...resources), { minLength: 1, maxLength: 6 }),
-      fc.array(step, { maxLength: 12 }),
-      fc.boolean(),
-      fc.boolean(),
-      async (plans, steps, reversed, changes) => {
-        const companies = twoCompanies();
-        const held = holding(plans, companies);
-        let since = updated;
-        const write = async (resource: Resource, company: 0 | 1, second: number): Promise<void> => {
-          const records = listingOf(held, resource, company).map(({ record }) => ({
-            ...record,
-            ...('updated' in record && { updated: since }),
-            shownBy: companies[company],
-          }));
-          // Changed records are read last: a later read that shows an earlier state would undo them.
-          const readAt = `2026-06-01T00:0${since === later ? 1 : 0}:${String(second).padStart(2, '0')}Z`;
-          if (records.length > 0)
-            await writeRecords(warehouse, resource, records, { companyId: companies[company], readAt });
-        };
-        const announce = async (plan: Held, newer: boolean): Promise<void> => {
-          const at = newer ? later : updated;
-          const company = { id: ownerOf(plan, companies) };
-          if (plan.resource === 'documents')
-            await recordEvents(warehouse.db, [
-              delivery({ ...documentEvent('updated', plan.id, at), company }),
-            ]);
-          if (plan.resource === 'connections')
-            await recordEvents(warehouse.db, [
-              delivery({ ...connectionEvent('updated', plan.id, at, 'CONNECTED'), company }),
-            ]);
-        };
-        const pages = resources.flatMap((resource) =>
-          ([0, 1] as const).map((company) => (second: number) => write(resource, company, second)),
-        );
-        const events = held.flatMap((plan) =>
-          (changes ? [false, true] : [false]).map(
-            (newer) => async (): Promise<void> => announce(plan, newer),
-          ),
-        );
-        const moves = [...pages, ...events];
-        for (const { pick, readAt } of steps) await moves[pick % moves.length]?.(readAt);
-        // Each page is written at least once, in the state that the events announced.
-        if (changes) since = later;
-        for (const page of reversed ? pages.toReversed() : pages) await page(30);
-
-        const rows = await rowsOf(warehouse, held);
-        expect(held.map(({ id, resource }) => [resource, rows.get(id)?.owner])).toEqual(
-          held.map((plan) => [plan.resource, ownerOf(plan, companies)]),
-        );
-        // Usage follows its document, also while pages of usage come first.
-        const listed = held.filter(({ resource }) => resource !== 'usageData');
-        expect(listed.map(({ id, resource }) => [resource, rows.get(id)?.shownBy])).toEqual(
-          listed.map((plan) => [plan.resource, listerOf(plan, companies)]),
-        );
-      },
-    ),
-    { numRuns: cases(12, 40) },
-  );
-}, 120_000);
 
 /** Makes a service of two companies whose listings contain the records that are held at the moment. */
 const serviceOf =
@@ -198,150 +109,6 @@ async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, com
     from metersync.runs where run_id = ${runId}::uuid and resource = 'companies'`);
   return { runId, ...rows[0] };
 }
-
-test('a second backfill of records that two companies list changes no row, and the audit finds no difference', async () => {
-  let companies = twoCompanies();
-  let held: Held[] = [];
-  const script: Script = (asked) => serviceOf(companies, () => held)(asked);
-  const under = await activitiesOn(script);
-  const { client } = await setup(script);
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(planOf(...resources, 'sites'), { minLength: 1, maxLength: 6 }),
-      fc.boolean(),
-      async (plans, reversed) => {
-        companies = twoCompanies();
-        held = holding(plans, companies);
-        const order = reversed ? companies.toReversed() : companies;
-        await backfill(under, order);
-        const before = await rowsOf(under.warehouse, held);
-        expect(held.map(({ id }) => before.get(id))).toEqual(
-          held.map((plan) =>
-            expect.objectContaining({
-              owner: ownerOf(plan, companies),
-              shownBy: listerOf(plan, companies),
-              lives: true,
-            }),
-          ),
-        );
-        const { runId } = await backfill(under, order);
-        expect(await rowsOf(under.warehouse, held)).toEqual(before);
-        // Sites of an earlier case are quarantined if there were many of them.
-        await approveDeletes(under.warehouse.db, runId);
-        // A sample of all companies may have none of the companies that earlier cases left.
-        const sample = { share: 1, seed: 'all' };
-        const options = { warehouse: under.warehouse, service: client, concurrency: 2, sample };
-        expect(await audit(options)).toMatchObject({ differences: 0 });
-      },
-    ),
-    { numRuns: cases(4, 16) },
-  );
-}, 120_000);
-
-test('one backfill of each company is enough, whatever it listed before, and another one changes no row', async () => {
-  let companies = twoCompanies();
-  let held: (Held & { version: number })[] = [];
-  const staying = (): Held[] =>
-    holding(
-      ([0, 1] as const).flatMap((company) =>
-        resources.map((resource) => ({ resource, names: null, listedBy: [company] })),
-      ),
-      companies,
-    );
-  let others: Held[] = [];
-  const changed = () => [
-    ...others,
-    ...held.map(({ version, record, ...plan }) => ({
-      ...plan,
-      record: { ...record, ...('updated' in record && { updated: `2026-05-0${version}T00:00:00` }), version },
-    })),
-  ];
-  const script: Script = (asked) => serviceOf(companies, changed)(asked);
-  const under = await activitiesOn(script);
-  const { client } = await setup(script);
-  const change = fc.record({
-    pick: fc.nat(1_000),
-    listedBy: fc.subarray<0 | 1>([0, 1]),
-    version: fc.integer({ min: 1, max: 3 }),
-    read: fc.subarray<0 | 1>([0, 1]),
-    reversed: fc.boolean(),
-  });
-  // A company shows a newer state than the owner did, and later the same state as the owner.
-  const takenBack = (reversed: boolean) =>
-    [
-      [{ resource: 'documents', names: 1, listedBy: [1] }],
-      [
-        { pick: 0, listedBy: [0], version: 2, read: [0], reversed: false },
-        { pick: 0, listedBy: [0, 1], version: 1, read: [], reversed: false },
-      ],
-      reversed,
-    ] as [
-      Plan[],
-      { pick: number; listedBy: (0 | 1)[]; version: number; read: (0 | 1)[]; reversed: boolean }[],
-      boolean,
-    ];
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(planOf('documents', 'connections', 'meters'), { minLength: 1, maxLength: 3 }),
-      fc.array(change, { minLength: 1, maxLength: 4 }),
-      fc.boolean(),
-      async (plans, changes, reversed) => {
-        companies = twoCompanies();
-        others = staying();
-        held = holding(plans, companies).map((plan) => ({ ...plan, version: 1 }));
-        const seen = new Map<string, ReadonlySet<string>>();
-        const read = async (order: readonly string[]) => {
-          const { runId } = await backfill(under, order);
-          for (const company of order)
-            seen.set(
-              company,
-              new Set(
-                held
-                  .filter(({ listedBy }) => listedBy.includes(companies.indexOf(company) as 0 | 1))
-                  .map(({ id }) => id),
-              ),
-            );
-          return runId;
-        };
-        await read(reversed ? companies : companies.toReversed());
-        for (const { pick, listedBy, version, read: some, reversed: backwards } of changes) {
-          held = held.map((plan, at) => (at === pick % held.length ? { ...plan, listedBy, version } : plan));
-          const order = (backwards ? some.toReversed() : some).map((company) => companies[company]);
-          if (order.length > 0) await read(order);
-        }
-        const known = held.filter(({ id, listedBy }) =>
-          listedBy.some((company) => seen.get(companies[company])?.has(id)),
-        );
-        const order = reversed ? companies.toReversed() : companies;
-        const runId = await read(order);
-        const { rows: gone } = await under.warehouse.db.execute<{ id: string }>(
-          sql`select record_id as id from metersync.deletes where run_id = ${runId}::uuid`,
-        );
-        // A record that another company is known to list is never tombstoned in between.
-        expect(gone.filter(({ id }) => known.some((plan) => plan.id === id))).toEqual([]);
-        const rows = await rowsOf(under.warehouse, held);
-        expect(held.map(({ id }) => rows.get(id))).toEqual(
-          held.map((plan) =>
-            plan.listedBy.length === 0
-              ? expect.toSatisfy((row) => row === undefined || row.lives === false)
-              : expect.objectContaining({
-                  owner: ownerOf(plan, companies),
-                  shownBy: listerOf(plan, companies),
-                  version: String(plan.version),
-                  lives: true,
-                }),
-          ),
-        );
-        await backfill(under, order);
-        expect(await rowsOf(under.warehouse, held)).toEqual(rows);
-        const sample = { share: 1, seed: 'all' };
-        const options = { warehouse: under.warehouse, service: client, concurrency: 2, sample };
-        expect(await audit(options)).toMatchObject({ differences: 0 });
-      },
-    ),
-    { numRuns: cases(6, 60), examples: [takenBack(false), takenBack(true)] },
-  );
-}, 300_000);
 
 test('a record that leaves one of two listings belongs to the other company unless it names its company, and is tombstoned once no listing contains it', async () => {
   const companies = twoCompanies();

@@ -218,6 +218,17 @@ const histories: Readonly<Record<string, readonly Command[]>> = {
     begin('backfill'),
     calm,
   ],
+  'an event tells a range that begins and ends within readings': [
+    begin('backfill'),
+    readings('import as hours', 0, 5),
+    deliver(0),
+    pass(1),
+    begin('sweep'),
+    readings('add', 2, 4),
+    deliver(1),
+    pass(1),
+    begin('sweep'),
+  ],
 };
 
 function isTold(command: Command): boolean {
