@@ -1,6 +1,6 @@
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { counted } from '../../contract/words.ts';
-import { finishListing, notePages, notingPages, readManifest } from '../../db/backfill/manifest.ts';
+import { finishListing, notePages, readManifest } from '../../db/backfill/manifest.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { nothingWritten, type PageWritten, sum, unchangedOf } from '../../db/records/write-page.ts';
 import { judgePass, manifestOf, type PageManifest } from '../../service/stability.ts';
@@ -96,9 +96,9 @@ async function readOnePass(
     from: from.page + 1,
     beganAt: input.beganAt,
     walkBegan: before?.beganAt ?? undefined,
-    noting: (read) => {
+    note: (read) => {
       const pages = read.map(({ page, asked, readAt }) => ({ ...manifestOf(asked, page), readAt }));
-      return notingPages(key, pages);
+      return notePages(db, key, pages);
     },
     onWritten: (read, written) => {
       const { page, asked } = read.at(-1) as PageRead;

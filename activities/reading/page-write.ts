@@ -2,13 +2,7 @@ import { Context } from '@temporalio/activity';
 import { workflowNames } from '../../contract/names.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import type { RecordPage } from '../../db/records/page.ts';
-import {
-  analyseYoung,
-  type PageWritten,
-  type PageWrittenAt,
-  sum,
-  writePage,
-} from '../../db/records/write-page.ts';
+import { analyseYoung, type PageWritten, sum, writePage } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
@@ -25,7 +19,6 @@ export interface PageWrite {
   readonly usageOfRecords?: boolean;
   readonly existingOnly?: boolean | undefined;
   readonly confirms?: boolean;
-  readonly noted?: RecordPage['noted'];
 }
 
 /** The source of usage: the records of documents if companies have no listing of usage. */
@@ -34,7 +27,7 @@ export const usageSource = (service: Pick<ServiceClient, 'has'>): Pick<PageWrite
 });
 
 /** Writes a page and notes its fields in the catalogue. */
-export async function write(deps: ActivityDependencies, given: PageWrite): Promise<PageWrittenAt> {
+export async function write(deps: ActivityDependencies, given: PageWrite): Promise<PageWritten> {
   const withUsage = { ...given, ...usageSource(deps.service) };
   const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage);
   noteWritten(deps, given.listing, written);
@@ -69,18 +62,16 @@ export async function rewrite(
     usageOfRecords = false,
     existingOnly,
     confirms = false,
-    noted,
   }: Omit<PageWrite, 'page'> & {
     readonly page: Omit<PageWrite['page'], 'items'>;
   },
-): Promise<PageWrittenAt> {
+): Promise<PageWritten> {
   const { body, itemsKey, joined = false } = page;
   const source = { companyId, byId, readAt, walkBegan, usageOfRecords, apiVersion, existingOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...source };
-  if (listing !== 'companies') return await writePage(warehouse.db, listing, { ...record, noted }, page.ids);
+  if (listing !== 'companies') return await writePage(warehouse.db, listing, record, page.ids);
   const written = await writePage(warehouse.db, listing, record, page.ids);
-  const sites = await writePage(warehouse.db, 'sites', { ...record, noted }, page.ids);
-  return { ...sum(written, sites), now: sites.now };
+  return sum(written, await writePage(warehouse.db, 'sites', record, page.ids));
 }
 
 /** Reports rows that the activity wrote, with the work that it belongs to. */

@@ -1,6 +1,5 @@
 import { batches } from '../../contract/limits.ts';
 import { warehouseNow } from '../../db/queue/due.ts';
-import type { Cte } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import type { Page } from '../../service/page.ts';
@@ -23,8 +22,8 @@ export interface ListingWalk {
   readonly walkBegan?: string | undefined;
   /** See `RecordPage`. */
   readonly existingOnly?: boolean;
-  /** A step that notes pages in the statement of their rows. */
-  readonly noting?: (pages: readonly PageRead[]) => Cte;
+  /** Notes pages whose rows are in Postgres. Returns the warehouse's clock. */
+  readonly note?: (pages: readonly PageRead[]) => Promise<string>;
   /** Called when the rows of pages are in Postgres; returns from where to resume. */
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }
@@ -54,12 +53,9 @@ export async function walkListing(
   const ahead = { from, clock: () => clock, stop: () => stopped.abort(), keep: pages.keep };
   for await (const read of readAhead(pages, ahead)) {
     signal.throwIfAborted();
-    let now: string | undefined;
-    for (const group of groupByItemsKey(read)) {
-      const part = await write(deps, arrivalOf(dated, group));
-      written = sum(written, part);
-      now = part.now;
-    }
+    for (const group of groupByItemsKey(read))
+      written = sum(written, await write(deps, arrivalOf(dated, group)));
+    const now = await walk.note?.(read);
     for (const { page } of read) for (const id of page.ids) if (id !== null) ids.push(id);
     const cursor = walk.onWritten?.(read, written);
     if (cursor !== undefined) noteCursor(cursor);
@@ -81,7 +77,7 @@ function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
 
 /** Joins pages into one write. All of it counts as read when the first of the pages was read. */
 function arrivalOf(
-  { listing, companyId, lane, walkBegan, existingOnly, noting }: ListingWalk,
+  { listing, companyId, lane, walkBegan, existingOnly }: ListingWalk,
   read: readonly PageRead[],
 ): PageWrite & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
@@ -89,8 +85,7 @@ function arrivalOf(
   // A backfill settles no events here: it reads usage from its own listing next.
   const confirms = lane === 'live';
   const { readAt } = first;
-  const noted = noting?.(read);
-  const more = { listing, companyId, readAt, walkBegan, existingOnly, confirms, noted } as const;
+  const more = { listing, companyId, readAt, walkBegan, existingOnly, confirms } as const;
   if (read.length === 1) return { ...more, page: first.page };
   const pages = read.map(({ page }) => page);
   return {

@@ -1,11 +1,10 @@
 import { and, count, eq, type SQL, sql } from 'drizzle-orm';
 import type { RunState } from '../../contract/names.ts';
-import { arrayLiteral, columnNames, setToExcluded, unnested } from '../connection/arrays.ts';
+import { arrayLiteral, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { prepared } from '../connection/prepared.ts';
 import { isHeld, isTombstonedBy } from '../deletes/absent.ts';
 import { proving } from '../records/fence.ts';
-import type { Cte } from '../records/page.ts';
-import { runStep } from '../records/write-page.ts';
 import type { ListedResource } from '../resources.ts';
 import { deletes, noCompany, pages, runs } from '../schema/reads.ts';
 import { missedBy } from './missed.ts';
@@ -35,11 +34,12 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
     eq(pages.resource, resource),
   );
 
-/** Builds the step `noted`, which notes pages in the statement that writes their rows. */
-export function notingPages(
+/** Notes pages after their rows were written. Returns the warehouse's clock, which dates the next read. */
+export async function notePages(
+  db: Executor,
   key: PassKey,
   read: readonly (ManifestPage & { readonly readAt: string })[],
-): Cte {
+): Promise<string> {
   const incoming = unnested('page', read, [
     ['asked', 'int', ({ asked }) => asked],
     ['current_page', 'int', ({ currentPage }) => currentPage],
@@ -48,45 +48,24 @@ export function notingPages(
     ['ids', 'text', ({ ids }) => arrayLiteral(ids)],
     ['read_at', 'timestamptz', ({ readAt }) => readAt],
   ]);
-  return sql`noted as (
-      insert into ${pages} (${columnNames(noted)})
+  const { rows } = await prepared(db, 'notePages').execute<{ now: string }>(sql`
+    with noted as (
+      insert into ${pages} (
+        run_id, company_id, resource, pass, asked, current_page, total, has_next, ids, read_at
+      )
       select
-        ${key.runId}::uuid,
-        ${key.companyId ?? noCompany}::uuid,
-        ${key.resource},
-        ${key.pass}::int,
-        asked,
-        current_page,
-        total,
-        has_next,
-        ids::text[],
-        read_at
+        ${key.runId}::uuid, ${key.companyId ?? noCompany}::uuid, ${key.resource}, ${key.pass}::int,
+        asked, current_page, total, has_next, ids::text[], read_at
       from ${incoming}
       on conflict (run_id, company_id, resource, pass, asked) do update set
-        ${setToExcluded([pages.currentPage, pages.total, pages.hasNext, pages.ids])}
-    )`;
+        current_page = excluded.current_page,
+        total = excluded.total,
+        has_next = excluded.has_next,
+        ids = excluded.ids
+    )
+    select clock_timestamp()::text as now`);
+  return rows[0]?.now ?? '';
 }
-
-/** Notes the contents of pages whose rows need no write. */
-export async function notePages(
-  db: Executor,
-  ...pages: Parameters<typeof notingPages>
-): Promise<void> {
-  await runStep(db, notingPages(...pages));
-}
-
-const noted = [
-  pages.runId,
-  pages.companyId,
-  pages.resource,
-  pages.pass,
-  pages.asked,
-  pages.currentPage,
-  pages.total,
-  pages.hasNext,
-  pages.ids,
-  pages.readAt,
-];
 
 /** Reads the pages that a pass has read so far, in order, and when it began. */
 export async function readManifest(

@@ -39,8 +39,6 @@ export interface RecordPage {
    * if nothing was replaced in any item: see unholdable.ts.
    */
   readonly replaced?: readonly (string | null)[] | undefined;
-  /** A step `noted as (…)` to run in the transaction that writes the page. */
-  readonly noted?: Cte | undefined;
 }
 
 export interface WrittenRows {

@@ -27,8 +27,6 @@ export interface WrittenRow extends Record<string, unknown> {
   readonly shared: boolean;
   /** Whether the service went back to an older state than an earlier read showed. */
   readonly reverted: boolean;
-  /** The warehouse's clock. */
-  readonly now: string;
 }
 
 /** A written document. */
@@ -52,10 +50,6 @@ export async function writeRecords(
 ): Promise<WrittenRow[]> {
   const { table } = resources[resource];
   const listing = isListing(resources[resource], page);
-  const further = [
-    ...(listing ? [displaced(resource, page)] : []),
-    ...(page.noted ? [page.noted] : []),
-  ];
   const replaced = page.replaced ? sql`, incoming.replaced::text as replaced` : sql``;
   const ofDocument = sql`, incoming.usage_read_at is not null as "listsUsage"${replaced}`;
   const refusedAs = resource === 'sites' ? 'companies' : resource;
@@ -68,12 +62,11 @@ export async function writeRecords(
         -- the whole table instead of looking them up.
         and record_id = any(array(select unnest(${array(refusedIds, 'text')})))
         and rejected_at < ${page.readAt}::timestamptz
-    )${sql.join(further.map((step) => sql`, ${step}`))}
+    )${listing ? sql`, ${displaced(resource, page)}` : sql``}
     select
       written.id, written.inserted, written.own,
       ${listing ? isShared(resource) : sql`false`} as shared,
-      ${isReverted(resources[resource])} as reverted,
-      clock_timestamp()::text as now${resource === 'documents' ? ofDocument : sql``}
+      ${isReverted(resources[resource])} as reverted${resource === 'documents' ? ofDocument : sql``}
     from written
       join incoming on incoming.id = written.id
       left join lateral (

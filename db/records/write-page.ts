@@ -9,7 +9,6 @@ import {
   withTransaction,
 } from '../connection/connect.ts';
 import { splitOnRefusal, sqlMessage, warehouseFailure } from '../connection/failures.ts';
-import { prepared } from '../connection/prepared.ts';
 import {
   type RecordResource,
   resources,
@@ -23,14 +22,7 @@ import { rememberListed, yieldToPreferred } from './also-listed.ts';
 import { writeConnectionSites } from './connection-sites.ts';
 import { isBehind } from './fence.ts';
 import { isListedBy } from './listers.ts';
-import {
-  type Cte,
-  itemList,
-  itemTexts,
-  pageOfTexts,
-  type RecordPage,
-  type WrittenRows,
-} from './page.ts';
+import { itemList, itemTexts, pageOfTexts, type RecordPage, type WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected.ts';
 import { type WrittenDocument, type WrittenRow, writeRecords } from './rows.ts';
 import { unchangedPlaces } from './unchanged.ts';
@@ -46,11 +38,6 @@ export interface PageWritten extends WrittenRows {
   readonly reverted?: number | undefined;
   /** Values of readings that could not be read; absent if there are none. */
   readonly unreadable?: number | undefined;
-}
-
-/** A page that was written, and the warehouse's clock meanwhile, if a statement returned it. */
-export interface PageWrittenAt extends PageWritten {
-  readonly now?: string | undefined;
 }
 
 /** A record of a page: its id or null, its text, and its digest if the table keeps digests. */
@@ -70,9 +57,8 @@ type Ids = readonly (string | null)[];
  * before Postgres parses anything. Characters that Postgres cannot hold are replaced, and `unreadable`
  * of the row has the original texts. If Postgres refuses a record, the page is split to find it. The
  * record is kept in `metersync.rejected_records` with its text until a later read succeeds. The
- * other records are written, and the page is noted after them. A page that is behind the fence of
- * its listing is only noted. `ids` are the ids of the page's
- * items, in order, null for items without one.
+ * other records are written. A page that is behind the fence of its listing changes nothing. `ids`
+ * are the ids of the page's items, in order, null for items without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -80,16 +66,16 @@ export async function writePage(
   resource: RecordResource,
   given: RecordPage,
   ids: Ids,
-): Promise<PageWrittenAt> {
-  const { companyId, noted, readAt, walkBegan = readAt } = given;
+): Promise<PageWritten> {
+  const { companyId, readAt, walkBegan = readAt } = given;
   const page = { ...given, walk: { companyId, resource, began: walkBegan } };
   try {
     const records = await changedRecords(db, resource, page, ids);
-    if (records.length === 0) return await noteAlone(db, nothingWritten, noted);
+    if (records.length === 0) return nothingWritten;
     const parts = await splitOnRefusal(
       records,
       (some) => {
-        const part = pageOf(page, some, ids.length, some === records ? noted : undefined);
+        const part = pageOf(page, some, ids.length);
         return withTransaction(db, (tx) => writeChanged(tx, resource, part, idsOf(some)));
       },
       async ({ id, text }, error) => {
@@ -100,9 +86,7 @@ export async function writePage(
         return { ...nothingWritten, rejected: 1 };
       },
     );
-    const [whole] = parts;
-    if (whole !== undefined && parts.length === 1 && whole.rejected === 0) return whole;
-    return await noteAlone(db, parts.reduce(sum, nothingWritten), noted);
+    return parts.reduce(sum, nothingWritten);
   } catch (error) {
     throw warehouseFailure(error);
   }
@@ -137,20 +121,14 @@ async function changedRecords(
  * Builds a page that has only these of the `all` records. If no record is left out or replaced, the
  * page keeps its own text, unless the text joins several pages, which would cost Postgres a copy.
  */
-function pageOf(
-  page: RecordPage,
-  records: readonly PageRecord[],
-  all: number,
-  noted: Cte | undefined,
-): RecordPage {
+function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
   const known = records.flatMap(({ digest }) => digest ?? []);
   const digests = known.length === records.length ? known : undefined;
   const isAsSent = records.every(({ instead }) => instead === undefined);
-  if (isAsSent && records.length === all && page.joined !== true)
-    return { ...page, digests, noted };
+  if (isAsSent && records.length === all && page.joined !== true) return { ...page, digests };
   const texts = records.map(({ text, instead }) => instead?.text ?? text);
   const replaced = isAsSent ? undefined : records.map(({ instead }) => instead?.replaced ?? null);
-  return { ...pageOfTexts({ ...page, noted }, texts, digests), replaced };
+  return { ...pageOfTexts(page, texts, digests), replaced };
 }
 
 /** Writes changed records, and remembers those whose rows show what another company lists. */
@@ -159,7 +137,7 @@ async function writeChanged(
   resource: RecordResource,
   page: RecordPage,
   ids: Ids,
-): Promise<PageWrittenAt> {
+): Promise<PageWritten> {
   const { byId = false, walk } = page;
   const rows = await writeRows(tx, resource, page, ids);
   const inserted = rows.filter((row) => row.inserted).length;
@@ -176,7 +154,7 @@ async function writeChanged(
   const older = asksOlder ? await countOlder(tx, resource, page) : 0;
   const changed = rows.length - inserted;
   const reverted = rows.filter((row) => row.reverted).length;
-  return { inserted, changed, rejected: 0, now: rows[0]?.now, ...ifAny({ older, reverted }) };
+  return { inserted, changed, rejected: 0, ...ifAny({ older, reverted }) };
 }
 
 /** Writes the rows of a page, and what belongs to them in other tables. */
@@ -194,15 +172,6 @@ export async function writeRows(
   }
   if (resource === 'documents') await writeUsageOfDocuments(tx, page, rows as WrittenDocument[]);
   return rows;
-}
-
-/** Runs the `noted` step of a page if no statement that writes its records has run it. */
-async function noteAlone(
-  db: Database | Transaction,
-  written: PageWritten,
-  noted: Cte | undefined,
-): Promise<PageWrittenAt> {
-  return noted === undefined ? written : { ...written, now: await runStep(db, noted) };
 }
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
@@ -282,17 +251,6 @@ async function countOlder(
         - make_interval(secs => ${attemptPolicy.eventOnItsWaySeconds})
       ${isOwn}`);
   return rows[0]?.older ?? 0;
-}
-
-/**
- * Runs a step that the statement of a page would have run, for a page whose records need no write.
- * Returns the warehouse's clock, which dates the read of the next page.
- */
-export async function runStep(db: Executor, step: Cte): Promise<string> {
-  const { rows } = await prepared(db, 'runStep').execute<{ now: string }>(sql`
-    with ${step}
-    select clock_timestamp()::text as now`);
-  return rows[0]?.now ?? '';
 }
 
 /** Records to write to a table, with the id of each. */

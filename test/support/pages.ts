@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from '../../db/connection/connect.ts';
-import type { Cte, RecordPage } from '../../db/records/page.ts';
+import type { RecordPage } from '../../db/records/page.ts';
 import { nothingWritten, type PageWritten, sum, writePage } from '../../db/records/write-page.ts';
 import { type RecordResource, tableOf } from '../../db/resources.ts';
 
@@ -35,20 +35,19 @@ export function pageOfRecords(
   };
 }
 
-/** Writes records as one page of their listing; `usageOfRecords` and `noted` mean the same as in `RecordPage`. */
+/** Writes records as one page of their listing; `usageOfRecords` means the same as in `RecordPage`. */
 export async function writeRecords(
   warehouse: Warehouse,
   listing: Listing,
   records: readonly SentRecord[],
   read: Read = {},
   usageOfRecords = false,
-  noted?: Cte,
 ): Promise<PageWritten> {
   const ids = records.map((record): string | null => {
     const { id } = (typeof record === 'string' ? JSON.parse(record) : record) as { id?: unknown };
     return typeof id === 'string' ? id : null;
   });
-  const page = { ...pageOfRecords(records, read), usageOfRecords, noted };
+  const page = { ...pageOfRecords(records, read), usageOfRecords };
   const written = await writePage(warehouse.db, listing, page, ids);
   return sum(nothingWritten, written);
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { eq, sql } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 
-import { finishListing, notingPages } from '../../../db/backfill/manifest.ts';
+import { finishListing } from '../../../db/backfill/manifest.ts';
 import { retireListed } from '../../../db/backfill/reconcile.ts';
-import { startRun } from '../../../db/backfill/runs.ts';
 import type { Database, Executor } from '../../../db/connection/connect.ts';
 import { clearQuarantine, retireAbsent } from '../../../db/deletes/absent.ts';
 import { countAbsent } from '../../../db/deletes/count-absent.ts';
@@ -70,20 +69,13 @@ describe.each(listings)('a page of %s', (listing) => {
   });
 });
 
-test('a late page of usage adds no documents, and a late page of a run is noted', async () => {
-  const [companyId, documentId, runId] = [randomUUID(), randomUUID(), randomUUID()];
-  const key = { runId, companyId, resource: 'usageData' } as const;
-  await startRun(db, key);
+test('a late page of usage adds no documents', async () => {
+  const [companyId, documentId] = [randomUUID(), randomUUID()];
   const readAt = await now();
   await prove('usageData', companyId);
-  const page = { asked: 1, currentPage: 1, total: 1, hasNext: false, ids: ['a'], readAt };
   const usage = { id: randomUUID(), document: { id: documentId } };
-  const noted = notingPages({ ...key, pass: 1 }, [page]);
-  const read = { readAt, companyId };
-  expect(await writeRecords(warehouse, 'usageData', [usage], read, false, noted)).toEqual(nothing);
+  expect(await writeRecords(warehouse, 'usageData', [usage], { readAt, companyId })).toEqual(nothing);
   expect(await rowOf(warehouse, 'documents', documentId)).toBeUndefined();
-  const { rowCount } = await db.execute(sql`select from metersync.pages where run_id = ${runId}::uuid`);
-  expect(rowCount).toBe(1);
 });
 
 test('the page of a walk is dated with the beginning of the walk, whenever the page was asked', async () => {

@@ -1,5 +1,4 @@
 import { sql } from 'drizzle-orm';
-import { notingPages } from '../../../../db/backfill/manifest.ts';
 import { isAmong } from '../../../../db/connection/arrays.ts';
 import type { Warehouse } from '../../../../db/connection/connect.ts';
 import { forgetListed, rememberListed } from '../../../../db/records/also-listed.ts';
@@ -106,15 +105,6 @@ function partly(listing: 'connections' | 'documents' | 'meters', usageOfRecords 
 
 const listings = Object.keys(make) as Listing[];
 
-/** Notes a page of a run with its last write: for the list of companies, the write of the sites. */
-const noted = (plot: number, listing: Listing) => {
-  if (listing === 'companies') return undefined;
-  const resource = listing === 'sites' ? 'companies' : listing;
-  const key = { runId: idOf('run', plot), companyId: idOf('company', plot), resource, pass: 1 } as const;
-  const page = { asked: 1, currentPage: 1, total: 5, hasNext: false, ids: ['a'], readAt };
-  return notingPages(key, [page]);
-};
-
 export const pages: readonly Work[] = [
   ...listings
     .filter((listing) => listing !== 'documents')
@@ -123,19 +113,6 @@ export const pages: readonly Work[] = [
     page('documents', true, usageOfRecords),
     page('documents', false, usageOfRecords),
   ]),
-  ...listings
-    .filter((listing) => listing !== 'companies')
-    .map(
-      (listing): Work => ({
-        name: `a page of new ${listing} that a run notes`,
-        rows: listing === 'documents' ? 60 : 20,
-        run: (warehouse, plot) => {
-          const records = numbers(1, listing === 'sites' ? 1 : 20).map((n) => make[listing](plot, n + 1_000));
-          const read = { readAt, companyId: idOf('company', plot) };
-          return writeRecords(warehouse, listing, records, read, false, noted(plot, listing));
-        },
-      }),
-    ),
   page('documents', false, false, true),
   partly('documents'),
   partly('documents', true),
@@ -266,7 +243,7 @@ export const pages: readonly Work[] = [
         const records = numbers(1, Math.min(5, existing[listing])).map((n) => make[listing](plot, n));
         const page = { ...pageOfRecords([], { readAt, companyId: idOf('company', plot) }), itemsKey: null };
         const ids = records.map(({ id }) => id);
-        const bare = { ...page, body: JSON.stringify(records), noted: noted(plot, listing) };
+        const bare = { ...page, body: JSON.stringify(records) };
         return writePage(db, listing, bare, ids);
       },
     }),
