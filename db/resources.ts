@@ -194,6 +194,10 @@ const hasUuids = (resource: RecordResource): boolean =>
 export const idOf = (resource: RecordResource, id: SQL): SQL =>
   hasUuids(resource) ? sql`metersync.uuid_of(${id})` : id;
 
+/** The id of a record `r`, in the type of its table. */
+export const idOfRecord = (resource: RecordResource): SQL =>
+  sql.raw(hasUuids(resource) ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`);
+
 /** A row of any resource, with only columns that the tables of all resources have. */
 export const row = alias(documents, 'row');
 

@@ -3,7 +3,7 @@ import type { DecodedEvent } from '../../contract/event.ts';
 import { unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { prepared } from '../connection/prepared.ts';
-import { listsSites, serveSites } from '../records/connection-sites.ts';
+import { listsSites } from '../records/connection-sites.ts';
 import type { WrittenRows } from '../records/page.ts';
 import { tableOf } from '../resources.ts';
 import { eventPayloads, journal } from '../schema/metersync.ts';
@@ -120,29 +120,29 @@ export async function applyConnectionSites(
   tx: Executor,
   events: readonly RecordedEvent[],
 ): Promise<void> {
-  const listing = sql`${said(events)}, latest as (
+  await prepared(tx, 'applyConnectionSites').execute(sql`
+    with ${said(events)}, latest as (
       select distinct on (record_id)
         record_id, occurred_at, payload -> 'sitesRelations' as relations
       from said
       where ${listsSites(sql`payload`)}
       order by record_id, occurred_at desc, payload -> 'sitesRelations' desc
-    ), listing as (
-      select c.id as connection_id, l.relations
-      from latest l
-        join ${connections} c on c.id = l.record_id::uuid
-      where (${listsSites(sql`c.raw`)} is not true or c.raw_updated < l.occurred_at)
-        and not exists (
-          select from ${journal} e
-            left join ${eventPayloads} p on p.id = e.id and e.occurred_at >= l.occurred_at
-          where e.record_id = l.record_id
-            and e.kind = 'connection'
-            and case
-              when e.occurred_at > l.occurred_at
-              then p.payload is null or ${listsSites(sql`p.payload`)}
-              when e.occurred_at = l.occurred_at
-              then p.payload -> 'sitesRelations' > l.relations
-            end
-        )
-    )`;
-  await serveSites(tx, 'applyConnectionSites', listing);
+    )
+    select metersync.store_sites(c.id, l.relations)
+    from latest l
+      join ${connections} c on c.id = l.record_id::uuid
+    where (${listsSites(sql`c.raw`)} is not true or c.raw_updated < l.occurred_at)
+      and not exists (
+        select from ${journal} e
+          left join ${eventPayloads} p on p.id = e.id and e.occurred_at >= l.occurred_at
+        where e.record_id = l.record_id
+          and e.kind = 'connection'
+          and case
+            when e.occurred_at > l.occurred_at
+            then p.payload is null or ${listsSites(sql`p.payload`)}
+            when e.occurred_at = l.occurred_at
+            then p.payload -> 'sitesRelations' > l.relations
+          end
+      )
+    order by c.id`);
 }

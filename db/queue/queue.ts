@@ -4,6 +4,7 @@ import type { CatchUpKind, Queue } from '../../contract/names.ts';
 import { recordPolicy } from '../../contract/retry-policy.ts';
 import { array } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
+import { prepared } from '../connection/prepared.ts';
 import { tableOf } from '../resources.ts';
 import { journal } from '../schema/metersync.ts';
 
@@ -98,31 +99,34 @@ export async function lookAtOnce(
   return new Set(rows.map(({ record_id }) => record_id)).size;
 }
 
-/** Steps that make missing events pending again if their state or a newer state was read now. */
-export const requeueMissing = (
+/** Makes missing events pending again if their state or a newer state of these records was read now. */
+export async function requeueMissing(
+  tx: Executor,
   resource: 'documents' | 'connections',
   seen: readonly string[],
-): SQL => sql`missing as materialized (
-      select e.id
-      from unnest(${array([...seen].sort(), 'uuid')}) as asked (id)
-        cross join lateral (
-          select id, occurred_at
-          from ${journal}
-          where aside = 'missing'
-            and record_id = asked.id::text
-            and kind = ${eventKind[resource]}
-          for no key update skip locked
-        ) e
-        join ${tableOf(resource)} r on r.id = asked.id
-      where e.occurred_at <= r.raw_updated
-    ), requeued as (
-      update ${journal} set
-        outcome = 'pending',
-        settled_at = null,
-        queue = kind || '/' || coalesce(company_id::text, record_id),
-        due_at = clock_timestamp(),
-        error = null,
-        error_code = null,
-        attempts = 0
-      where id = any(array(select id from missing))
-    )`;
+): Promise<void> {
+  if (seen.length === 0) return;
+  await prepared(tx, 'requeueMissing').execute(sql`
+    update ${journal} set
+      outcome = 'pending',
+      settled_at = null,
+      queue = kind || '/' || coalesce(company_id::text, record_id),
+      due_at = clock_timestamp(),
+      error = null,
+      error_code = null,
+      attempts = 0
+    where id = any(array(
+        select e.id
+        from unnest(${array([...seen].sort(), 'uuid')}) as asked (id)
+          cross join lateral (
+            select id, occurred_at
+            from ${journal}
+            where aside = 'missing'
+              and record_id = asked.id::text
+              and kind = ${eventKind[resource]}
+            for no key update skip locked
+          ) e
+          join ${tableOf(resource)} r on r.id = asked.id
+        where e.occurred_at <= r.raw_updated
+      ))`);
+}

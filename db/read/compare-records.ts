@@ -2,13 +2,13 @@ import { and, desc, eq, type SQL, sql } from 'drizzle-orm';
 import { array, columnNames, unnested } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { isRefusal, splitOnRefusal } from '../connection/failures.ts';
-import { listsSites, relatedSites } from '../records/connection-sites.ts';
+import { listsSites } from '../records/connection-sites.ts';
 import { entryOf, listerOf, ownerOf, takesSite } from '../records/listers.ts';
 import { itemTexts, type RecordPage, replacedIn } from '../records/page.ts';
 import { refusedAs, refusedId } from '../records/rejected.ts';
 import { type Holdable, holdableRecord, isSuspicious } from '../records/unholdable.ts';
-import { idOfRecord } from '../records/upsert.ts';
 import {
+  idOfRecord,
   isListedByCompany,
   isVersioned,
   type RecordResource,
@@ -59,13 +59,8 @@ const heldSites = sql`(
     )`;
 const listedSites = sql`case
       when ${listsSites(sql`r`)} then (
-        with listing as (
-          select
-            null::uuid as connection_id,
-            r -> 'sitesRelations' as relations
-        ), ${relatedSites}
         select ${oneValue}
-        from relation
+        from metersync.sites_listed(r -> 'sitesRelations')
       )
       else ${heldSites}
     end`;
@@ -165,8 +160,7 @@ function showsListing(resource: RecordResource): SQL {
   return sql`(
       coalesce(${listerOf(sql`${row}`)} = owner, true)
       or not exists (
-        select${entryOf(resource, sql`owner`)}
-        offset 0
+        select from ${entryOf(resource, sql`owner`)} other offset 0
       )
     )`;
 }
@@ -178,7 +172,8 @@ function recordHeld(resource: RecordResource, isShown: SQL): SQL {
   return sql`case
         when ${isShown} then ${row.raw}
         else (
-          select coalesce(other.raw, ${row.raw})${entryOf(resource, sql`owner`)}
+          select coalesce(other.raw, ${row.raw})
+          from ${entryOf(resource, sql`owner`)} other
           offset 0
         )
       end`;
@@ -245,7 +240,7 @@ async function compareRecords(
     from ${recordsOf(resource, companyId, records)} record
       -- Without the offset the whole table is read to join the rows of a page.
       left join lateral (
-        select * from ${table} where id = ${idOfRecord(resources[resource])} offset 0
+        select * from ${table} where id = ${idOfRecord(resource)} offset 0
       ) row on true
       cross join lateral (
         select

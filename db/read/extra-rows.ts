@@ -43,7 +43,8 @@ const keptRow = (resource: RecordResource) =>
 /** Companies whose listings should contain a `row`: its lister, and others that list its record. */
 function listingCompanies(resource: RecordResource): SQL<string[]> {
   if (resource === 'companies') return sql`array[]::text[]`;
-  const others = sql`union all select other.company_id::text${alsoListing(resource)}`;
+  const others = sql`union all select other.company_id::text
+    from ${alsoListing(resource)} other`;
   return sql`array(
     select ${judgedBy(resource)}::text
     where ${row.companyId} is not null

@@ -10,33 +10,18 @@ import {
 import { prepared } from '../connection/prepared.ts';
 import {
   companyNamed,
+  idOfRecord,
   isVersioned,
   type RecordResource,
-  resources,
   row,
   tableOf,
   updatedOf,
 } from '../resources.ts';
 import { alsoListed } from '../schema/reads.ts';
-import { connections } from '../schema/utility.ts';
-import { listsSites, serveSites } from './connection-sites.ts';
-import { isAhead, lockedFence, type Walk } from './fence.ts';
-import { alsoListing, isEntryPreferred, isHeldBack, isListedBy, listerOf } from './listers.ts';
-import { type Cte, items, type RecordPage } from './page.ts';
-import { idOfRecord } from './upsert.ts';
-
-/** What companies list of records whose rows show what another company lists: see listers.ts. */
-const entries = sql`${alsoListed} as entry
-        (resource, record_id, company_id, raw, digest, api_version, read_at)`;
-
-/** An entry that is there changes if the company lists another record now. */
-const unlessLater = sql`on conflict (resource, record_id, company_id) do update set
-        raw = excluded.raw,
-        digest = excluded.digest,
-        api_version = excluded.api_version,
-        read_at = excluded.read_at
-      where coalesce(entry.read_at <= excluded.read_at, true)
-        and (entry.raw, entry.digest) is distinct from (excluded.raw, excluded.digest)`;
+import { writeConnectionSites } from './connection-sites.ts';
+import { isAhead, type Walk } from './fence.ts';
+import { alsoListing, isEntryPreferred, isListedBy, listerOf } from './listers.ts';
+import { itemsOf, type RecordPage } from './page.ts';
 
 /**
  * Remembers what a company lists of records whose rows show what another company lists. Without the
@@ -49,13 +34,13 @@ export async function rememberListed(
 ): Promise<void> {
   const newest = isVersioned(resource) ? sql`${updatedOf('r')} desc nulls last,` : sql``;
   await prepared(tx, 'rememberListed').execute(sql`
-    with ${items(page)}, listed as (
-      select distinct on (held.id) held.id, r, digest
-      from item
+    with listed as (
+      select distinct on (held.id) held.id, r, case when replaced is null then digest end as digest
+      from ${itemsOf(page)} item
         cross join lateral (
           select ${row.id}
           from ${tableOf(resource)} ${row}
-          where ${row.id} = ${idOfRecord(resources[resource])}
+          where ${row.id} = ${idOfRecord(resource)}
             and ${listerOf(sql`${row}`)} <> ${page.companyId}::uuid
             and ${row.raw} is not null
             and ${row.deletedAt} is null
@@ -63,41 +48,20 @@ export async function rememberListed(
         ) held
       order by held.id, ${newest} place desc
     )
-    insert into ${entries}
+    insert into ${alsoListed} as entry
+      (resource, record_id, company_id, raw, digest, api_version, read_at)
     select
-      ${resource}, id::text, ${page.companyId}::uuid, r,
-      ${page.replaced ? sql`null::bytea` : sql`digest`}, ${page.apiVersion},
+      ${resource}, id::text, ${page.companyId}::uuid, r, digest, ${page.apiVersion},
       ${page.readAt}::timestamptz
     from listed
-    ${unlessLater}`);
+    on conflict (resource, record_id, company_id) do update set
+      raw = excluded.raw,
+      digest = excluded.digest,
+      api_version = excluded.api_version,
+      read_at = excluded.read_at
+    where coalesce(entry.read_at <= excluded.read_at, true)
+      and (entry.raw, entry.digest) is distinct from (excluded.raw, excluded.digest)`);
 }
-
-/**
- * A step that remembers what another company lists of records whose rows now show what the company
- * of the page lists. It follows the step `written`, and sees the rows from before.
- */
-export const displaced = (resource: RecordResource, { companyId }: RecordPage): Cte =>
-  sql`displaced as (
-      insert into ${entries}
-      select
-        ${resource}, held.id::text, ${listerOf(sql`held`)}, held.raw,
-        case when held.unreadable is null then held.digest end, held.api_version, held.synced_at
-      from written
-        cross join lateral (
-          select *
-          from ${tableOf(resource)} held
-          where held.id = written.id
-            and not written.inserted
-            and written.own
-            and ${listerOf(sql`held`)} <> ${companyId}::uuid
-            and held.raw is not null
-            and held.deleted_at is null
-            and not ${isHeldBack(resource, sql`held`)}
-          offset 0
-        ) held
-      order by held.id
-      ${unlessLater}
-    )`;
 
 /**
  * Ends what a company was known to list and no longer lists. A row that showed it now shows what
@@ -120,7 +84,7 @@ export async function forgetListed(
   await withTransaction(db, async (tx) => {
     await lock(tx, alsoListed);
     const { rows } = await prepared(tx, 'forgetListed').execute<{ id: string }>(sql`
-    with ${lockedFence(walk)}, forgotten as (
+    with forgotten as (
       delete from ${alsoListed}
       where company_id = ${companyId}::uuid
         and resource = ${resource}
@@ -130,7 +94,8 @@ export async function forgetListed(
       select ${row.id} as row_id, other.*
       from ${tableOf(resource)} ${row}
         cross join lateral (
-          select other.*${alsoListing(resource)}
+          select other.*
+          from ${alsoListing(resource)} other
           order by ${firstOf(resource)}
           limit 1
         ) other
@@ -145,7 +110,7 @@ export async function forgetListed(
       for no key update of ${row}
     )
     ${showOther(resource)}`);
-    await writeSitesOf(tx, resource, rows);
+    if (resource === 'connections') await writeConnectionSites(tx, idsOf(rows));
   });
 }
 
@@ -170,8 +135,9 @@ export async function yieldToPreferred(
         other.*
       from ${tableOf(resource)} ${row}
         cross join lateral (
-          select other.*${alsoListing(resource)}
-            and other.raw is not null
+          select other.*
+          from ${alsoListing(resource)} other
+          where other.raw is not null
           order by ${firstOf(resource)}
           limit 1
         ) other
@@ -181,7 +147,8 @@ export async function yieldToPreferred(
       order by ${row.id}
       for no key update of ${row}
     ), remembered as (
-      insert into ${entries}
+      insert into ${alsoListed}
+        (resource, record_id, company_id, raw, digest, api_version, read_at)
       select resource, record_id, lister, shown, shown_digest, shown_api_version, shown_read_at
       from other
       on conflict (resource, record_id, company_id) do update set
@@ -191,8 +158,10 @@ export async function yieldToPreferred(
         read_at = excluded.read_at
     )
     ${showOther(resource)}`);
-  await writeSitesOf(tx, resource, rows);
+  if (resource === 'connections') await writeConnectionSites(tx, idsOf(rows));
 }
+
+const idsOf = (rows: readonly { readonly id: string }[]): string[] => rows.map(({ id }) => id);
 
 /** The order of what several companies list of a record: the preferred one is first. */
 const firstOf = (resource: RecordResource): SQL => {
@@ -224,20 +193,3 @@ const showOther = (resource: RecordResource): SQL => {
     where ${row}.id = other.row_id
     returning ${row}.id`;
 };
-
-/** Writes the sites that the records of connections list, after other records became their rows. */
-async function writeSitesOf(
-  tx: Transaction,
-  resource: RecordResource,
-  changed: readonly { readonly id: string }[],
-): Promise<void> {
-  if (resource !== 'connections' || changed.length === 0) return;
-  const ids = changed.map(({ id }) => id);
-  const listing = sql`listing as (
-      select id as connection_id, raw -> 'sitesRelations' as relations
-      from ${connections}
-      where id = any(${array(ids, 'uuid')})
-        and ${listsSites(sql`raw`)}
-    )`;
-  await serveSites(tx, 'writeSitesOf', listing);
-}

@@ -1,4 +1,4 @@
-import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { excluded } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import type { RecordResource } from '../resources.ts';
@@ -28,51 +28,33 @@ const listingOf = ({ companyId, resource }: Listing) =>
     ? { companyId: noCompany, resource: 'companies' }
     : { companyId: companyId ?? noCompany, resource };
 
-const isOf = (listing: Listing): SQL | undefined => {
-  const { companyId, resource } = listingOf(listing);
-  return and(eq(listings.companyId, companyId), eq(listings.resource, resource));
-};
-
-const clock = sql`clock_timestamp()`;
-
-/** The step `fence` of a statement that writes a page. It locks the fence of the page's listing. */
-export const lockedFence = (walk: Walk): SQL => {
-  const { companyId, resource } = listingOf(walk);
-  return sql`fence as materialized (
-    select proved_began
-    from ${listings}
-    where company_id = ${companyId}::uuid
-      and resource = ${resource}
-    for share
-  )`;
-};
-
 /** What a walk found. */
 type Found = 'page' | 'absences';
 
 /**
- * Whether a later walk is proved. Once its own walk is proved, a page comes late, too: an attempt
- * that froze wrote it, and another attempt has read it since. A fence in the future does not count,
- * because the warehouse's clock was wrong when it was set.
+ * Whether a page, or the absences, of a walk are not behind the fence of their listing, which is
+ * locked. Once its own walk is proved, a page comes late, too: an attempt that froze wrote it, and
+ * another attempt has read it since. A fence in the future does not count, because the warehouse's
+ * clock was wrong when it was set.
  */
-const isPassed = ({ began }: Walk, what: Found): SQL => sql`
-        proved_began ${sql.raw(what === 'page' ? '>=' : '>')} ${began}::timestamptz
-        and proved_began <= ${clock}`;
-
-/** Whether a page, or the absences, of a walk are not behind the step `fence`. */
-export const isAhead = (walk: Walk, what: Found): SQL => sql`not exists (
-      select from fence
-      where${isPassed(walk, what)}
-    )`;
+export function isAhead({ began, ...listing }: Walk, what: Found): SQL {
+  const { companyId, resource } = listingOf(listing);
+  return sql`not coalesce((
+          select
+            proved_began ${sql.raw(what === 'page' ? '>=' : '>')} ${began}::timestamptz
+              and proved_began <= clock_timestamp()
+          from ${listings}
+          where company_id = ${companyId}::uuid and resource = ${resource}
+          for share
+        ), false)`;
+}
 
 /** Locks the fence of a listing. Returns whether a page, or the absences, of a walk are behind it. */
 export async function isBehind(tx: Executor, walk: Walk, what: Found): Promise<boolean> {
-  const [fence] = await tx
-    .select({ isPassed: sql<boolean>`${isPassed(walk, what)}` })
-    .from(listings)
-    .where(isOf(walk))
-    .for('share');
-  return fence?.isPassed ?? false;
+  const { rows } = await tx.execute<{ ahead: boolean }>(
+    sql`select ${isAhead(walk, what)} as ahead`,
+  );
+  return rows[0]?.ahead === false;
 }
 
 /** Builds the step that moves the fence of a listing to the beginning of a walk that was proved. */
@@ -84,7 +66,7 @@ export function proving(db: Executor, walk: Walk) {
     .onConflictDoUpdate({
       target: [companyId, resource],
       set: excluded({ provedBegan }),
-      setWhere: sql`${provedBegan} < excluded.proved_began or ${provedBegan} > ${clock}`,
+      setWhere: sql`${provedBegan} < excluded.proved_began or ${provedBegan} > clock_timestamp()`,
     })
     .returning({ provedBegan });
 }

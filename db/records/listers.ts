@@ -31,12 +31,15 @@ export const judgedBy = (resource: RecordResource): SQL =>
 
 /** Whether a company is the lister of a `row`. An index serves each of the two cases. */
 export const isListedBy = (companyId: SQL): SQL =>
-  sql`(${row.companyId} = ${companyId} and ${ofRow}.listed_by is null or ${ofRow}.listed_by = ${companyId})`;
+  sql`(
+          ${row.companyId} = ${companyId} and ${ofRow}.listed_by is null
+          or ${ofRow}.listed_by = ${companyId}
+        )`;
 
 /** Whether a company is the lister of a `row`, and no other company is known to list its record. */
 export const isListedOnlyBy = (resource: RecordResource, companyId: string): SQL =>
   sql`${isListedBy(sql`${companyId}::uuid`)}
-      and not exists (select${alsoListing(resource)})`;
+      and not exists (select from ${alsoListing(resource)} other)`;
 
 /** Whether the record of a row says who owns it. The owner of usage is the company of its document. */
 const saysOwner = (resource: RecordResource, held: SQL): SQL => {
@@ -171,21 +174,25 @@ export const ownerOf = (resource: RecordResource): SQL => {
     )`;
 };
 
-/** The entry of a company about the record of a `row` that another company lists, as `other`. */
-export const entryOf = (resource: RecordResource, companyId: SQL): SQL => sql`
+/** The entry of a company about the record of a `row` that another company lists, as a table. */
+export const entryOf = (resource: RecordResource, companyId: SQL): SQL => sql`(
+          select other.*
           from ${alsoListed} other
           where other.resource = ${resource}
             and other.record_id = ${row.id}::text
-            and other.company_id = ${companyId}`;
+            and other.company_id = ${companyId}
+        )`;
 
-/** A `from` clause: what living companies list of a `row` that are not its lister, as `other`. */
-export const alsoListing = (resource: RecordResource): SQL => sql`
-        from ${alsoListed} other
-        where other.resource = ${resource}
-          and other.record_id = ${row.id}::text
-          and other.company_id <> ${listerOf(ofRow)}
-          and exists (
-            select from ${companies} c
-            where c.id = other.company_id and c.deleted_at is null
-            offset 0
-          )`;
+/** What living companies list of a `row` that are not its lister, as a table. */
+export const alsoListing = (resource: RecordResource): SQL => sql`(
+          select other.*
+          from ${alsoListed} other
+          where other.resource = ${resource}
+            and other.record_id = ${row.id}::text
+            and other.company_id <> ${listerOf(ofRow)}
+            and exists (
+              select from ${companies} c
+              where c.id = other.company_id and c.deleted_at is null
+              offset 0
+            )
+        )`;

@@ -1,7 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { JsonTokens } from '../../contract/json.ts';
 import { array } from '../connection/arrays.ts';
-import { isAhead, lockedFence, type Walk } from './fence.ts';
+import { companyNamed, type RecordResource, updatedOf } from '../resources.ts';
+import { companies, documents, usageData } from '../schema/utility.ts';
+import { isAhead, type Walk } from './fence.ts';
 
 /** A page of records without secrets. Only Postgres parses it: no number becomes a float. */
 export interface RecordPage {
@@ -46,32 +48,126 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-/** One or more steps `name as (…)` of a statement. */
-export type Cte = SQL;
+/**
+ * The records of a page as a table (r, place, owner, digest, replaced): `owner` lists them. It is
+ * empty if the page is behind the fence of its listing.
+ */
+export function itemsOf({ walk, ...page }: RecordPage): SQL {
+  const { companyId, digests = [], replaced = [] } = page;
+  return sql`(
+        select
+          r, place, ${companyId}::uuid as owner, decode(digest, 'hex') as digest,
+          replaced::jsonb
+        from rows from (
+            jsonb_array_elements(${itemList(page)}),
+            unnest(${array(digests, 'text')}),
+            unnest(${array(replaced, 'text')})
+          ) with ordinality as t (r, digest, replaced, place)
+        where ${walk ? isAhead(walk, 'page') : sql`true`}
+      )`;
+}
+
+/** The records of a page as `itemsOf` has them, with what else decides their rows: see upsert.ts. */
+export function recordsOf(resource: RecordResource, page: RecordPage): SQL {
+  switch (resource) {
+    case 'companies':
+      return page.existingOnly
+        ? sql`(select * from ${itemsOf(page)} item where ${hasRow(sql`item.r`)})`
+        : itemsOf(page);
+    case 'sites':
+      return sitesOfCompanies(page);
+    case 'documents':
+      return sql`(select *, ${readWith(page)} as usage_read_at from ${itemsOf(page)} item)`;
+    case 'usageData':
+      return withDocuments(reportedUsage(page), page.readAt);
+    default:
+      return itemsOf(page);
+  }
+}
+
+const hasRow = (company: SQL): SQL => sql`exists (
+      select from ${companies} existing
+      where existing.id = (${company} ->> 'id')::uuid
+      offset 0
+    )`;
 
 /**
- * The page's records as a step `item (r, place, owner, digest)`; `owner` lists them. If texts were
- * replaced in any of them, the step also has `replaced`. It is empty if the page is behind the
- * fence of its listing, which the step `fence` locks.
+ * The sites in the records of companies. Sites of a company whose record was refused are left out:
+ * no run would tombstone them.
  */
-export function items(page: RecordPage): SQL {
-  const digests = array(page.digests ?? [], 'text');
-  const { replaced, walk } = page;
-  return sql`${walk ? sql`${lockedFence(walk)}, ` : sql``}item as materialized (
-    select
-      r,
-      place,
-      ${page.companyId}::uuid as owner,
-      decode(digest, 'hex') as digest
-      ${replaced ? sql`, replaced::jsonb` : sql``}
-    from rows from (
-      jsonb_array_elements(${itemList(page)}),
-      unnest(${digests})
-      ${replaced ? sql`, unnest(${array(replaced, 'text')})` : sql``}
-    ) with ordinality as t (r, digest${replaced ? sql`, replaced` : sql``}, place)
-    ${walk ? sql`where ${isAhead(walk, 'page')}` : sql``}
-  )`;
-}
+const sitesOfCompanies = (page: RecordPage): SQL => sql`(
+      select
+        site.r, item.place, (item.r ->> 'id')::uuid as owner, null::bytea as digest,
+        ${replacedIn('sites', sql`item.replaced`, sql`site.at - 1`)} as replaced
+      from ${itemsOf(page)} item
+        cross join lateral jsonb_array_elements(metersync.elements(item.r -> 'sites'))
+          with ordinality as site (r, at)
+      where item.r ->> 'id' is not null
+        and metersync.uuid_of(site.r ->> 'id') is not null
+        and ${hasRow(sql`item.r`)}
+    )`;
+
+/**
+ * When all usage of a new document was read: now, if its record is the source of its usage and lists
+ * usage, each row with an id. Rows without a UUID are not written.
+ */
+const readWith = ({ usageOfRecords, readAt }: RecordPage): SQL =>
+  usageOfRecords
+    ? sql`case
+          when jsonb_typeof(r -> 'usageData') = 'array'
+            and not r @? '$.usageData[*]
+              ? (@.type() != "object" || !exists(@.id) || @.id == null)'
+          then ${readAt}::timestamptz
+        end`
+    : sql`null::timestamptz`;
+
+/**
+ * The records of a page of usage, with `document_id`. A row that names no document has the document
+ * in `documentOf`, or else the document of the existing row.
+ */
+export const reportedUsage = (page: RecordPage): SQL => sql`(
+      select
+        item.*,
+        coalesce(
+          metersync.uuid_of(metersync.document_sent(r)),
+          (
+            ${JSON.stringify(page.documentOf ?? {})}::jsonb ->> metersync.canonical_id(r ->> 'id')
+          )::uuid,
+          (select u.document_id from ${usageData} u where u.id = (r ->> 'id')::uuid)
+        ) as document_id
+      from ${itemsOf(page)} item
+    )`;
+
+/**
+ * Records of usage with what their documents decide. Usage of a document that an event deleted is
+ * left out, so that an older page does not restore it, and so is a row whose document's usage was
+ * all read later than this page, unless the row is newer than the stored row.
+ */
+export const withDocuments = (usage: SQL, readAt: string): SQL => sql`(
+      with reported as materialized (
+        select * from ${usage} reported
+      )
+      select
+        reported.*,
+        coalesce(d.company_id, ${companyNamed(sql`r`)}, owner) as company_id,
+        d.deleted_at as document_deleted_at
+      from reported
+        left join lateral (
+          select company_id, deleted_at, deleted_reason, usage_read_at
+          from ${documents}
+          where id = document_id
+          offset 0
+        ) d on true
+      where d.deleted_reason is distinct from 'event'
+        and (
+          d.usage_read_at is null
+          or d.usage_read_at <= ${readAt}::timestamptz
+          or exists (
+            select from ${usageData} u
+            where u.id = (r ->> 'id')::uuid and u.updated < ${updatedOf('r')}
+          )
+        )
+    )`;
 
 /**
  * The replaced texts of the part of a record that is at `place`, from 0, in the array `field`, with

@@ -2,13 +2,11 @@ import { type SQL, sql } from 'drizzle-orm';
 import { array, isAmong, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { prepared } from '../connection/prepared.ts';
-import { requeueMissing } from '../queue/queue.ts';
-import { companyNamed, resources } from '../resources.ts';
+import { companyNamed } from '../resources.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { isAhead, lockedFence } from './fence.ts';
-import { type Cte, type RecordPage, replacedIn } from './page.ts';
-import { reportedUsage, usageSource, type WrittenDocument } from './rows.ts';
-import { upsertRecords } from './upsert.ts';
+import { isAhead } from './fence.ts';
+import { type RecordPage, replacedIn, reportedUsage, withDocuments } from './page.ts';
+import { upsertRecords, type WrittenRow } from './upsert.ts';
 
 /** Locks documents in the order of their ids, so that nobody else writes their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
@@ -26,10 +24,9 @@ export async function holdDocuments(tx: Executor, documentIds: readonly string[]
  */
 export async function lockDocuments(tx: Executor, page: RecordPage): Promise<void> {
   await prepared(tx, 'lockDocuments').execute(sql`
-    with ${reportedUsage(page)}
     insert into ${documents} (id, company_id)
     select distinct on (document_id) document_id, coalesce(${companyNamed(sql`r`)}, owner)
-    from reported
+    from ${reportedUsage(page)} reported
     where document_id is not null
     order by document_id
     -- An update whose condition is false still locks the row.
@@ -37,72 +34,51 @@ export async function lockDocuments(tx: Executor, page: RecordPage): Promise<voi
 }
 
 /**
- * Updates what depends on documents that a page wrote. The usage that their records list replaces
- * their usage in the warehouse. Events of changed documents that count as missing become pending
- * again. The snapshot begins after the documents were locked.
+ * Replaces the usage of documents that a page wrote by the usage that their records list: a record
+ * that lists usage lists all of it. The documents are locked by now.
  */
 export async function writeUsageOfDocuments(
   tx: Executor,
   page: RecordPage,
-  written: readonly WrittenDocument[],
+  written: readonly WrittenRow[],
 ): Promise<void> {
-  const changed = written.filter(({ inserted }) => !inserted).map(({ id }) => id);
   const listing = written.filter(({ listsUsage }) => listsUsage);
-  if (changed.length + listing.length === 0) return;
-  const requeued = requeueMissing('documents', changed);
-  if (listing.length === 0) {
-    await prepared(tx, 'requeueMissing').execute(sql`with ${requeued} select`);
-    return;
-  }
-  const { rows } = await prepared(tx, 'writeUsageOfDocuments').execute<{ losers: string[] }>(sql`
-    with ${replacingUsage(listing, page)}, ${requeued}
-    select array(select id::text from losers) as losers`);
-  await readAgain(tx, listing, rows[0]?.losers ?? []);
+  if (listing.length === 0) return;
+  const usage = withDocuments(usageOfRecords(listing, page.companyId), page.readAt);
+  const rows = await upsertRecords(tx, 'usageData', page, [], usage);
+  const existing = listing.filter(({ inserted }) => !inserted);
+  if (existing.length > 0)
+    await retire(tx, {
+      of: idsOf(existing),
+      seen: sql`array(
+          select metersync.canonical_id(listed ->> 'id')
+          from ${documents}
+            cross join lateral jsonb_array_elements(metersync.elements(raw -> 'usageData')) listed
+          where id = any(${idsOf(listing)})
+        )`,
+      readAt: page.readAt,
+    });
+  const losers = rows.flatMap(({ takenFrom }) => takenFrom ?? []);
+  await readAgain(tx, listing, losers);
 }
 
 /**
- * Steps that replace the usage of documents with the rows in the documents' records, which this
- * transaction just wrote. A record that lists usage lists all of it. The step `losers (id)` has the
- * documents that lost a row to another one.
+ * The usage rows that the records of documents list, as a table. The rows of the documents have
+ * them, so Postgres does not parse them again. Two bills that list one row do not take it from each
+ * other every night: the row belongs to the bill that was updated later, or at the same time and has
+ * the greater id.
  */
-function replacingUsage(listing: readonly WrittenDocument[], page: RecordPage): Cte {
-  const source = { ...usageSource(usageOfRecords(listing, page), page), ofDocuments: true };
-  const retired = retiringUsage({
-    documents: idsOf(listing.filter(({ inserted }) => !inserted)),
-    seen: sql`array(select metersync.canonical_id(r ->> 'id') from reported)`,
-    readAt: page.readAt,
-    unless: sql`and id <> all(array(select id from written))`,
-  });
-  return sql`${upsertRecords(resources.usageData, source)}, losers as (
-      select distinct before.document_id as id
-      from written
-        cross join lateral (
-          select document_id from ${usageData} where id = written.id offset 0
-        ) before
-        join reported on (reported.r ->> 'id')::uuid = written.id
-      where before.document_id <> reported.document_id
-    ), ${retired}`;
-}
-
-/**
- * The usage rows of documents, as a step `reported`. The rows of the documents have them, so Postgres
- * does not parse them again. Two bills that list one row do not take it from each other every night: the
- * row belongs to the bill that was updated later, or at the same time and has the greater id.
- */
-function usageOfRecords(written: readonly WrittenDocument[], page: RecordPage): SQL {
-  const texts = written.map((document) => document.replaced ?? null);
-  const replaced = page.replaced
-    ? sql`${replacedIn('usageData', sql`listed.texts::jsonb`, sql`row.place - 1`)} as replaced,`
-    : sql``;
-  return sql`reported as materialized (
+const usageOfRecords = (written: readonly WrittenRow[], companyId: string | null): SQL => {
+  const texts = written.map(({ replaced = null }) => replaced);
+  return sql`(
       select
         row.r,
         row_number() over (
           order by d.raw_updated nulls first, listed.document_id, row.place
         ) as place,
-        ${page.companyId}::uuid as owner,
+        ${companyId}::uuid as owner,
         null::bytea as digest,
-        ${replaced}
+        ${replacedIn('usageData', sql`listed.texts::jsonb`, sql`row.place - 1`)} as replaced,
         listed.document_id
       from unnest(${idsOf(written)}, ${array(texts, 'text')}) as listed (document_id, texts)
         cross join lateral (
@@ -130,7 +106,7 @@ function usageOfRecords(written: readonly WrittenDocument[], page: RecordPage): 
           offset 0
         )
     )`;
-}
+};
 
 /**
  * Has the next page with a document write it again although it is equal: if the document lost a row to another one,
@@ -139,7 +115,7 @@ function usageOfRecords(written: readonly WrittenDocument[], page: RecordPage): 
  */
 async function readAgain(
   tx: Executor,
-  listing: readonly WrittenDocument[],
+  listing: readonly WrittenRow[],
   losers: readonly string[],
 ): Promise<void> {
   await prepared(tx, 'readAgain').execute(sql`
@@ -161,7 +137,7 @@ async function readAgain(
       )`);
 }
 
-const idsOf = (written: readonly WrittenDocument[]): SQL =>
+const idsOf = (written: readonly WrittenRow[]): SQL =>
   array(
     written.map(({ id }) => id),
     'uuid',
@@ -183,43 +159,36 @@ export async function retireUsage(
 ): Promise<void> {
   const walk = { companyId, resource: 'usageData', began: readAt } as const;
   const all = array([...documentIds].sort(), 'uuid');
-  const retired = retiringUsage({
-    documents: sql`case when ${isAhead(walk, 'absences')} then ${all} else '{}' end`,
+  await retire(tx, {
+    of: sql`case when ${isAhead(walk, 'absences')} then ${all} else '{}' end`,
     seen: array(printedUuids(seenIds), 'text'),
     readAt,
   });
-  await prepared(tx, 'retireUsage').execute(sql`with ${lockedFence(walk)}, ${retired} select`);
-}
-
-/** Which usage is tombstoned. `documents` and `seen` are expressions for arrays of ids. */
-interface Retiring {
-  readonly documents: SQL;
-  readonly seen: SQL;
-  readonly readAt: string;
-  /** A further condition on the rows. */
-  readonly unless?: SQL;
 }
 
 /**
- * Steps that tombstone usage rows that listings no longer contain. They are deleted as of the read: a
- * row that a later read lists is live, whichever is written first.
+ * Tombstones usage rows of the documents `of` that are not among `seen`; both are arrays of ids. The
+ * rows are deleted as of the read: a row that a later read lists is live, whichever is written first.
  */
-const retiringUsage = ({ documents: of, seen, readAt, unless = sql`` }: Retiring): Cte =>
-  sql`covered as (
+async function retire(
+  tx: Executor,
+  { of, seen, readAt }: { readonly of: SQL; readonly seen: SQL; readonly readAt: string },
+): Promise<void> {
+  await prepared(tx, 'retireUsage').execute(sql`
+    with covered as (
       update ${documents} set usage_read_at = ${readAt}::timestamptz
       where id = any(${of})
         and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
       returning id
-    ), retired as (
-      update ${usageData} set
-        absent_since = ${readAt}::timestamptz,
-        absent_by = 'absent'
-      where document_id = any(array(select id from covered))
-        and deleted_at is null
-        and synced_at < ${readAt}::timestamptz
-        and not (id::text = any(${seen}))
-        ${unless}
-    )`;
+    )
+    update ${usageData} set
+      absent_since = ${readAt}::timestamptz,
+      absent_by = 'absent'
+    where document_id = any(array(select id from covered))
+      and deleted_at is null
+      and synced_at < ${readAt}::timestamptz
+      and not (id::text = any(${seen}))`);
+}
 
 /**
  * Reads the ids of the usage rows that the records of documents list, and whether the warehouse has exactly these

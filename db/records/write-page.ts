@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
+import { printedUuids } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
@@ -9,7 +10,9 @@ import {
   withTransaction,
 } from '../connection/connect.ts';
 import { splitOnRefusal, sqlMessage, warehouseFailure } from '../connection/failures.ts';
+import { requeueMissing } from '../queue/queue.ts';
 import {
+  idOfRecord,
   type RecordResource,
   resources,
   row,
@@ -24,10 +27,9 @@ import { isBehind } from './fence.ts';
 import { isListedBy } from './listers.ts';
 import { itemList, itemTexts, pageOfTexts, type RecordPage, type WrittenRows } from './page.ts';
 import { rejectRecords } from './rejected.ts';
-import { type WrittenDocument, type WrittenRow, writeRecords } from './rows.ts';
 import { unchangedPlaces } from './unchanged.ts';
 import { type Holdable, holdableRecord, isSuspicious } from './unholdable.ts';
-import { idOfRecord, isListing } from './upsert.ts';
+import { isListing, upsertRecords, type WrittenRow } from './upsert.ts';
 import { holdDocuments, lockDocuments, retireUsage, writeUsageOfDocuments } from './usage.ts';
 
 export interface PageWritten extends WrittenRows {
@@ -144,7 +146,7 @@ async function writeChanged(
   const own = rows.filter((row) => row.own).length;
   // The number of records that differ from their rows and did not replace them: few, if any.
   const kept = ids.length - rows.length;
-  const isShared = isListing(resources[resource], page) && own < ids.length;
+  const isShared = isListing(resource, page) && own < ids.length;
   const asksOlder = kept > 0 && page.digests !== undefined && !byId && page.confirms !== true;
   const mayBeLate = rows.length === 0 && (isShared || asksOlder);
   if (mayBeLate && walk && (await isBehind(tx, walk, 'page'))) return nothingWritten;
@@ -165,12 +167,13 @@ export async function writeRows(
   ids: Ids,
 ): Promise<WrittenRow[]> {
   if (resource === 'usageData') await lockDocuments(tx, page);
-  const rows = await writeRecords(tx, resource, page, ids);
-  if (resource === 'connections') {
-    const changed = rows.flatMap(({ id, inserted }) => (inserted ? [] : [id]));
-    await writeConnectionSites(tx, page, changed);
-  }
-  if (resource === 'documents') await writeUsageOfDocuments(tx, page, rows as WrittenDocument[]);
+  const rows = await upsertRecords(tx, resource, page, ids);
+  if (resource !== 'connections' && resource !== 'documents') return rows;
+  // In a later snapshot: the rows are locked by now, so no event becomes missing meanwhile.
+  const changed = rows.flatMap(({ id, inserted }) => (inserted ? [] : [id]));
+  await requeueMissing(tx, resource, changed);
+  if (resource === 'documents') await writeUsageOfDocuments(tx, page, rows);
+  else await writeConnectionSites(tx, printedUuids(ids));
   return rows;
 }
 
@@ -231,12 +234,12 @@ async function countOlder(
 ): Promise<number> {
   const { updated, rawUpdated } = resources[resource].table;
   if (updated === undefined) return 0;
-  const isOwn = isListing(resources[resource], page)
+  const isOwn = isListing(resource, page)
     ? sql`and ${isListedBy(sql`${page.companyId}::uuid`)}`
     : sql``;
   const { rows } = await db.execute<{ older: number }>(sql`
     with listed as materialized (
-      select distinct on (id) ${idOfRecord(resources[resource])} as id, ${updatedOf('r')} as updated
+      select distinct on (id) ${idOfRecord(resource)} as id, ${updatedOf('r')} as updated
       from jsonb_array_elements(${itemList(page)}) as item (r)
       order by id, updated desc nulls last
     )

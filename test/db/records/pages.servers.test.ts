@@ -261,7 +261,7 @@ describe('the statements of a page', () => {
     test.for([
       ['companies', 1, 1],
       ['sites', 1, 1],
-      ['connections', 3, 3],
+      ['connections', 3, 4],
       ['usageData', 3, 3],
       ['meters', 2, 2],
     ] as const)(
@@ -276,7 +276,7 @@ describe('the statements of a page', () => {
     // The writes that follow from changed documents need a snapshot that begins after the documents are locked.
     test.for([
       ['without', 2, 3, false],
-      ['with', 4, 4, true],
+      ['with', 4, 6, true],
     ] as const)(
       'of documents %s usage costs at most %i statements if they are new, and %i if they changed',
       async ([, fresh, changed, usageOfRecords]) => {
