@@ -159,26 +159,9 @@ export const plain: Readonly<Record<string, string>> = {
     group by n.meter_number, b.document_id, b.first_day, b.until, b.units, b.usage, b.factor, b.exclusion
     order by 1, b.first_day`,
 
-  'What was each company billed?': `${common}
-    select c.name as company, d.currency, count(*) as bills, sum(d.cost) as cost
-    from counts d join utility.companies c on c.id = d.company_id group by 1, 2 order by 1, 2`,
-
-  'What do the most expensive sites cost?': `${common}
-    select s.name as site, d.currency, sum(d.cost) as cost
-    from counts d join utility.sites s on s.id = d.site_id group by s.id, 1, 2 order by 3 desc limit 5`,
-
-  'Which bills are the largest?': `${common}
-    select invoice_id, raw ->> 'utilityCompany' as provider, (raw ->> 'billDate')::date as bill_date, currency, cost
-    from counts order by cost desc, invoice_id limit 5`,
-
   'What is due in July?': `${common}
     select currency, count(*) as bills, sum((raw ->> 'totalCharges')::numeric) as due
     from counts where raw ->> 'dueDate' like '2026-07-%' group by 1 order by 1`,
-
-  'What part of the cost is tax?': `${common}
-    select currency, sum((raw ->> 'taxCharges')::numeric) as tax,
-      round(100 * sum((raw ->> 'taxCharges')::numeric) / sum(cost), 2) as percent
-    from counts group by 1 order by 1`,
 
   'What does a kWh cost for supply and for delivery?': `${common}
     select currency, supply_or_delivery, round(sum(amount) / sum(quantity), 5) as per_kwh
