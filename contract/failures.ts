@@ -72,12 +72,12 @@ export const failureTypes = {
     action: 'retry',
     means:
       'The service does not show the record of an event, or only an older state; or it shows a record that an event deleted.',
-    operator: `Nothing for a few records. For many, ask the service why it does not show them. Their events are \`missing\` after ${triedFor.notFound} if the service never shows the records, and after ${triedFor.olderState} if it only shows an older state; a deletion is \`superseded\` then. A later read that finds the records settles the events.`,
+    operator: `Nothing for a few records. For many, ask the service why. Their events are \`missing\` after ${triedFor.notFound}, or after ${triedFor.olderState} if the service shows an older state; a deletion is \`superseded\` then. A later read that finds the records settles them.`,
   },
   UNKNOWN_TO_SERVICE: {
     action: 'retry',
     means: 'Events name a company or a meter that no record, setting or answer of the service contains.',
-    operator: `If it is yours, make sure that the key has access to it, then run metersync resume. If many are not yours, somebody else can sign events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only these events wrote are tombstoned.`,
+    operator: `If it is yours, give the key access to it, then run metersync resume. If many are not yours, somebody else can sign events: rotate the secret. After ${triedFor.olderState} the events are \`missing\`, and rows that only they wrote are tombstoned.`,
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',
@@ -115,7 +115,7 @@ export const failureTypes = {
     means:
       'A payload in Temporal is not encrypted with a key of TEMPORAL_CODEC_KEYS, or belongs to another workflow.',
     operator:
-      'Give all processes the same keys (for an embedded Temporal, the file temporal-codec-key in METERSYNC_DIR). If a key was removed, add it again until each schedule has run once more, because a run gets the result of the run before it. If the payload is older than the keys, set TEMPORAL_PLAINTEXT=accepted until its workflow has ended. Otherwise somebody else can reach Temporal: terminate the workflow.',
+      'Give all processes the same keys (for an embedded Temporal, the file temporal-codec-key in METERSYNC_DIR). Add a key that was removed again until each schedule has run once more. If the payload is older than the keys, set TEMPORAL_PLAINTEXT=accepted until its workflow has ended. Otherwise somebody else can reach Temporal: terminate the workflow.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',
