@@ -12,8 +12,8 @@ comment on schema analytics is
 
 create schema if not exists fields;
 comment on schema fields is
-  'Each field that the service sends as a column: a view for each resource, and for each array of '
-  'objects in it. metersync creates them. Look in schema analytics first.';
+  'A view for each resource with a column for each field that the service sends, and a view for '
+  'each array of objects in it. Look in schema analytics first.';
 
 -- Returns statements that restore the grants on a view and its columns; none if it does not exist.
 create or replace function metersync.grants_on (view text) returns setof text

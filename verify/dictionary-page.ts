@@ -27,8 +27,8 @@ const alike = ['fields', 'history'];
 
 /**
  * Creates docs/reference/dictionary.md from the catalogue and comments of a migrated warehouse. A column that
- * means the same in several relations is described once.
- * @throws Error that names every schema, table and column without a comment
+ * means the same in several relations is described once. A column without a comment says by its name what it is.
+ * @throws Error that names every schema, table and view without a comment
  */
 export async function dictionaryPage(db: Database): Promise<string> {
   const relations = await readRelations(db);
@@ -44,9 +44,9 @@ export async function dictionaryPage(db: Database): Promise<string> {
     '[What you can query](../analytics.md) says where to begin.',
     '',
     '- A column listed by name is described under [shared columns](#shared-columns), unless its name says what it is.',
-    '- The key of a table is `id`, unless its description names another key. `company_id`, `site_id`, `connection_id`,',
-    '  `meter_id` and `document_id` (`bill_id` in views) are the `id` of that record.',
-    '- Amounts are `numeric`, times `timestamptz`, days `date`. Types of ranges, arrays and JSON are named.',
+    '- The key of a table is `id`, unless its description names another. `company_id` is the `id` of a company,',
+    '  and so on.',
+    '- Types are named for ranges, arrays and JSON.',
     '- What is unknown or does not apply is NULL. The end of a range is not included.',
     '',
     '## Shared columns',
@@ -95,7 +95,6 @@ function withoutComment(relations: readonly Relation[]): string[] {
     return [
       ...(relation.schema_comment === null ? [`schema ${relation.schema}`] : []),
       ...(relation.comment === null ? [name] : []),
-      ...relation.columns.filter(({ comment }) => comment === null).map((column) => `${name}.${column.name}`),
     ];
   });
   return [...new Set(silent)];
@@ -153,15 +152,12 @@ function describeRelation(
   ];
 }
 
-/** Whether a comment has words that the name of its column lacks, or the page has to name its type. */
-function isToDescribe({ name, type, comment }: Column): boolean {
-  const words = comment?.toLowerCase().match(/\w+/g) ?? [];
-  return !isPlain(type) || words.some((word) => !name.split('_').includes(word));
-}
+/** Whether the name of a column does not say what it is, or the page has to name its type. */
+const isToDescribe = ({ type, comment }: Column): boolean => comment !== null || !isPlain(type);
 
 const fullName = ({ schema, name }: Relation): string => `${schema}.${name}`;
 const columnLine = ({ name, type, comment }: Column): string =>
-  `- \`${name}\`${isPlain(type) ? '' : ` ${type}`}: ${comment}`;
+  `- \`${name}\`${isPlain(type) ? '' : ` ${type}`}${comment === null ? '' : `: ${comment}`}`;
 
 /** Whether the page leaves out the type, because it is one of the usual types of plain values. */
 const isPlain = (type: string): boolean =>

@@ -191,10 +191,10 @@ from (
 ) as checks (check_name, run_with, entity_type, severity, what, sentence);
 comment on view ops.data_issue_checks is 'The checks of the data.';
 comment on column ops.data_issue_checks.run_with is
-  'bills, connections, fields: after each run; intervals: after each backfill.';
+  'bills, connections and fields run after each run, intervals after each backfill.';
 comment on column ops.data_issue_checks.entity_type is
-  'document, usage, meter, connection, company or field; record: one of the first five or a site.';
+  'document, usage, meter, connection, company, field, or record (one of the first five or a '
+  'site).';
 comment on column ops.data_issue_checks.what is 'What it finds.';
 comment on column ops.data_issue_checks.sentence is
-  'Template of the sentence for an issue: {days} is a figure of its evidence, and {units|no unit} '
-  'gives the words for a missing figure.';
+  'Template of the sentence for an issue, with figures of its evidence in braces.';

@@ -146,20 +146,18 @@ from changes h
   left join utility.sites s on s.id = h.site_id
 order by uuid_hash(bill_id);
 comment on view analytics.bill_corrections is
-  'One row for each correction, supersession, deletion or restoration of a bill, and for each '
-  'currency. sum(cost_change) by currency is exact.';
+  'One row for each correction, supersession, deletion or restoration of a bill and each currency. '
+  'sum(cost_change) is exact.';
 comment on column analytics.bill_corrections.change is
-  'corrected (in place), moved (only to another account), superseded, deleted, restored (it '
-  'counts again, or for the first time), not_read.';
+  'corrected, moved (only to another account), superseded, deleted, restored (it counts again, or '
+  'for the first time) or not_read.';
 comment on column analytics.bill_corrections.changed_at is 'When the warehouse got the change.';
-comment on column analytics.bill_corrections.changed_by_kind is
-  'event or run; NULL where neither is known.';
+comment on column analytics.bill_corrections.changed_by_kind is 'event or run.';
 comment on column analytics.bill_corrections.changed_by is 'Id of the event or run.';
-comment on column analytics.bill_corrections.fields is
-  'Fields of the bill that changed; empty where another document did.';
+comment on column analytics.bill_corrections.fields is 'Fields of the bill that changed.';
 comment on column analytics.bill_corrections.cost_before is
   'Its part of sums before; NULL without an amount.';
-comment on column analytics.bill_corrections.cost_after is 'Its part since.';
+comment on column analytics.bill_corrections.cost_after is 'Its part of sums since.';
 comment on column analytics.bill_corrections.cost_change is 'What sums changed by.';
 comment on column analytics.bill_corrections.reason is
-  'How it was deleted, superseded or restored; NULL for a correction.';
+  'How it was deleted, superseded or restored.';

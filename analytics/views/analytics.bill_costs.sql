@@ -6,6 +6,5 @@ select
   currency, period, cost, allocation_method, bill_cost, cost_source, commodity
 from analytics.bill_meters;
 comment on view analytics.bill_costs is
-  'One row for each bill and meter on it. Parts add up to the bill exactly. bill_meters has more '
-  'columns.';
+  'Some columns of bill_meters. Parts add up to the bill exactly.';
 select metersync.copy_comments('analytics.bill_meters', 'analytics.bill_costs');

@@ -4,10 +4,10 @@ from ({{bill_readings usage="analytics.usage" days="analytics.interval_daily"}})
   left join utility.companies c on c.id = r.company_id
   left join utility.sites s on s.id = r.site_id;
 comment on view analytics.bill_interval_comparison is
-  'Usage of each bill, meter, period and unit, without demand, next to the readings of the same '
-  'local days.';
+  'Billed usage of each bill, meter, period and unit, without demand, next to the readings of '
+  'these days.';
 comment on column analytics.bill_interval_comparison.usage_id is 'One of its usage records.';
-comment on column analytics.bill_interval_comparison.units is 'Standard unit of the amounts.';
+comment on column analytics.bill_interval_comparison.units is 'Standard unit of usage.';
 comment on column analytics.bill_interval_comparison.interval_usage is 'Sum of the readings.';
 comment on column analytics.bill_interval_comparison.interval_coverage is
   'Part of the period that readings cover.';

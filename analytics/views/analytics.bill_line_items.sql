@@ -39,9 +39,8 @@ from analytics.bills b
   ) c;
 comment on view analytics.bill_line_items is 'One row for each line of a bill that counts.';
 comment on column analytics.bill_line_items.seq is 'Place on the bill, from 1.';
-comment on column analytics.bill_line_items.charge_type is 'An open list: USAGE, FIXED, TAX, …';
+comment on column analytics.bill_line_items.charge_type is 'USAGE, FIXED, TAX, …';
 comment on column analytics.bill_line_items.supply_or_delivery is 'SUPPLY, DELIVERY, …';
 comment on column analytics.bill_line_items.billing_period is 'CURRENT, or the period of the line.';
 comment on column analytics.bill_line_items.is_current is
-  'Whether it is part of the bill''s cost: lines of other periods are not.';
-comment on column analytics.bill_line_items.account_ids is 'Its accounts.';
+  'Whether it is part of the bill''s cost; lines of other periods are not.';

@@ -19,25 +19,17 @@ from ({{bill_meters usage="metersync.counted_usage" bills="analytics.bills"}}) b
   left join utility.meters m on m.id = b.meter_id
 order by uuid_hash(b.bill_id);
 comment on view analytics.bill_meters is
-  'One row for each bill and meter on it, with what was used and what it cost. Costs add up to '
-  'the bill exactly.';
-comment on column analytics.bill_meters.site_id is 'Site of the meter, or else of the document.';
-comment on column analytics.bill_meters.meter_id is 'Meter; NULL for bills without a meter.';
-comment on column analytics.bill_meters.commodity is
-  'Commodity of the meter; NULL for bills without a meter.';
+  'One row for each bill and meter, with what was used and what it cost. Costs add up to the bill '
+  'exactly.';
 comment on column analytics.bill_meters.period is
-  'Days of the meter''s usage on the bill, or else of the bill, or else its date; a half-open '
-  'range.';
+  'Days of the meter''s usage on the bill, or else of the bill, or else its date.';
 comment on column analytics.bill_meters.usage is
-  'Usage of the bill in units, with the sign that it has in sums: excluded and exported usage is '
-  'subtracted. NULL if it is in several units. Demand is not included.';
-comment on column analytics.bill_meters.units is
-  'Standard unit of usage; NULL where it is in several.';
-comment on column analytics.bill_meters.cost is 'The meter''s part of the bill''s cost.';
-comment on column analytics.bill_meters.cost_per_unit is 'cost / usage; NULL without usage.';
+  'Usage of the bill without demand, signed as in sums; NULL in several units.';
+comment on column analytics.bill_meters.units is 'Standard unit of usage.';
+comment on column analytics.bill_meters.cost is 'The meter''s part of bill_cost.';
+comment on column analytics.bill_meters.cost_per_unit is 'cost / usage.';
 comment on column analytics.bill_meters.allocation_method is
-  'How the cost of the bill was divided. direct: it has one meter. line_items: its lines by use '
-  'or demand, and fees, taxes and demand in several units equally. equal: its lines have no '
-  'usable amounts. none: it has no meter.';
-comment on column analytics.bill_meters.bill_cost is 'Cost of the bill.';
-comment on column analytics.bill_meters.cost_source is 'Which charges cost is: see bills.';
+  'How bill_cost was divided: direct (one meter), line_items (lines by use, by demand, the others '
+  'equally), equal (no usable lines) or none (no meter).';
+comment on column analytics.bill_meters.bill_cost is 'cost of the bill.';
+comment on column analytics.bill_meters.cost_source is 'As in bills.';

@@ -2,37 +2,32 @@ create or replace view analytics.bills_all as {{bills documents="utility.documen
 order by uuid_hash(bill_id);
 comment on view analytics.bills_all is
   'One row for each document, with the reason if it does not count.';
-comment on column analytics.bills_all.site_id is
-  'Site that the document names; one of them if there are several (see usage).';
-comment on column analytics.bills_all.first_day is
-  'First day of the period, or of its usage if the document has no period.';
+comment on column analytics.bills_all.site_id is 'Site of the document, or one of several.';
+comment on column analytics.bills_all.first_day is 'First day of the period, or else of its usage.';
 comment on column analytics.bills_all.last_day is
-  'Last day of period: a day before service_end_date where the next bill starts on that.';
+  'Last day that is billed: a day before service_end_date if the next bill starts then.';
 comment on column analytics.bills_all.service_end_date is 'Last day, as the service sent it.';
 comment on column analytics.bills_all.period_start is 'The same as first_day.';
 comment on column analytics.bills_all.period_end is
-  'The later of the two dates that the service sent. The next bill may start on it: see last_day.';
+  'The later of the two dates that the service sent.';
 comment on column analytics.bills_all.boundary_rule is
-  'How the dates became the period. end_inclusive: the end date is included. shared_day_to_next: '
-  'the end date belongs to the next bill. one_day: start and end are the same, or the end is '
-  'unknown. dates_swapped: the end was before the start. no_dates: there are no dates.';
+  'How dates became the period: end_inclusive, shared_day_to_next (the end belongs to the next '
+  'bill), one_day (no end, or the start), dates_swapped or no_dates.';
 comment on column analytics.bills_all.account_number is
-  'Account number on the document, or else the first identifier of its usage that is called '
-  'ACCOUNT.';
+  'Account number on the document, or else of its usage.';
 comment on column analytics.bills_all.bill_date is 'End of the billing period, by the service.';
 comment on column analytics.bills_all.cost is 'current_charges, or else total_charges.';
 comment on column analytics.bills_all.cost_source is 'Which of the two cost is.';
 comment on column analytics.bills_all.total_charges is 'Amount due, with earlier balances.';
 comment on column analytics.bills_all.current_charges is 'Charges of this period.';
 comment on column analytics.bills_all.interest_charges is 'Interest and late fees.';
-comment on column analytics.bills_all.status is 'Status.';
+comment on column analytics.bills_all.status is 'Status of the bill, by the service.';
 comment on column analytics.bills_all.is_flagged is 'Whether the service doubts it.';
-comment on column analytics.bills_all.is_estimated is
-  'Whether any of its usage is estimated; NULL if none of it says.';
-comment on column analytics.bills_all.usage_rows is 'Usage records on the document.';
+comment on column analytics.bills_all.is_estimated is 'Whether any of its usage is estimated.';
+comment on column analytics.bills_all.usage_rows is 'Number of its usage records.';
 comment on column analytics.bills_all.is_effective is 'Whether it counts.';
 comment on column analytics.bills_all.reason is
   'Why it does not count: deleted, superseded or not_read.';
-comment on column analytics.bills_all.superseded_by is 'The live document at the end of its chain.';
+comment on column analytics.bills_all.superseded_by is 'The live bill at the end of its chain.';
 comment on column analytics.bills_all.revised_document_id is
-  'The service''s link to the document that superseded it.';
+  'Document that superseded it, by the service.';

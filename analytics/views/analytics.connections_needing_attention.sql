@@ -30,15 +30,13 @@ from analytics.freshness f
   ) u
 where metersync.needs_attention(f.status);
 comment on view analytics.connections_needing_attention is
-  'Connections that collect nothing: what is wrong, since when, what to do.';
-comment on column analytics.connections_needing_attention.since is
-  'When the status began, by events or the record.';
+  'Connections that collect nothing: what is wrong, since when, and what to do.';
+comment on column analytics.connections_needing_attention.since is 'When the status began.';
 comment on column analytics.connections_needing_attention.detail is 'The service''s own words.';
 comment on column analytics.connections_needing_attention.url is
   'Address of the provider''s portal.';
 comment on column analytics.connections_needing_attention.owner is 'Who set it up.';
 comment on column analytics.connections_needing_attention.data_until is 'Last day that is billed.';
-comment on column analytics.connections_needing_attention.site_ids is 'Its sites.';
 comment on column analytics.connections_needing_attention.days_late is
   'Days since the next bill was expected; NULL if not late.';
 comment on column analytics.connections_needing_attention.sites is 'Names of its sites.';

@@ -32,19 +32,15 @@ from analytics.monthly_usage u
         )
     );
 comment on view analytics.emissions_monthly is
-  'Emissions of monthly_usage by your emission factors: one row for each factor that applies, and '
-  'no row without a factor.';
+  'Emissions of monthly_usage, with a row for each of your emission factors that applies.';
 comment on column analytics.emissions_monthly.usage is 'Usage, each day counted once.';
-comment on column analytics.emissions_monthly.units is 'Standard unit of the amounts.';
-comment on column analytics.emissions_monthly.coverage is 'Part of the month that bills are for.';
+comment on column analytics.emissions_monthly.units is 'Standard unit of usage.';
+comment on column analytics.emissions_monthly.coverage is 'days_covered / days_in_month.';
 comment on column analytics.emissions_monthly.scope is
   'Scope of the greenhouse gas protocol, 1 to 3.';
 comment on column analytics.emissions_monthly.method is
-  'For scope 2, location or market; empty for others.';
+  'location or market for scope 2, otherwise empty.';
 comment on column analytics.emissions_monthly.version is
-  'Set of factors: never add emissions of several.';
-comment on column analytics.emissions_monthly.factor_id is 'Factor.';
-comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Kg CO2e per unit.';
-comment on column analytics.emissions_monthly.kg_co2e is 'Kilograms of CO2 equivalent.';
+  'Set of factors. Never add emissions of several.';
 comment on column analytics.emissions_monthly.emission_region is
   'Region that selects emission factors.';

@@ -85,13 +85,11 @@ comment on column analytics.freshness.utility_published_until is 'Last day that 
 comment on column analytics.freshness.service_collected_at is
   'When the service made the newest of its records.';
 comment on column analytics.freshness.applied_at is 'When the newest read of it began.';
-comment on column analytics.freshness.usual_days_between_bills is
-  'Median days between bills of a meter.';
+comment on column analytics.freshness.usual_days_between_bills is 'Median for its meters.';
 comment on column analytics.freshness.next_bill_expected_on is
-  '1.5 times that after the last bill; 47 days after an only bill, or after the connection was '
-  'made. NULL if no bill is expected, because all its accounts are closed or not tracked.';
+  '1.5 usual intervals after the last bill, or 47 days after an only bill or the start of the '
+  'connection; NULL if none is expected.';
 comment on column analytics.freshness.days_late is
-  'Days since next_bill_expected_on; NULL if not late.';
+  'Days since the next bill was expected; NULL if not late.';
 comment on column analytics.freshness.cause_of_lateness is
-  'metersync (events have waited for over an hour), customer, provider, service, inactive, or '
-  'else utility; NULL if not late.';
+  'metersync (events waited for an hour), customer, provider, service, inactive or utility.';

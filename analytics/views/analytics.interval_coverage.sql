@@ -37,8 +37,7 @@ comment on view analytics.interval_coverage is
   'One row for each meter, local month and unit with readings.';
 comment on column analytics.interval_coverage.usage is 'Sum of the readings.';
 comment on column analytics.interval_coverage.readings is
-  'Readings; several with the same start count once.';
-comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month.';
+  'Readings; those with the same start count once.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
 comment on column analytics.interval_coverage.days_covered is

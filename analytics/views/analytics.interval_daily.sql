@@ -234,19 +234,15 @@ order by hashtext(meter_id);
 comment on view analytics.interval_daily is
   'One row for each meter, local day and unit with readings, each time counted once.';
 comment on column analytics.interval_daily.granularity_seconds is
-  'Length of the readings that count: the shortest that covers the day, or else the length that '
-  'most of the day is counted from.';
+  'Length of the readings that count for most of the day.';
 comment on column analytics.interval_daily.usage is
-  'Sum of the readings; for units of power of their means: see max_kw.';
-comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading that has it.';
+  'Sum of the readings; for units of power of their means.';
+comment on column analytics.interval_daily.max_kw_at is 'Start of the first reading with max_kw.';
 comment on column analytics.interval_daily.readings is
-  'Readings that start on the day and count; several with the same start count once.';
+  'Readings; those with the same start count once.';
 comment on column analytics.interval_daily.expected_readings is
-  'Readings that fill the day: 92, 96 or 100 of 15 minutes. If readings of several lengths count, '
-  'each part of the day has its own length.';
-comment on column analytics.interval_daily.day_seconds is 'Seconds of the day.';
+  'Readings that fill the day: 92, 96 or 100 of 15 minutes.';
 comment on column analytics.interval_daily.coverage is 'covered_seconds / day_seconds.';
 comment on column analytics.interval_daily.doubtful_readings is
-  'Readings that are questionable, forecast or of unknown quality; several with the same start '
-  'count once, if any of them is.';
+  'Questionable, forecast or unknown readings; those with the same start count once.';
 comment on column analytics.interval_daily.resolutions is 'Lengths of all readings of the day.';

@@ -28,9 +28,7 @@ select
   time_zone, time_zone_source
 from gaps;
 comment on view analytics.interval_gaps is
-  'One row for each span without an amount between a meter''s first and last amount in a unit.';
-comment on column analytics.interval_gaps.gap_start is 'Start.';
+  'One row for each span without an amount between a meter''s readings in a unit.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';
-comment on column analytics.interval_gaps.missing_readings is
-  'Readings of the length before that would fill it.';
+comment on column analytics.interval_gaps.missing_readings is 'Readings that would fill it.';
 comment on column analytics.interval_gaps.granularity_seconds is 'Length of the reading before.';

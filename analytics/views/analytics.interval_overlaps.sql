@@ -56,13 +56,9 @@ select
 from numbered_overlaps
 group by company_id, site_id, meter_id, units, time_zone, time_zone_source, overlap;
 comment on view analytics.interval_overlaps is
-  'One row for each span that several readings of a meter and unit cover which differ in start or '
-  'length. interval_daily adds readings of one length. Readings with the same start and length, '
-  'which other views add up, count as one here.';
-comment on column analytics.interval_overlaps.overlap_start is 'Start.';
-comment on column analytics.interval_overlaps.overlap_end is 'End, not included.';
+  'One row for each span that several readings of a meter and unit cover with different starts or '
+  'lengths.';
 comment on column analytics.interval_overlaps.readings is
   'Readings that begin where another covers.';
 comment on column analytics.interval_overlaps.granularities is
-  'Lengths of the readings, each once, the shortest first.';
-comment on column analytics.interval_overlaps.mixes_resolutions is 'Whether it mixes resolutions.';
+  'Lengths of the readings, the shortest first.';

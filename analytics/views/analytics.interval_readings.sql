@@ -59,18 +59,12 @@ from utility.intervals i
   ) other
 where m.deleted_at is null;
 comment on view analytics.interval_readings is
-  'One row for each reading, except readings of deleted meters. A condition on start_at limits '
-  'which months are read. Several readings may have the same start, length and unit, as a meter '
-  'with solar panels has them: add their amounts.';
-comment on column analytics.interval_readings.start_at is 'Start.';
-comment on column analytics.interval_readings.end_at is 'End, not included.';
+  'One row for each reading of a live meter. A condition on start_at limits which months are read.';
 comment on column analytics.interval_readings.kw is
-  'Mean power of this reading, only for energy and power. Add the power of readings with the same '
-  'time.';
-comment on column analytics.interval_readings.quality is 'An open list.';
+  'Mean power of the reading, for energy and power.';
+comment on column analytics.interval_readings.quality is
+  'ACTUAL, ESTIMATED, …, as the service sent it.';
 comment on column analytics.interval_readings.standard_quality is 'Quality in standard terms.';
 comment on column analytics.interval_readings.ordinal is
-  'Distinguishes readings with the same start, length and unit; 0 for the first or only one.';
+  'Distinguishes readings with the same start, length and unit.';
 comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';
-comment on column analytics.interval_readings.updated is
-  'When the service last changed it, where it says.';

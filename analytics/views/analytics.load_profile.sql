@@ -177,21 +177,17 @@ from hours_with_type h
   left join utility.sites s on s.id = h.site_id
 order by hashtext(meter_id);
 comment on view analytics.load_profile is
-  'Mean and highest power of each meter by hour and weekday, from its readings of energy, or else '
-  'of power. Of readings of one time the shortest count, and readings longer than an hour only if '
-  'the meter has no others.';
+  'Power of each meter by hour and weekday. Of readings of one time the shortest count, and those '
+  'above an hour only if there are no others.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
 comment on column analytics.load_profile.readings is
-  'Readings; several with the same start count as one, with their sum.';
-comment on column analytics.load_profile.average_kw is 'Average kW.';
-comment on column analytics.load_profile.min_kw is
-  'Lowest mean power of a reading; the power of readings with the same start is added.';
+  'Readings; those with the same start count once.';
+comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading, as max_kw.';
 comment on column analytics.load_profile.first_day is 'First local day with readings of the hour.';
 comment on column analytics.load_profile.last_day is 'Last local day with readings of the hour.';
-comment on column analytics.load_profile.days is 'Days whose hour has an amount.';
+comment on column analytics.load_profile.days is 'Days with a reading of the hour.';
 comment on column analytics.load_profile.hours_with_power is
-  'Number of the 168 hours of the week for which the meter has power. Only add meters that have '
-  'nearly as many as the meter with most: see the cookbook.';
-comment on column analytics.load_profile.net_metering_type is
-  'IMPORT, EXPORT or GENERATION, from its newest usage record, or else from the meter.';
+  'Hours of the week (of 168) for which the meter has power. Only add meters that have nearly as '
+  'many.';
+comment on column analytics.load_profile.net_metering_type is 'IMPORT, EXPORT or GENERATION.';

@@ -71,13 +71,9 @@ from utility.meters m
 where m.deleted_at is null;
 comment on view analytics.meters is
   'One row for each live meter, with the names and numbers by which people know it.';
-comment on column analytics.meters.meter_number is
-  'Number of the meter at the utility: its first identifier that is called METER, or else its '
-  'first identifier.';
 comment on column analytics.meters.address is 'Address of the meter, or else of its site.';
 comment on column analytics.meters.provider is
-  'Utility of the connection that collects for it, or else of its newest bill.';
-comment on column analytics.meters.account_number is 'Account number there.';
+  'Utility of its connection, or else of its newest bill.';
 comment on column analytics.meters.is_tracked is 'Whether the service collects for it.';
 comment on column analytics.meters.first_day is 'First day with data: billed, or with a reading.';
 comment on column analytics.meters.last_day is 'Last day with data: billed, or with a reading.';

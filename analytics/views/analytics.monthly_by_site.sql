@@ -45,12 +45,9 @@ from months m
   left join utility.companies c on c.id = m.company_id
   left join utility.sites s on s.id = m.site_id;
 comment on view analytics.monthly_by_site is
-  'Usage and cost of each site, commodity and month. Each of several units or currencies has its '
-  'own row.';
-comment on column analytics.monthly_by_site.commodity is
-  'NULL for the cost of bills without a meter.';
+  'Usage and cost of each site, commodity and month, with a row for each unit or currency.';
 comment on column analytics.monthly_by_site.usage is
   'Usage, each day counted once; NULL in rows of a further currency.';
-comment on column analytics.monthly_by_site.units is 'Standard unit of the amounts.';
+comment on column analytics.monthly_by_site.units is 'Standard unit of usage.';
 comment on column analytics.monthly_by_site.cost is
   'Cost of the commodity''s meters; NULL in rows of a further unit.';

@@ -8,9 +8,7 @@ from metersync.monthly_cost m
   left join utility.companies c on c.id = m.company_id
   left join utility.sites s on s.id = m.site_id;
 comment on view analytics.monthly_cost is
-  'Cost of each meter by month and currency, from bills spread evenly over their days. A bill''s '
-  'months sum to it exactly.';
-comment on column analytics.monthly_cost.meter_id is 'Meter; NULL for bills without a meter.';
+  'Cost of each meter by month and currency. A bill''s months sum to it exactly.';
+comment on column analytics.monthly_cost.coverage is 'days_covered / days_in_month.';
 comment on column analytics.monthly_cost.cost is
-  'Share of the bills'' cost. bill_meters says how a bill is divided among its meters '
-  '(allocation_method).';
+  'Share of the bills'' cost, divided as in bill_meters.';

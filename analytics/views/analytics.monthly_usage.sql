@@ -13,26 +13,22 @@ where m.month <= current_date
   or m.month is null
   or m.days_covered > 0;
 comment on view analytics.monthly_usage is
-  'Usage of each meter by month, from bills spread evenly over their days. Months without a '
-  'billed day are NULL, not zero.';
-comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
+  'Usage of each meter by month. Months without a billed day are NULL, not zero.';
+comment on column analytics.monthly_usage.units is 'Standard unit of usage.';
 comment on column analytics.monthly_usage.billed_usage is
-  'Share of every bill that counts: a bill''s months sum to it exactly, days of overlapping bills '
-  'count twice.';
+  'Share of every bill that counts. A bill''s months sum to it exactly.';
 comment on column analytics.monthly_usage.usage is
-  'The same, but each day counts once, from its newest bill; for the billed part of the month.';
+  'Usage, each day counted once from its newest bill, for the billed part of the month.';
 comment on column analytics.monthly_usage.extrapolated_usage is
-  'usage, scaled from the billed days to the month: an estimate.';
-comment on column analytics.monthly_usage.original_usage is
-  'billed_usage in the bills'' unit; NULL where they use several.';
-comment on column analytics.monthly_usage.original_units is 'The bills'' unit.';
+  'usage, scaled to the whole month: an estimate.';
+comment on column analytics.monthly_usage.original_usage is 'billed_usage in original_units.';
+comment on column analytics.monthly_usage.original_units is
+  'Unit of the bills; NULL where they use several.';
 comment on column analytics.monthly_usage.generated_usage is
   'Net-metered generation, which usage leaves out.';
 comment on column analytics.monthly_usage.peak_demand is
-  'Highest demand of a bill of the month: from the service''s demand rows, or else from demand '
-  'meters (v2.2), or else billed_demand, whose unit is unknown. The demand of a bill for several '
-  'months counts in each of them.';
+  'Highest demand of a bill of the month. A bill for several months counts in each.';
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';
 comment on column analytics.monthly_usage.estimated_days is 'Days whose bill is estimated.';
 comment on column analytics.monthly_usage.peak_demand_units is
-  'Standard unit of peak_demand: first of kW, kVA, kVAR; NULL where unknown.';
+  'kW, kVA or kVAR; NULL where unknown.';

@@ -159,23 +159,18 @@ from peaks p
   left join utility.companies c on c.id = p.company_id
   left join utility.sites s on s.id = (p.place ->> 1)::uuid;
 comment on view analytics.peak_loads is
-  'The highest load of each meter, site and company in each local month, and when it was: one row '
-  'for each level, commodity and month. The load of a site or company is the combined load of its '
-  'meters at one moment, so it is not the sum of their peaks. Meters that export or generate are '
-  'left out.';
-comment on column analytics.peak_loads.level is 'meter, site or company: what the row is for.';
-comment on column analytics.peak_loads.site_id is 'Site; NULL for companies.';
-comment on column analytics.peak_loads.meter_id is 'Meter; NULL for sites and companies.';
-comment on column analytics.peak_loads.commodity is 'Commodity: loads of several are not added.';
-comment on column analytics.peak_loads.month is 'First day of the local month.';
+  'Highest load of each meter, site and company in each local month. A site''s load is that of its '
+  'meters at one moment. Exports and generation are left out.';
+comment on column analytics.peak_loads.level is 'meter, site or company.';
+comment on column analytics.peak_loads.commodity is 'Loads of several commodities are not added.';
+comment on column analytics.peak_loads.month is 'First day of the month.';
 comment on column analytics.peak_loads.peak_kw is
-  'Highest load: the mean power of the readings of that moment, added.';
-comment on column analytics.peak_loads.peak_at is
-  'Since when the load was that high for the first time in the month.';
+  'Highest load: the sum of the mean power of readings.';
+comment on column analytics.peak_loads.peak_at is 'When the load was that high for the first time.';
 comment on column analytics.peak_loads.local_peak_at is 'peak_at in time_zone.';
 comment on column analytics.peak_loads.meters is 'Meters with a reading at that moment.';
 comment on column analytics.peak_loads.meters_of_month is
-  'Most meters that had a reading at one moment of the month. If meters is smaller, readings are '
-  'missing at the peak.';
+  'Most meters with a reading at any moment. If meters is smaller, readings are missing at the '
+  'peak.';
 comment on column analytics.peak_loads.time_zone is
-  'Zone of the site; for a company the zone that its sites share, or else its own zone, or UTC.';
+  'Zone of the site, or the zone that the sites of a company share, or else its own, or UTC.';

@@ -29,12 +29,10 @@ from utility.sites s
   ) a
 where s.deleted_at is null;
 comment on view analytics.sites is
-  'One row for each live site, with what you set for it (see metersync sites).';
+  'One row for each live site, with what you set for it (metersync sites).';
 comment on column analytics.sites.address is 'Address of the site, or else of one of its meters.';
 comment on column analytics.sites.proposed_time_zone is
-  'If no time zone is set: the time zone of the state or province at the end of the address, or '
-  'the zone of most of its people if it has several.';
+  'If none is set, the zone of the state or province in the address.';
 comment on column analytics.sites.emission_region is
-  'Region that selects emission factors: from the site, or else from the company.';
-comment on column analytics.sites.floor_area is 'Floor area of the site.';
+  'Region that selects emission factors, of the site or else of the company.';
 comment on column analytics.sites.floor_area_units is 'For example sq ft.';

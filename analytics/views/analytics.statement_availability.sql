@@ -93,9 +93,8 @@ group by n.company_id, n.site_id, month, c.name, s.name
 order by uuid_hash(site_id);
 comment on view analytics.statement_availability is
   'Bills of each site and month, why some do not count, and meters that should be billed by now.';
-comment on column analytics.statement_availability.month is
-  'First day of the month in which the periods end.';
-comment on column analytics.statement_availability.bills is 'Bills.';
+comment on column analytics.statement_availability.month is 'Month in which the periods end.';
+comment on column analytics.statement_availability.bills is 'Documents.';
 comment on column analytics.statement_availability.included is 'Bills that count.';
 comment on column analytics.statement_availability.excluded_deleted is
   'Bills that do not count because they were deleted.';
@@ -105,11 +104,11 @@ comment on column analytics.statement_availability.not_read is 'Named by an even
 comment on column analytics.statement_availability.included_flagged is
   'Bills that count although the service doubts them.';
 comment on column analytics.statement_availability.included_corrected is
-  'Bills that count and that the service changed after they were first read.';
+  'Bills that count and were changed after the first read.';
 comment on column analytics.statement_availability.site_id is
-  'Site that the document names, or else the site of its meters; one of them if there are several.';
+  'Site of the document, or else of its meters, or one of several.';
 comment on column analytics.statement_availability.meters_expected is
-  'Meters billed in the month, before and after it, or late by now.';
+  'Meters billed in, before and after the month, or late by now.';
 comment on column analytics.statement_availability.meters_billed is 'Meters with a billed day.';
 comment on column analytics.statement_availability.availability is
   'meters_billed / meters_expected; NULL until the month is over.';

@@ -5,39 +5,32 @@ from metersync.counted_usage u
   left join utility.sites s on s.id = u.site_id
 order by uuid_hash(usage_id);
 comment on view analytics.usage is
-  'One row for each usage record that counts: it and its bill exist, and nothing superseded them.';
-comment on column analytics.usage.usage_id is 'Id of the usage record.';
+  'One row for each usage record that counts: it and its bill exist and are not superseded.';
 comment on column analytics.usage.site_id is 'Site of the meter, or else of the document.';
 comment on column analytics.usage.datasource_type is
   'Commodity of the meter, or else of the record.';
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
 comment on column analytics.usage.last_day is
-  'Last day of period: a day before end_date where the next bill starts on that.';
+  'Last day that is billed: a day before end_date if the next bill starts then.';
 comment on column analytics.usage.boundary_rule is
-  'As in bills, by the meter''s next record; one_day also for periods above ten years, which '
-  'count on their last day.';
+  'As in bills; also one_day for periods above ten years, which count on their last day.';
 comment on column analytics.usage.date_quality is
-  'ok, end_missing (start is end), inverted, too_long (over 65 days), future or missing.';
-comment on column analytics.usage.counted_days is
-  'Days of period that no newer bill of the meter is for.';
+  'ok, end_missing, inverted, too_long (over 65 days), future or missing.';
+comment on column analytics.usage.counted_days is 'Days that no newer bill of the meter is for.';
 comment on column analytics.usage.may_overlap is
   'Whether another record of the meter touches its days.';
 comment on column analytics.usage.next_start is 'Start of the meter''s next record.';
 comment on column analytics.usage.standard_units is
-  'Standard unit of the dimension (ops.unit_factors), or else usage_units.';
+  'Standard unit of the dimension, or else usage_units.';
 comment on column analytics.usage.factor is 'Standard units in one unit.';
 comment on column analytics.usage.sign is
   '1; -1 for excluded or exported usage above 0; 0 for generation.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
 comment on column analytics.usage.is_excluded is 'Whether sums subtract it.';
-comment on column analytics.usage.net_metering_type is
-  'IMPORT, EXPORT or GENERATION; NULL without net metering.';
-comment on column analytics.usage.electricity_type is
-  'USAGE or DEMAND, where the API distinguishes them.';
+comment on column analytics.usage.net_metering_type is 'IMPORT, EXPORT or GENERATION.';
+comment on column analytics.usage.electricity_type is 'USAGE or DEMAND.';
 comment on column analytics.usage.supplier is 'Supplier, if not the utility.';
 comment on column analytics.usage.utility is 'Utility that sent the bill.';
 comment on column analytics.usage.demand_kw is
-  'Highest demand of the bill''s demand meters (v2.2), without contracted capacity.';
-comment on column analytics.usage.demand_kva is 'Demand in kVA.';
-comment on column analytics.usage.demand_kvar is 'Demand in kVAR.';
+  'Highest demand of the bill''s demand meters (v2.2).';

@@ -38,15 +38,12 @@ where is_complete
   and was_complete
 order by hashtext(meter_id);
 comment on view analytics.year_on_year is
-  'Usage and cost of each meter and month next to the same month a year before, if bills cover '
-  'each day of both months once. Sums over meters compare like with like.';
-comment on column analytics.year_on_year.month is 'First day of the later month.';
+  'Usage and cost of each meter and month next to a year before, if bills cover each day of both '
+  'months once.';
+comment on column analytics.year_on_year.month is 'The later month.';
 comment on column analytics.year_on_year.measure is 'usage or cost.';
 comment on column analytics.year_on_year.units is
-  'Standard unit of usage, or currency of cost: never add amounts in different units or '
-  'currencies.';
+  'Standard unit of usage, or currency of cost. Never add several.';
 comment on column analytics.year_on_year.amount is 'Usage or cost of the month.';
-comment on column analytics.year_on_year.amount_year_before is
-  'The same for the month a year before.';
 comment on column analytics.year_on_year.change is 'amount - amount_year_before.';
 comment on column analytics.year_on_year.relative_change is 'change / amount_year_before.';

@@ -77,10 +77,9 @@ comment on view ops.freshness is
   'One row for each company and resource: the last run, the last event, and what is waiting.';
 comment on column ops.freshness.resource is
   'connections, meters, documents, usageData or intervals.';
-comment on column ops.freshness.last_complete_at is 'End of the last complete backfill of it.';
+comment on column ops.freshness.last_complete_at is 'End of its last complete backfill.';
 comment on column ops.freshness.last_run_at is 'Start of the last run.';
 comment on column ops.freshness.last_run_kind is 'full or reconcile.';
 comment on column ops.freshness.last_run_state is 'running, complete, partial, suspect or failed.';
-comment on column ops.freshness.behind_by is 'How long it waits; NULL when nothing does.';
-comment on column ops.freshness.months_kept_at is
-  'When its months were last worked out, from what had been committed by then.';
+comment on column ops.freshness.behind_by is 'How long the oldest event has waited.';
+comment on column ops.freshness.months_kept_at is 'Up to when changes are in its months.';

@@ -81,16 +81,11 @@ select
 from placed p;
 comment on view ops.open_issues is 'One row for each open issue, with a sentence and names.';
 comment on column ops.open_issues.issue_id is
-  'Id in data_issues, for metersync checks acknowledge.';
-comment on column ops.open_issues.site_id is 'Site of the meter, or else of the document.';
-comment on column ops.open_issues.meter_id is 'Meter; NULL for bills and connections.';
-comment on column ops.open_issues.meter is 'Its number at the utility, or else its id.';
+  'id of data_issues, for metersync checks acknowledge.';
+comment on column ops.open_issues.meter is 'Number of the meter, or else its id.';
 comment on column ops.open_issues.account is 'Account number of the bill, or else of the meter.';
-comment on column ops.open_issues.check_name is 'Check, as in data_issue_checks.';
 comment on column ops.open_issues.since is 'When it was first found.';
-comment on column ops.open_issues.acknowledged_at is
-  'When somebody acknowledged it. It stays open.';
 comment on column ops.open_issues.may_cost is
-  'What the missing bills of a gap may come to for the meter, by the usual cost of a day. A bill '
-  'with several meters is divided equally among them, so amounts in one currency can be added.';
+  'The meter''s part of what the missing bills of a gap may cost. Amounts in one currency can be '
+  'added.';
 comment on column ops.open_issues.currency is 'Currency of may_cost.';

@@ -10,8 +10,7 @@ create schema ops;
 --> statement-breakpoint
 comment on schema utility is 'Each record as the service sent it last.';
 comment on schema history is
-  'Earlier states of each record: a row is what utility said from valid_from until valid_to. The '
-  'present state is in utility alone.';
+  'Earlier states of each record: what utility said from valid_from until valid_to.';
 comment on schema metersync is
   'The pipeline''s own state: the journal of events, runs, what was refused.';
 comment on schema ops is
@@ -1319,25 +1318,23 @@ create index companies_name on utility.companies (coalesce(name, ''), id);
 comment on table utility.companies is 'Companies of the organization.';
 comment on column utility.companies.id is 'Id at the service.';
 comment on column utility.companies.external_id is 'Id chosen by the customer.';
-comment on column utility.companies.public_id is 'The service''s public id, from events.';
-comment on column utility.companies.name is 'Name.';
+comment on column utility.companies.public_id is 'Public id of the service, from events.';
 comment on column utility.companies.raw is
-  'The record as the API returned it, less secret fields; NULL until it is read.';
-comment on column utility.companies.api_version is
-  'Version of the API that it was read from, for example v2.2.';
+  'The record as the API returned it, without secrets; NULL until it is read.';
+comment on column utility.companies.api_version is 'Version of the API, for example v2.2.';
 comment on column utility.companies.first_synced_at is 'When metersync first wrote it.';
 comment on column utility.companies.synced_at is 'When the read began that brought it.';
 comment on column utility.companies.deleted_at is
-  'When metersync found it gone; NULL while it lives. Values are kept.';
+  'When metersync found it gone; NULL while it exists.';
 comment on column utility.companies.deleted_reason is
-  'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-  'not_found: 404 of its own endpoint; document: its document is gone.';
+  'event, absent (complete listings lack it), listed (as deleted), not_found (404) or document '
+  '(its document is gone).';
 comment on column utility.companies.unreadable is
-  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+  'Fields that could not be read, with the beginning of their text.';
 comment on column utility.companies.absent_since is
-  'When the record was found to be gone; NULL while it is there.';
+  'When a complete listing or a 404 showed that it is gone.';
 comment on column utility.companies.absent_by is
-  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+  'absent, listed or not_found, as in deleted_reason.';
 
 --> statement-breakpoint
 create table utility.connection_sites (
@@ -1351,11 +1348,7 @@ create table utility.connection_sites (
 --> statement-breakpoint
 comment on table utility.connection_sites is
   'Sites that a connection serves, and through which accounts.';
-comment on column utility.connection_sites.connection_id is 'Connection.';
-comment on column utility.connection_sites.site_id is 'Site.';
-comment on column utility.connection_sites.account_ids is 'Its accounts.';
-comment on column utility.connection_sites.datasource_types is
-  'Commodities that the connection has there.';
+comment on column utility.connection_sites.datasource_types is 'Its commodities at the site.';
 
 --> statement-breakpoint
 create table utility.connection_status_changes (
@@ -1371,12 +1364,9 @@ create table utility.connection_status_changes (
 
 --> statement-breakpoint
 comment on table utility.connection_status_changes is 'Status changes that events reported.';
-comment on column utility.connection_status_changes.connection_id is 'Connection.';
-comment on column utility.connection_status_changes.old_status is 'The status before.';
-comment on column utility.connection_status_changes.status is 'Status.';
-comment on column utility.connection_status_changes.at is 'The connection''s updated in the event.';
+comment on column utility.connection_status_changes.at is 'updated of the connection in the event.';
 comment on column utility.connection_status_changes.event_id is
-  'The event; of several the smallest id.';
+  'The event, or the smallest id of several.';
 
 --> statement-breakpoint
 create table utility.connections (
@@ -1419,46 +1409,39 @@ create index connections_status on utility.connections (status, id);
 --> statement-breakpoint
 comment on table utility.connections is 'Connections to utilities.';
 comment on column utility.connections.id is 'Id at the service.';
-comment on column utility.connections.company_id is 'Company.';
 comment on column utility.connections.external_id is 'Id chosen by the customer.';
 comment on column utility.connections.datasource is 'Name of the utility.';
-comment on column utility.connections.status is
-  'An open list: PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
+comment on column utility.connections.status is 'PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
 comment on column utility.connections.url is 'Address of the provider''s portal.';
-comment on column utility.connections.created is 'When the service created the record.';
-comment on column utility.connections.updated is 'When the service last changed the record.';
-comment on column utility.connections.raw_updated is
-  'updated of the state in raw: older than updated while an event waits for a read.';
+comment on column utility.connections.created is 'When the service created it.';
+comment on column utility.connections.updated is 'When the service last changed it.';
+comment on column utility.connections.raw_updated is 'updated of the state in raw.';
 comment on column utility.connections.raw is
-  'The record as the API returned it, less secret fields; NULL until it is read.';
-comment on column utility.connections.api_version is
-  'Version of the API that it was read from, for example v2.2.';
+  'The record as the API returned it, without secrets; NULL until it is read.';
+comment on column utility.connections.api_version is 'Version of the API, for example v2.2.';
 comment on column utility.connections.first_synced_at is 'When metersync first wrote it.';
 comment on column utility.connections.synced_at is 'When the read began that brought it.';
 comment on column utility.connections.deleted_at is
-  'When metersync found it gone; NULL while it lives. Values are kept.';
+  'When metersync found it gone; NULL while it exists.';
 comment on column utility.connections.deleted_reason is
-  'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-  'not_found: 404 of its own endpoint; document: its document is gone.';
-comment on column utility.connections.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+  'event, absent (complete listings lack it), listed (as deleted), not_found (404) or document '
+  '(its document is gone).';
+comment on column utility.connections.digest is 'SHA-256 of what the row was made of.';
 comment on column utility.connections.unreadable is
-  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+  'Fields that could not be read, with the beginning of their text.';
 comment on column utility.connections.absent_since is
-  'When the record was found to be gone; NULL while it is there.';
+  'When a complete listing or a 404 showed that it is gone.';
 comment on column utility.connections.absent_by is
-  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+  'absent, listed or not_found, as in deleted_reason.';
 comment on column utility.connections.hint_event_id is
-  'Id of the newest event about the record that came before a read showed its state.';
-comment on column utility.connections.hint is
-  'Payload of this event, while the columns show it; otherwise NULL.';
+  'Newest event about it whose state no read has shown yet.';
+comment on column utility.connections.hint is 'Payload of this event, while the columns show it.';
 comment on column utility.connections.hint_updated is 'updated of the record in this event.';
 comment on column utility.connections.hint_deletes is 'Whether this event deletes the record.';
 comment on column utility.connections.hint_came is 'When this event was recorded.';
-comment on column utility.connections.hint_settled_at is
-  'When this event was given up, because the service never showed its state.';
+comment on column utility.connections.hint_settled_at is 'When this event was given up.';
 comment on column utility.connections.listed_by is
-  'The company whose listing shows this record; NULL if it is the owner.';
+  'Company whose listing the row shows, if not the owner.';
 
 --> statement-breakpoint
 create table utility.documents (
@@ -1506,45 +1489,39 @@ with (fastupdate = off);
 --> statement-breakpoint
 comment on table utility.documents is 'Utility bills.';
 comment on column utility.documents.id is 'Id at the service.';
-comment on column utility.documents.company_id is 'Company.';
 comment on column utility.documents.site_id is 'Site that the record or an event names.';
-comment on column utility.documents.created is 'When the service created the record.';
-comment on column utility.documents.updated is 'When the service last changed the record.';
-comment on column utility.documents.raw_updated is
-  'updated of the state in raw: older than updated while an event waits for a read.';
+comment on column utility.documents.created is 'When the service created it.';
+comment on column utility.documents.updated is 'When the service last changed it.';
+comment on column utility.documents.raw_updated is 'updated of the state in raw.';
 comment on column utility.documents.usage_read_at is 'When the last read of all its usage began.';
 comment on column utility.documents.raw is
-  'The record as the API returned it, less secret fields; NULL until it is read.';
-comment on column utility.documents.api_version is
-  'Version of the API that it was read from, for example v2.2.';
+  'The record as the API returned it, without secrets; NULL until it is read.';
+comment on column utility.documents.api_version is 'Version of the API, for example v2.2.';
 comment on column utility.documents.first_synced_at is 'When metersync first wrote it.';
 comment on column utility.documents.synced_at is 'When the read began that brought it.';
 comment on column utility.documents.deleted_at is
-  'When metersync found it gone; NULL while it lives. Values are kept.';
+  'When metersync found it gone; NULL while it exists.';
 comment on column utility.documents.deleted_reason is
-  'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-  'not_found: 404 of its own endpoint; document: its document is gone.';
+  'event, absent (complete listings lack it), listed (as deleted), not_found (404) or document '
+  '(its document is gone).';
 comment on column utility.documents.revised_document_id is
-  'The service''s link to the document that superseded it.';
-comment on column utility.documents.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+  'Document that superseded it, by the service.';
+comment on column utility.documents.digest is 'SHA-256 of what the row was made of.';
 comment on column utility.documents.unreadable is
-  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+  'Fields that could not be read, with the beginning of their text.';
 comment on column utility.documents.absent_since is
-  'When the record was found to be gone; NULL while it is there.';
+  'When a complete listing or a 404 showed that it is gone.';
 comment on column utility.documents.absent_by is
-  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+  'absent, listed or not_found, as in deleted_reason.';
 comment on column utility.documents.hint_event_id is
-  'Id of the newest event about the record that came before a read showed its state.';
-comment on column utility.documents.hint is
-  'Payload of this event, while the columns show it; otherwise NULL.';
+  'Newest event about it whose state no read has shown yet.';
+comment on column utility.documents.hint is 'Payload of this event, while the columns show it.';
 comment on column utility.documents.hint_updated is 'updated of the record in this event.';
 comment on column utility.documents.hint_deletes is 'Whether this event deletes the record.';
 comment on column utility.documents.hint_came is 'When this event was recorded.';
-comment on column utility.documents.hint_settled_at is
-  'When this event was given up, because the service never showed its state.';
+comment on column utility.documents.hint_settled_at is 'When this event was given up.';
 comment on column utility.documents.listed_by is
-  'The company whose listing shows this record; NULL if it is the owner.';
+  'Company whose listing the row shows, if not the owner.';
 
 --> statement-breakpoint
 create table utility.intervals (
@@ -1586,21 +1563,17 @@ alter table utility.intervals_before_2000 alter column meter_id set (n_distinct 
 alter table utility.intervals_from_2050 alter column meter_id set (n_distinct = -0.002);
 
 --> statement-breakpoint
-comment on table utility.intervals is
-  'Interval readings, partitioned by month of start_at (UTC) from 2000 to 2049.';
-comment on column utility.intervals.meter_id is 'Meter.';
-comment on column utility.intervals.start_at is 'When the reading begins.';
-comment on column utility.intervals.granularity_seconds is 'Length in seconds.';
+comment on table utility.intervals is 'Interval readings, partitioned by month of start_at (UTC).';
+comment on column utility.intervals.granularity_seconds is 'Length.';
 comment on column utility.intervals.usage_units is 'Unit, as the service names it.';
-comment on column utility.intervals.usage is 'Exact amount in usage_units.';
-comment on column utility.intervals.quality is
-  'As the service sent it, for example ACTUAL or ESTIMATED.';
-comment on column utility.intervals.updated is 'When the service last changed it, where it says.';
+comment on column utility.intervals.usage is 'Amount in usage_units.';
+comment on column utility.intervals.quality is 'ACTUAL, ESTIMATED, …, as the service sent it.';
+comment on column utility.intervals.updated is 'When the service last changed it.';
 comment on column utility.intervals.synced_at is 'When the read began that brought it.';
 comment on column utility.intervals.ordinal is
-  'Distinguishes readings with the same start, length and unit; 0 for the first or only one.';
+  'Distinguishes readings with the same start, length and unit.';
 comment on column utility.intervals.unreadable is
-  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+  'Fields that could not be read, with the beginning of their text.';
 
 --> statement-breakpoint
 create table utility.meters (
@@ -1631,31 +1604,26 @@ where listed_by is not null;
 --> statement-breakpoint
 comment on table utility.meters is 'Meters.';
 comment on column utility.meters.id is 'Id at the service.';
-comment on column utility.meters.company_id is 'Company.';
-comment on column utility.meters.site_id is 'Site.';
 comment on column utility.meters.account_id is 'Account at the provider.';
 comment on column utility.meters.datasource_type is 'Commodity, for example ELECTRICITY.';
 comment on column utility.meters.raw is
-  'The record as the API returned it, less secret fields; NULL until it is read.';
-comment on column utility.meters.api_version is
-  'Version of the API that it was read from, for example v2.2.';
+  'The record as the API returned it, without secrets; NULL until it is read.';
+comment on column utility.meters.api_version is 'Version of the API, for example v2.2.';
 comment on column utility.meters.first_synced_at is 'When metersync first wrote it.';
 comment on column utility.meters.synced_at is 'When the read began that brought it.';
 comment on column utility.meters.deleted_at is
-  'When metersync found it gone; NULL while it lives. Values are kept.';
+  'When metersync found it gone; NULL while it exists.';
 comment on column utility.meters.deleted_reason is
-  'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-  'not_found: 404 of its own endpoint; document: its document is gone.';
-comment on column utility.meters.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+  'event, absent (complete listings lack it), listed (as deleted), not_found (404) or document '
+  '(its document is gone).';
+comment on column utility.meters.digest is 'SHA-256 of what the row was made of.';
 comment on column utility.meters.unreadable is
-  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+  'Fields that could not be read, with the beginning of their text.';
 comment on column utility.meters.absent_since is
-  'When the record was found to be gone; NULL while it is there.';
-comment on column utility.meters.absent_by is
-  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+  'When a complete listing or a 404 showed that it is gone.';
+comment on column utility.meters.absent_by is 'absent, listed or not_found, as in deleted_reason.';
 comment on column utility.meters.listed_by is
-  'The company whose listing shows this record; NULL if it is the owner.';
+  'Company whose listing the row shows, if not the owner.';
 
 --> statement-breakpoint
 create table utility.sites (
@@ -1680,25 +1648,20 @@ where unreadable is not null;
 --> statement-breakpoint
 comment on table utility.sites is 'Sites of companies.';
 comment on column utility.sites.id is 'Id at the service.';
-comment on column utility.sites.company_id is 'Company.';
-comment on column utility.sites.name is 'Name.';
 comment on column utility.sites.raw is
-  'The record as the API returned it, less secret fields; NULL until it is read.';
-comment on column utility.sites.api_version is
-  'Version of the API that it was read from, for example v2.2.';
+  'The record as the API returned it, without secrets; NULL until it is read.';
+comment on column utility.sites.api_version is 'Version of the API, for example v2.2.';
 comment on column utility.sites.first_synced_at is 'When metersync first wrote it.';
 comment on column utility.sites.synced_at is 'When the read began that brought it.';
-comment on column utility.sites.deleted_at is
-  'When metersync found it gone; NULL while it lives. Values are kept.';
+comment on column utility.sites.deleted_at is 'When metersync found it gone; NULL while it exists.';
 comment on column utility.sites.deleted_reason is
-  'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-  'not_found: 404 of its own endpoint; document: its document is gone.';
+  'event, absent (complete listings lack it), listed (as deleted), not_found (404) or document '
+  '(its document is gone).';
 comment on column utility.sites.unreadable is
-  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+  'Fields that could not be read, with the beginning of their text.';
 comment on column utility.sites.absent_since is
-  'When the record was found to be gone; NULL while it is there.';
-comment on column utility.sites.absent_by is
-  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+  'When a complete listing or a 404 showed that it is gone.';
+comment on column utility.sites.absent_by is 'absent, listed or not_found, as in deleted_reason.';
 
 --> statement-breakpoint
 create table utility.usage_data (
@@ -1742,43 +1705,37 @@ create index usage_data_meter on utility.usage_data (meter_id);
 --> statement-breakpoint
 comment on table utility.usage_data is 'Usage of one meter over one period, from one bill.';
 comment on column utility.usage_data.id is 'Id at the service.';
-comment on column utility.usage_data.company_id is 'Company.';
-comment on column utility.usage_data.document_id is 'Bill: the document.';
-comment on column utility.usage_data.meter_id is 'Meter.';
+comment on column utility.usage_data.document_id is 'The bill.';
 comment on column utility.usage_data.start_date is 'First day, as the service sent it.';
 comment on column utility.usage_data.end_date is 'Last day, as the service sent it.';
-comment on column utility.usage_data.usage is 'Exact amount in usage_units.';
+comment on column utility.usage_data.usage is 'Amount in usage_units.';
 comment on column utility.usage_data.usage_units is 'Unit, as the service names it.';
-comment on column utility.usage_data.created is 'When the service created the record.';
-comment on column utility.usage_data.updated is 'When the service last changed the record.';
+comment on column utility.usage_data.created is 'When the service created it.';
+comment on column utility.usage_data.updated is 'When the service last changed it.';
 comment on column utility.usage_data.raw is
-  'The record as the API returned it, less secret fields; NULL until it is read.';
-comment on column utility.usage_data.api_version is
-  'Version of the API that it was read from, for example v2.2.';
+  'The record as the API returned it, without secrets; NULL until it is read.';
+comment on column utility.usage_data.api_version is 'Version of the API, for example v2.2.';
 comment on column utility.usage_data.first_synced_at is 'When metersync first wrote it.';
 comment on column utility.usage_data.synced_at is 'When the read began that brought it.';
 comment on column utility.usage_data.deleted_at is
-  'When metersync found it gone; NULL while it lives. Values are kept.';
+  'When metersync found it gone; NULL while it exists.';
 comment on column utility.usage_data.deleted_reason is
-  'event: a delete event; absent: complete, stable listings lack it; listed: among deleted ones; '
-  'not_found: 404 of its own endpoint; document: its document is gone.';
+  'event, absent (complete listings lack it), listed (as deleted), not_found (404) or document '
+  '(its document is gone).';
 comment on column utility.usage_data.is_estimated is 'Whether the utility estimated it.';
 comment on column utility.usage_data.exclusion is 'Whether sums subtract it.';
-comment on column utility.usage_data.net_metering_type is
-  'IMPORT, EXPORT or GENERATION; NULL without net metering.';
-comment on column utility.usage_data.billed_demand is
-  'Demand that the bill charges, as the service sent it.';
-comment on column utility.usage_data.digest is
-  'SHA-256 of what the row was made of: an equal record is not written again.';
+comment on column utility.usage_data.net_metering_type is 'IMPORT, EXPORT or GENERATION.';
+comment on column utility.usage_data.billed_demand is 'Demand that the bill charges.';
+comment on column utility.usage_data.digest is 'SHA-256 of what the row was made of.';
 comment on column utility.usage_data.unreadable is
-  'Fields that could not be read, each with its text, at most 200 characters; NULL for none.';
+  'Fields that could not be read, with the beginning of their text.';
 comment on column utility.usage_data.absent_since is
-  'When the record was found to be gone; NULL while it is there.';
+  'When a complete listing or a 404 showed that it is gone.';
 comment on column utility.usage_data.absent_by is
-  'absent: complete, stable listings lack it; listed: among deleted ones; not_found: 404.';
+  'absent, listed or not_found, as in deleted_reason.';
 comment on column utility.usage_data.document_deleted_at is 'deleted_at of its document.';
 comment on column utility.usage_data.listed_by is
-  'The company whose listing shows this record; NULL if it is the owner.';
+  'Company whose listing the row shows, if not the owner.';
 
 --> statement-breakpoint
 create table ops.company_overrides (
@@ -1789,10 +1746,8 @@ create table ops.company_overrides (
 );
 
 --> statement-breakpoint
-comment on table ops.company_overrides is
-  'The same for sites without one of their own; yours to fill.';
-comment on column ops.company_overrides.company_id is 'Company.';
-comment on column ops.company_overrides.time_zone is 'IANA name; NULL: UTC.';
+comment on table ops.company_overrides is 'The same for all sites of a company; yours to fill.';
+comment on column ops.company_overrides.time_zone is 'IANA name; NULL means UTC.';
 comment on column ops.company_overrides.emission_region is 'Region that selects emission factors.';
 
 --> statement-breakpoint
@@ -1853,30 +1808,21 @@ where closed_at is null and id > 0;
 
 --> statement-breakpoint
 comment on table ops.data_issues is 'Findings of the checks, open while closed_at is NULL.';
-comment on column ops.data_issues.id is 'Id.';
-comment on column ops.data_issues.check_name is 'Check, as in data_issue_checks.';
 comment on column ops.data_issues.severity is
-  'error: numbers are wrong; warning: look at it; info: good to know.';
-comment on column ops.data_issues.company_id is 'Company.';
+  'error (numbers are wrong), warning (look at it) or info.';
 comment on column ops.data_issues.entity_type is
   'document, usage, meter, connection, company or site.';
-comment on column ops.data_issues.entity_id is 'Id of the entity.';
 comment on column ops.data_issues.subject is
-  'Tells issues of one entity apart: a period or another id.';
-comment on column ops.data_issues.evidence is 'Figures that show it.';
+  'What distinguishes issues of one entity: a period or another id.';
+comment on column ops.data_issues.evidence is 'Figures that show the issue.';
 comment on column ops.data_issues.opened_at is 'When a check first found it.';
-comment on column ops.data_issues.last_seen_at is 'When a check last found it.';
-comment on column ops.data_issues.closed_at is
-  'When no check found it any more; NULL while it is open.';
+comment on column ops.data_issues.last_seen_at is
+  'When a check last found it, to the day, or found other evidence.';
+comment on column ops.data_issues.closed_at is 'When no check found it any more.';
 comment on column ops.data_issues.closed_reason is
-  'evidence_gone: it is no longer found; check_off: it is in CHECKS_OFF; check_removed: it is no '
-  'more. NULL while it is open.';
-comment on column ops.data_issues.acknowledged_at is
-  'When somebody acknowledged it: it stays open.';
-comment on column ops.data_issues.acknowledged_note is 'What they noted.';
+  'evidence_gone, check_off (CHECKS_OFF) or check_removed.';
 comment on column ops.data_issues.may_cost is
-  'What a gap between bills may cost, by the usual cost of a day, in the currency of its '
-  'evidence; otherwise 0.';
+  'What the missing bills of a gap may cost, in the currency of its evidence.';
 
 --> statement-breakpoint
 create table ops.emission_factors (
@@ -1898,22 +1844,16 @@ create table ops.emission_factors (
 );
 
 --> statement-breakpoint
-comment on table ops.emission_factors is
-  'Emission factors that you supply: there are none at first.';
-comment on column ops.emission_factors.id is 'Id.';
+comment on table ops.emission_factors is 'Emission factors that you supply; empty at first.';
 comment on column ops.emission_factors.region is
-  'Emission region (see site_overrides); empty: every site.';
+  'Emission region (see site_overrides); empty for every site.';
 comment on column ops.emission_factors.datasource_type is 'Commodity, for example ELECTRICITY.';
 comment on column ops.emission_factors.scope is 'Scope of the greenhouse gas protocol, 1 to 3.';
-comment on column ops.emission_factors.method is 'For scope 2: location or market; else empty.';
-comment on column ops.emission_factors.valid_from is 'First day.';
+comment on column ops.emission_factors.method is 'location or market for scope 2, otherwise empty.';
 comment on column ops.emission_factors.valid_to is 'Day after the last.';
-comment on column ops.emission_factors.units is 'Standard unit of the usage.';
-comment on column ops.emission_factors.kg_co2e_per_unit is
-  'Kilograms of CO2 equivalent for each unit.';
+comment on column ops.emission_factors.units is 'Standard unit of usage.';
 comment on column ops.emission_factors.source is 'Where the factor is from.';
-comment on column ops.emission_factors.version is 'Set of factors: never add emissions of several.';
-comment on column ops.emission_factors.created_at is 'When the row was added.';
+comment on column ops.emission_factors.version is 'Set of factors. Never add emissions of several.';
 
 --> statement-breakpoint
 create table ops.site_overrides (
@@ -1928,10 +1868,8 @@ create table ops.site_overrides (
 --> statement-breakpoint
 comment on table ops.site_overrides is
   'Facts of a site that the service does not send; yours to fill.';
-comment on column ops.site_overrides.site_id is 'Site.';
-comment on column ops.site_overrides.time_zone is 'IANA name; NULL: that of the company.';
+comment on column ops.site_overrides.time_zone is 'IANA name; NULL means that of the company.';
 comment on column ops.site_overrides.emission_region is 'Region that selects emission factors.';
-comment on column ops.site_overrides.floor_area is 'Floor area of the site.';
 comment on column ops.site_overrides.floor_area_units is 'For example sq ft.';
 
 --> statement-breakpoint
@@ -1947,11 +1885,11 @@ create table ops.unit_factors (
 
 --> statement-breakpoint
 comment on table ops.unit_factors is
-  'How units become the standard unit of their kind. Yours to add: what depends on the commodity, '
-  'such as the heat content of gas.';
+  'How units become a standard unit. Add those that depend on the commodity, such as the heat '
+  'content of gas.';
 comment on column ops.unit_factors.units is 'Unit, as the service names it.';
 comment on column ops.unit_factors.datasource_type is
-  'Commodity; empty: every one without a row of its own.';
+  'Commodity; empty for all without a row of their own.';
 comment on column ops.unit_factors.dimension is
   'energy, power, apparent power, reactive power, volume, mass or length.';
 comment on column ops.unit_factors.standard_units is 'Unit that views convert it to.';
@@ -2104,7 +2042,6 @@ where meter_id is not null;
 --> statement-breakpoint
 comment on table metersync.deletes is
   'Rows that a run found gone: tombstoned, or kept until somebody decides.';
-comment on column metersync.deletes.run_id is 'Run id.';
 comment on column metersync.deletes.company_id is 'Company of the row.';
 comment on column metersync.deletes.resource is 'Resource of the row.';
 comment on column metersync.deletes.record_id is 'Id of the row.';
@@ -2220,11 +2157,10 @@ comment on column metersync.field_catalogue.resource is
 comment on column metersync.field_catalogue.api_version is
   'Version of the API; webhooks for events.';
 comment on column metersync.field_catalogue.path is
-  'A JSON Pointer; * is any element of an array, ~2 an asterisk in a name, empty the record '
-  'itself.';
+  'A JSON Pointer, in which * is any element of an array, and ~2 an asterisk.';
 comment on column metersync.field_catalogue.types is
-  'Types of its values: boolean, number, decimal (a number as text), timestamp, date, uuid, text, '
-  'object, array; map for an object whose fields are too many, or named by data.';
+  'boolean, number, decimal (a number as text), timestamp, date, uuid, text, object, array, or map '
+  '(an object with many fields, or named by data).';
 comment on column metersync.field_catalogue.first_seen_at is 'When a record first had it.';
 
 --> statement-breakpoint
@@ -2511,7 +2447,6 @@ create index operations_actor on metersync.operations (actor, id);
 comment on table metersync.operations is
   'Log of what people did, or were refused, with the console or the command. A trigger refuses '
   'other changes of it.';
-comment on column metersync.operations.id is 'Id.';
 comment on column metersync.operations.at is 'When it was asked for.';
 comment on column metersync.operations.actor is
   'Who asked: a user of the console; of a command METERSYNC_ACTOR, else the user of the system.';
@@ -2543,7 +2478,6 @@ create unlogged table metersync.pages (
 
 --> statement-breakpoint
 comment on table metersync.pages is 'Manifest of a running pass; unlogged.';
-comment on column metersync.pages.run_id is 'Run id.';
 comment on column metersync.pages.company_id is 'The company.';
 comment on column metersync.pages.resource is 'The resource.';
 comment on column metersync.pages.pass is 'Which pass over the listing.';
@@ -2568,7 +2502,6 @@ create table metersync.rejected_records (
 --> statement-breakpoint
 comment on table metersync.rejected_records is
   'Records that Postgres refused: NUL, impossible date, overflow.';
-comment on column metersync.rejected_records.resource is 'Resource.';
 comment on column metersync.rejected_records.record_id is
   'Id of the record, or a hash of its text where it has none.';
 comment on column metersync.rejected_records.company_id is 'Company in whose listing it stood.';
@@ -2599,7 +2532,6 @@ comment on table metersync.removed_readings is
   'Readings that were removed because the service no longer lists them, so that metersync deletes '
   'undo can bring them back.';
 comment on column metersync.removed_readings.run_id is 'Run of the note in metersync.deletes.';
-comment on column metersync.removed_readings.meter_id is 'Meter.';
 comment on column metersync.removed_readings.start_at is 'When the reading begins.';
 comment on column metersync.removed_readings.granularity_seconds is 'Length in seconds.';
 comment on column metersync.removed_readings.usage_units is 'Unit, as the service names it.';
@@ -2622,7 +2554,6 @@ create table metersync.run_companies (
 --> statement-breakpoint
 comment on table metersync.run_companies is
   'Companies that were chosen for a run; a run of all has none.';
-comment on column metersync.run_companies.run_id is 'Run id.';
 comment on column metersync.run_companies.company_id is 'The company.';
 comment on column metersync.run_companies.refused is
   'Whether the service does not have it: it was not read.';
@@ -2639,7 +2570,6 @@ create table metersync.run_lanes (
 comment on table metersync.run_lanes is
   'The companies that the lanes of a run under way have taken and not read to the end. Several '
   'lanes share the companies of a run.';
-comment on column metersync.run_lanes.run_id is 'Run id.';
 comment on column metersync.run_lanes.company_id is 'The company.';
 comment on column metersync.run_lanes.lane is 'Number of the lane, from 0.';
 
@@ -2688,36 +2618,27 @@ where company_id is not null and rows_missed > 0;
 --> statement-breakpoint
 comment on table metersync.runs is
   'One row for each run, and one for each company and resource in it.';
-comment on column metersync.runs.run_id is 'Run id.';
 comment on column metersync.runs.company_id is 'NULL for the run itself and its list of companies.';
 comment on column metersync.runs.resource is 'NULL for the run itself.';
-comment on column metersync.runs.kind is 'full: everything; reconcile: what was updated lately.';
+comment on column metersync.runs.kind is 'full (everything) or reconcile (recent updates).';
 comment on column metersync.runs.workflow_id is
   'Temporal workflow of the run, as temporal workflow show -w takes it; NULL for parts.';
 comment on column metersync.runs.state is
   'running, complete, partial (a part failed), suspect (not proved complete) or failed.';
-comment on column metersync.runs.started_at is 'When it began.';
 comment on column metersync.runs.progress_at is
   'When a part that reads intervals last stored a page.';
-comment on column metersync.runs.finished_at is 'When it ended; NULL while it runs.';
-comment on column metersync.runs.pages is 'Pages that were read.';
 comment on column metersync.runs.passes is 'Passes over the listing until one was stable.';
 comment on column metersync.runs.total_said is 'The service''s total in the last pass.';
-comment on column metersync.runs.distinct_ids is 'Distinct ids in the last pass.';
-comment on column metersync.runs.rows_inserted is 'Rows that were new.';
-comment on column metersync.runs.rows_changed is 'Rows whose record had changed.';
-comment on column metersync.runs.rows_unchanged is 'Records that their rows had already.';
 comment on column metersync.runs.rows_tombstoned is 'Rows that stable passes lacked.';
 comment on column metersync.runs.rows_rejected is
-  'Records that Postgres refused: see rejected_records.';
+  'Records that Postgres refused (rejected_records).';
 comment on column metersync.runs.rows_missed is 'Changes that no event had reported.';
 comment on column metersync.runs.drift is 'Pages that moved while they were read, over all passes.';
 comment on column metersync.runs.requests is 'Requests that were sent to the service.';
-comment on column metersync.runs.error is 'Error.';
 comment on column metersync.runs.error_code is
   'Code of the failure in error, as docs/reference/failures.md lists them.';
 comment on column metersync.runs.values_unreadable is
-  'Values of the records read that no column holds: see unreadable in the tables of utility.';
+  'Values that no column holds (unreadable in utility).';
 comment on column metersync.runs.claimed_to is
   'The last company that a lane of the run has begun, in the order of the ids; zeros if none has, '
   'and for parts.';

@@ -503,3 +503,28 @@ select
   case when collapsed and path <> '' then types || '{map}' else types end,
   first_seen_at
 from metersync.old_field_catalogue;
+
+--> statement-breakpoint
+-- The comments of the baseline follow. Columns without one lose the comment of 0.2.
+do $$
+declare
+  commented record;
+begin
+  for commented in
+    select c.oid::regclass as relation, a.attname
+    from pg_class c
+      join pg_attribute a on a.attrelid = c.oid
+    where c.relkind in ('r', 'p')
+      and c.relnamespace::regnamespace::text in ('utility', 'ops', 'metersync')
+      and pg_has_role(c.relowner, 'usage')
+      and a.attnum > 0
+      and col_description(c.oid, a.attnum) is not null
+  loop
+    execute format(
+      'comment on column %s.%I is null',
+      commented.relation,
+      commented.attname
+    );
+  end loop;
+end
+$$;

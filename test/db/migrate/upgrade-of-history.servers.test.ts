@@ -62,11 +62,11 @@ const statesIn = async (db: Database) =>
     }),
   );
 
-/** Names, types and comments of the columns of each table or view of history, in their order. */
+/** Names and types of the columns of each table or view of history, in their order. */
 const columnsIn = async (db: Database) =>
   (
     await db.execute(sql`
-      select c.relname, attname, format_type(atttypid, atttypmod), col_description(c.oid, attnum), obj_description(c.oid)
+      select c.relname, attname, format_type(atttypid, atttypmod)
       from pg_attribute a join pg_class c on c.oid = a.attrelid
       where c.relnamespace = 'history'::regnamespace and c.relkind in ('r', 'v') and attnum > 0
       order by c.relname, attnum`)
