@@ -1,4 +1,4 @@
-# The guide says how to pin the digest of this image: docs/running.md. Debian rather than Alpine: Temporal's core is
+# The build argument NODE may name a digest instead. Debian rather than Alpine: Temporal's core is
 # built for glibc.
 ARG NODE=node:24.21.0-trixie-slim
 

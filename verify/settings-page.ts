@@ -33,22 +33,22 @@ const ours: Readonly<Record<string, Setting>> = {
   DELETES_CAP_ROWS: {
     default: '50',
     means:
-      'Number of rows of a listing, or of readings of a meter, that a run may delete although nothing explains why they are missing. If there are more, they wait for a decision (`metersync deletes`).',
+      'Number of rows of a listing, or of readings of a meter, that a run may delete although nothing explains their absence. More of them wait for a decision (`metersync deletes`).',
   },
   DELETES_CAP_PERCENT: {
     default: '5',
     means:
-      'The same limit as a percentage of the live rows, but at least 3 rows or 24 readings. The smaller of the two limits applies.',
+      'The same limit in percent of the live rows, but at least 3 rows or 24 readings. The smaller limit applies.',
   },
   RETENTION_DAYS: {
     default: '90',
     means:
-      'Number of days after which the bodies of settled events are dropped. Parts of runs are dropped after the same time, if a later run read them completely. 0 means never. Ids and outcomes are kept.',
+      'Days after which the bodies of settled events are dropped, and parts of runs that a later run read completely. 0 means never. Ids and outcomes are kept.',
   },
   WEBHOOK_SECRETS: {
     default: '',
     means:
-      'List of at most 16 signing secrets of the webhook endpoint, each `whsec_` and base64 of at least 24 bytes. The receiver needs this list or a file.',
+      'List of at most 16 signing secrets of the webhook endpoint, each `whsec_` and base64 of at least 24 bytes.',
   },
   WEBHOOK_HEADER_PREFIX: {
     means: 'Another prefix of the signature headers, in addition to `webhook-` and `svix-`.',
@@ -61,16 +61,16 @@ const ours: Readonly<Record<string, Setting>> = {
   STRICT_TLS: {
     default: 'off',
     means:
-      '`on` refuses connections to other machines without verified TLS. `outside` refuses them, too, except to Postgres and Temporal, which have to be on your own networks. `off` only warns.',
+      '`on` refuses connections to other machines without verified TLS, `outside` except to Postgres and Temporal, and `off` only warns.',
   },
   CHECKS_OFF: {
     default: '',
-    means: 'List of checks of the data (`ops.data_issue_checks`) to turn off. Their open issues are closed.',
+    means: 'List of checks of the data (`ops.data_issue_checks`) to turn off.',
   },
   TEMPORAL_CODEC_KEYS: {
     default: '',
     means:
-      'List of keys that encrypt payloads in Temporal, each `id:key` with 32 bytes in base64. The first key encrypts, and all of them decrypt. All processes and commands need the same list. If unset, only payloads of the embedded Temporal are encrypted.',
+      'List of keys that encrypt payloads in Temporal, each `id:key` with 32 bytes in base64. The first key encrypts, and all of them decrypt. All processes and commands need the same list.',
   },
   TEMPORAL_PLAINTEXT: {
     default: 'refused',
@@ -80,7 +80,7 @@ const ours: Readonly<Record<string, Setting>> = {
   BACKFILL_CRON: {
     default: '0 3 * * *',
     means:
-      'When everything is read again: `none`, or five fields of cron in UTC. For another time zone write, for example, `CRON_TZ=Europe/Berlin 30 1 * * 6`. Each start is delayed by up to 30 minutes at random. A worker applies this when it starts.',
+      'When everything is read again: `none`, or five fields of cron in UTC, or as in `CRON_TZ=Europe/Berlin 30 1 * * 6`. Each start is delayed by up to 30 minutes at random.',
   },
   RECONCILE_EVERY: {
     default: '1h',
@@ -93,14 +93,12 @@ const ours: Readonly<Record<string, Setting>> = {
   RECEIVER_PORT: { default: '8080', means: 'The port of the receiver; 0 chooses a free port.' },
   METRICS_HOST: {
     default: '127.0.0.1',
-    means:
-      'Address of the private port (`/metrics`, `/healthz`, `/readyz`). Never make it reachable from outside.',
+    means: 'Address of the private port. Never make it reachable from outside.',
   },
   METRICS_PORT: { default: '9464', means: 'The private port; 0 turns it off.' },
   CONSOLE_HOST: {
     default: '127.0.0.1',
-    means:
-      'Address on which the console listens. Any address except loopback needs a proxy that names the user.',
+    means: 'Address on which the console listens. All but loopback need a proxy that names the user.',
   },
   CONSOLE_PORT: { default: '8090', means: "The console's port; 0 turns the console off." },
   CONSOLE_USER_HEADER: {
@@ -112,13 +110,11 @@ const ours: Readonly<Record<string, Setting>> = {
   },
   CONSOLE_OPERATORS: {
     default: '',
-    means:
-      'List of users who may perform actions, by the names in the header. Other users have read-only access.',
+    means: 'List of users who may act, by the names in the header. Others only look.',
   },
   TEMPORAL_UI_URL: { means: "Address of Temporal's web page, for links in the console." },
   METERSYNC_ACTOR: {
-    means:
-      'Name of the person who runs a command, for the log of operations. The default is the user of the operating system.',
+    means: 'Name of the person who runs a command, for the log of operations, if not the user of the system.',
   },
   RECEIVER_PUBLIC_URL: {
     means: 'The registered address of the webhook endpoint, through which `metersync doctor` sends a probe.',
@@ -129,14 +125,14 @@ const ours: Readonly<Record<string, Setting>> = {
   },
   NOTIFY_URL: {
     means:
-      'Where alarms are sent when they open and when they are over: an address that accepts JSON, or `slack+https://…` for an incoming webhook of Slack.',
+      'Where alarms are sent: an address that accepts JSON, or `slack+https://…` for an incoming webhook of Slack.',
   },
   NOTIFY_SECRET: {
     means: 'Secret that signs the JSON (Standard Webhooks). Required if `NOTIFY_URL` accepts JSON.',
   },
   HEARTBEAT_URL: {
     means:
-      'External dead man’s switch, which is requested (GET) each minute while Postgres accepts writes and no alarm of severity `page` is open.',
+      'External dead man’s switch, requested (GET) each minute while Postgres accepts writes and no alarm of severity `page` is open.',
   },
   LOG_LEVEL: {
     default: 'info',
@@ -145,7 +141,7 @@ const ours: Readonly<Record<string, Setting>> = {
   METERSYNC_DIR: {
     default: '.metersync',
     means:
-      'Folder of the [embedded stack](sandbox.md#the-data-folder), of the link of the console, and of the logs of commands that show progress.',
+      '[Folder](sandbox.md#the-data-folder) of the embedded stack, the link of the console, and logs of commands.',
   },
 };
 
@@ -160,19 +156,18 @@ const ofOthers: Readonly<Record<string, Setting>> = {
   TEMPORAL_CONFIG_FILE: { means: "Temporal's configuration file, if not at its usual place." },
   TEMPORAL_DEPLOYMENT_NAME: {
     means:
-      'Deployment of the workers. If it is set, a build gets work once it is [promoted](../running.md#builds-of-workers). Otherwise any worker gets any work.',
+      'Deployment of the workers, in which a build gets work once it is [promoted](../running.md#builds-of-workers).',
   },
   TEMPORAL_WORKER_BUILD_ID: {
     means: 'Build id of this worker. Each deployed version needs its own.',
   },
   HTTPS_PROXY: { means: 'HTTP proxy for requests to https addresses.' },
   HTTP_PROXY: {
-    means: 'HTTP proxy for requests to http addresses, and to https addresses if `HTTPS_PROXY` is not set.',
+    means: 'HTTP proxy for all other requests.',
   },
   NO_PROXY: {
     default: '',
-    means:
-      'List of hosts, including their subdomains, that are reached without a proxy. The lower-case name works, too.',
+    means: 'List of hosts, with their subdomains, that are reached without a proxy.',
   },
   NODE_TLS_REJECT_UNAUTHORIZED: {
     means: 'A variable of Node: 0 accepts any certificate. `STRICT_TLS` refuses this value.',
@@ -198,15 +193,14 @@ export function settingsPage(): string {
     '# Settings',
     '',
     'Settings are environment variables, which are read once at the start. The default and the limits are in brackets.',
-    'Items of a list are separated by commas. An empty variable counts as unset. If settings are wrong, a command',
-    'lists all of them and ends with status 2.',
+    'Items of a list are separated by commas. An empty variable counts as unset.',
     '',
     ...lines,
     '',
     '## Variables of Temporal and Node',
     '',
-    "All of Temporal's environment configuration applies, for example `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,",
-    '`TEMPORAL_TLS`, `TEMPORAL_TLS_CLIENT_CERT_PATH` and `TEMPORAL_TLS_CLIENT_KEY_PATH`.',
+    "All of Temporal's environment configuration applies, for example `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY` and",
+    '`TEMPORAL_TLS_CLIENT_CERT_PATH`.',
     '',
     '| Variable | Meaning |',
     '| --- | --- |',
