@@ -1,7 +1,7 @@
 import type { BrowserContext, Page } from 'playwright-core';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { answerWith, type Receiver, startReceiver } from '../sandbox/support/receiver.ts';
-import { eventually, expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
+import { eventually, openBrowser, watchErrors } from '../support/browser.ts';
 import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
 import { startPortal } from './support/portal.ts';
@@ -95,23 +95,6 @@ describe('a replay', () => {
     expect(arrived()).toEqual([]);
   });
 
-  test('shows its progress while it fails, waits and ends', async () => {
-    const [stuck] = await failing(5);
-    receiver.answer = (delivery, response, count) =>
-      answerWith(delivery.headers['webhook-id'] === stuck ? 500 : 204)(delivery, response, count);
-    await replayForm().getByLabel('Time').selectOption({ label: 'Last 7 days' });
-    await replayForm().getByRole('button', { name: 'Replay failed messages' }).click();
-    await progress().getByText('4 of 5 delivered').waitFor();
-    await progress().getByText('1 waiting for a retry').waitFor();
-    await progress().getByText('Retrying').waitFor();
-    expect(await progress().getByRole('progressbar').getAttribute('value')).toBe('4');
-    await expectGoodPage(page, 'endpoint-replaying');
-    receiver.answer = answerWith(500);
-    await letAllFail();
-    await progress().getByText('Ended with failures').waitFor();
-    await progress().getByText('1 failed').waitFor();
-  });
-
   test('service.md 6.5.3: all failures since a chosen message are replayed', async () => {
     const before = await failing(2);
     const since = await failing(3);
@@ -155,25 +138,6 @@ describe('a replay', () => {
     receiver.deliveries.length = 0;
     await recoverForm().getByRole('button', { name: 'Recover missing messages' }).click();
     await page.getByText('There is nothing to send again').waitFor();
-    expect(receiver.deliveries).toEqual([]);
-  });
-
-  test('sends an undelivered message from its page', async () => {
-    const [event] = await portal.service.eventsAfter(0);
-    await page.goto(`${page.url().replace(/\/endpoints.*/, '')}/messages/${event?.id}`);
-    const mine = page.getByRole('article').filter({ hasText: receiver.url });
-    await mine.getByText('It was never sent here.').waitFor();
-    await mine.getByRole('button', { name: 'Send to this endpoint' }).click();
-    await mine.getByText('Delivered').waitFor();
-    expect(arrived()).toEqual([event?.id]);
-  });
-
-  test('sends nothing to an endpoint that has been disabled', async () => {
-    await failing(1);
-    await portal.service.control('POST', `/sandbox/endpoints/${endpointId}/state`, { state: 'disabled' });
-    await replayForm().getByRole('button', { name: 'Replay failed messages' }).click();
-    await page.getByRole('heading', { level: 1, name: 'Not possible now' }).waitFor();
-    await page.getByText('This endpoint is disabled: enable it first').waitFor();
     expect(receiver.deliveries).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import { Webhook } from 'svix';
 import { describe, expect, test } from 'vitest';
 import { decodeEvent } from '../../contract/event.ts';
 import { eventTypes } from '../../sandbox/events.ts';
-import { answerWith, startReceiver } from '../sandbox/support/receiver.ts';
+import { startReceiver } from '../sandbox/support/receiver.ts';
 import { expectGoodPage, openBrowser, watchErrors } from '../support/browser.ts';
 import { forFile } from '../support/for-file.ts';
 import { until } from '../support/poll.ts';
@@ -43,17 +43,6 @@ describe('the testing tab', () => {
     }
     expect(other.deliveries).toEqual([]);
     expect(errors).toEqual([]);
-  });
-
-  test('shows the delivery of an example as it happens, and looks right', async () => {
-    receiver.answer = answerWith(500);
-    await page.getByRole('button', { name: 'Send example' }).click();
-    const sent = page.getByRole('table', { name: 'Examples sent to this endpoint' }).getByRole('row');
-    await sent.nth(1).getByText('Retrying').waitFor();
-    receiver.answer = answerWith(204);
-    // This moves the clock past the next retry.
-    await portal.advance(3_600);
-    await sent.nth(1).getByText('Delivered').waitFor();
     await expectGoodPage(page, 'testing');
   });
 });

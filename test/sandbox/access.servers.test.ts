@@ -43,24 +43,29 @@ const changing = [
 ];
 
 describe('control routes', () => {
-  test.each([
-    ...reading.map((path) => ['GET', path]),
-    ...changing.map((path) => ['POST', path]),
-    ['DELETE', '/faults'],
-  ])('%s /sandbox%s requires the token, even over loopback', async (method, path) => {
+  test('require the token, even over loopback', async () => {
     const before = await service.control('GET', '/sandbox/organizations');
-    for (const headers of [
-      {},
-      { authorization: 'Bearer ' },
-      { authorization: `Bearer ${service.sandbox.controlToken}x` },
-      { authorization: service.sandbox.controlToken },
-      { authorization: `Bearer ${service.sandbox.apiKey}` },
-      { 'x-api-key': service.sandbox.apiKey },
-    ]) {
-      const answer = await ask(method ?? '', `/sandbox${path}`, headers);
-      expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer']);
-      expect(answer.text).not.toContain('uds_');
-    }
+    const routes = [
+      ...reading.map((path) => ['GET', path] as const),
+      ...changing.map((path) => ['POST', path] as const),
+      ['DELETE', '/faults'] as const,
+    ];
+    for (const [method, path] of routes)
+      for (const headers of [
+        {},
+        { authorization: 'Bearer ' },
+        { authorization: `${authorization()}x` },
+        { authorization: service.sandbox.controlToken },
+        { authorization: `Bearer ${service.sandbox.apiKey}` },
+        { 'x-api-key': service.sandbox.apiKey },
+      ]) {
+        const answer = await ask(method, `/sandbox${path}`, headers);
+        expect([answer.status, answer.headers['www-authenticate']], `${method} ${path}`).toEqual([
+          401,
+          'Bearer',
+        ]);
+        expect(answer.text).not.toContain('uds_');
+      }
     expect(await service.control('GET', '/sandbox/organizations')).toEqual(before);
   });
 
@@ -142,16 +147,13 @@ test('only the owner can read the files of a started sandbox, even if an older f
   expect((await stat(file)).mode & 0o777).toBe(0o600);
 });
 
-test.each([
-  ['0.0.0.0', true],
-  ['127.0.0.1', false],
-])('each start has a new token, and listening on %s warns: %s', async (host, warns) => {
+test('each start has a new token, and warns if it listens beyond loopback', async () => {
   const database = await createDatabase('sandbox');
   onTestFinished(() => database.drop());
   const said: string[] = [];
   const sandbox = await startSandbox({
     databaseUrl: database.url,
-    host,
+    host: '0.0.0.0',
     companies: 1,
     documents: 1,
     intervalDays: 0,
@@ -160,5 +162,5 @@ test.each([
   await sandbox.close();
   expect(sandbox.controlToken).toMatch(/^[\w-]{32}$/);
   expect(sandbox.controlToken).not.toBe(service.sandbox.controlToken);
-  expect(said.some((line) => line.includes(`listens on ${host}, without TLS`))).toBe(warns);
+  expect(said).toContainEqual(expect.stringContaining('listens on 0.0.0.0, without TLS'));
 });

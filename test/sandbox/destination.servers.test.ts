@@ -40,35 +40,27 @@ const allowed = [
   '2606:2800:21f::1',
 ];
 
-describe('messages can be sent', () => {
-  test.each(allowed)('to this machine and to public addresses: %s', (address) => {
-    expect(allowDestinations()(address)).toBe(true);
-  });
-
-  test.each(refused)('to no other address: %s', (address) => {
-    expect(allowDestinations()(address)).toBe(false);
-  });
-
-  test('to the named networks, and to no other private networks', () => {
-    const allows = allowDestinations(['172.16.0.0/12', '10.0.0.7', 'fd12::/16']);
-    const asked = [
-      '172.17.0.2',
-      '::ffff:172.17.0.2',
-      '10.0.0.7',
-      '10.0.0.8',
-      'fd12::5',
-      'fd13::5',
-      '169.254.169.254',
-    ];
-    expect(asked.filter(allows)).toEqual(['172.17.0.2', '::ffff:172.17.0.2', '10.0.0.7', 'fd12::5']);
-  });
-
-  test.each(['', 'docker', '10.0.0.0/33', '10.0.0.0/8 '])(
-    'a value that is not a network ends the start: %j',
-    async (network) => {
-      expect(() => allowDestinations([network])).toThrow('is not a network');
-    },
-  );
+test('messages can be sent to this machine, to public addresses and to the named networks', () => {
+  const everywhere = [...allowed, ...refused];
+  expect(everywhere.filter(allowDestinations())).toEqual(allowed);
+  const named = ['172.16.0.0/12', '10.0.0.7', 'fd12::/16'];
+  const asked = [
+    '172.17.0.2',
+    '::ffff:172.17.0.2',
+    '10.0.0.7',
+    '10.0.0.8',
+    'fd12::5',
+    'fd13::5',
+    '169.254.169.254',
+  ];
+  expect(asked.filter(allowDestinations(named))).toEqual([
+    '172.17.0.2',
+    '::ffff:172.17.0.2',
+    '10.0.0.7',
+    'fd12::5',
+  ]);
+  for (const network of ['', 'docker', '10.0.0.0/33', '10.0.0.0/8 '])
+    expect(() => allowDestinations([network]), network).toThrow('is not a network');
 });
 
 describe('a connection', () => {

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startSandbox } from '../../sandbox/sandbox.ts';
 import {
@@ -88,43 +87,6 @@ describe('the process', () => {
       `port ${port} of 127.0.0.1 is taken: choose another --port`,
     );
   });
-
-  test('locks its database again after a lost connection, and ends with status 1 if another sandbox was faster', async () => {
-    const databaseUrl = await newDatabase();
-    const { command } = await start(databaseUrl);
-    const other = new pg.Client({ connectionString: databaseUrl });
-    await other.connect();
-    const [before] = await locks(databaseUrl);
-    await end(databaseUrl, before?.pid);
-    const again = await until('another connection holds the lock', async () =>
-      (await locks(databaseUrl)).find(({ pid, granted }) => granted && pid !== before?.pid),
-    );
-    await expect(startSandbox({ databaseUrl })).rejects.toThrow('another sandbox');
-    const taken = other.query('select pg_advisory_lock($1)', [again.key]);
-    await until('another waits for it', async () => (await locks(databaseUrl)).length === 2);
-    await end(databaseUrl, again.pid);
-    expect(await command.ended).toMatchObject({ status: 1 });
-    expect(command.stderr()).toContain('another sandbox');
-    await taken;
-    await other.end();
-  });
-
-  const locks = (databaseUrl: string) =>
-    ask<{ pid: number; granted: boolean; key: number }>(
-      databaseUrl,
-      `select pid, granted, objid::int as key from pg_locks join pg_database d on d.oid = database
-        where locktype = 'advisory' and datname = current_database()`,
-    );
-  const end = (databaseUrl: string, pid: number | undefined) =>
-    ask(databaseUrl, 'select pg_terminate_backend($1)', [pid]);
-
-  async function ask<T extends pg.QueryResultRow>(databaseUrl: string, text: string, values?: unknown[]) {
-    const client = new pg.Client({ connectionString: databaseUrl });
-    await client.connect();
-    const { rows } = await client.query<T>(text, values);
-    await client.end();
-    return rows;
-  }
 });
 
 describe('a restart', () => {
@@ -187,20 +149,5 @@ describe('kill -9', () => {
     expect(written.length).toBeGreaterThan(300);
     expect([...new Set(received)].sort()).toEqual([...written].sort());
     expect(received.length - written.length).toBeLessThanOrEqual(16 * kills);
-  });
-
-  test('leaves no event without its change and no change without its event', async () => {
-    const databaseUrl = await newDatabase();
-    const { command, service } = await start(databaseUrl);
-    await service.enableWebhooks();
-    const fired = service
-      .control('POST', '/sandbox/random', { count: 20_000, types: ['createDocument'] })
-      .catch(() => undefined);
-    await until('changes are under way', async () => (await service.eventsAfter(0)).length > 600);
-    await command.end('SIGKILL');
-    await fired;
-    const again = await start(databaseUrl);
-    const status = await again.service.control<AnyRecord>('GET', '/sandbox/status');
-    expect(status.documents).toBe(4 + status.events.total);
   });
 });

@@ -16,8 +16,6 @@ export type Answerer = (delivery: Delivery, response: ServerResponse, count: num
 export interface Receiver {
   readonly url: string;
   readonly deliveries: Delivery[];
-  /** Most requests that were open at once. */
-  readonly mostOpen: () => number;
   answer: Answerer;
   close(): Promise<void>;
 }
@@ -31,15 +29,8 @@ export const answerWith =
 /** Starts a webhook receiver that keeps all requests and answers as set. */
 export async function startReceiver(answer: Answerer = answerWith(204)): Promise<Receiver> {
   const deliveries: Delivery[] = [];
-  let open = 0;
-  let mostOpen = 0;
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
-    open++;
-    mostOpen = Math.max(mostOpen, open);
-    response.on('close', () => {
-      open--;
-    });
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const { headers, rawHeaders, method = '' } = request;
@@ -53,7 +44,6 @@ export async function startReceiver(answer: Answerer = answerWith(204)): Promise
   const receiver: Receiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks`,
     deliveries,
-    mostOpen: () => mostOpen,
     answer,
     close: () =>
       new Promise((resolve) => {

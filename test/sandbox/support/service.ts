@@ -169,3 +169,17 @@ export async function recordsOf(
   const answer = await service.api(`/${resource}/company/${companyId}${query}`);
   return envelope<AnyRecord>(answer, itemsKey).items as AnyRecord[];
 }
+
+/** Returns a function that numbers the ids and timestamps of texts, because they differ in each run. */
+export function numbered(): (text: string) => string {
+  const known = new Map<string, string>();
+  const numberOf = (kind: string) => (found: string) => {
+    const name = known.get(found) ?? `${kind}-${known.size + 1}`;
+    known.set(found, name);
+    return name;
+  };
+  return (text) =>
+    text
+      .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, numberOf('id'))
+      .replace(/(?<=(created|updated)":")[\dT:.-]{26}/g, numberOf('time'));
+}
