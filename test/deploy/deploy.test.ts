@@ -9,13 +9,19 @@ import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
 
 const checkout = join(import.meta.dirname, '../..');
-const folder = join(checkout, 'deploy/kubernetes');
 const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
+const subcommands = buildProgram().commands.map((command) => command.name());
 
-interface Variable {
-  readonly name: string;
-  readonly value?: string;
-  readonly valueFrom?: object;
+interface Container {
+  readonly image: string;
+  readonly args: readonly string[];
+  readonly env?: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: object }[];
+  readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly securityContext: object;
+  readonly livenessProbe?: { readonly httpGet?: object };
+  readonly readinessProbe?: { readonly httpGet?: object };
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
 }
 
 /** Keys of a Secret that become files. A pod does not start if a key is missing that is not optional. */
@@ -25,26 +31,11 @@ interface Mounted {
   readonly items: readonly { readonly key: string; readonly path: string }[];
 }
 
-interface Container {
-  readonly image: string;
-  readonly args: readonly string[];
-  readonly env?: readonly Variable[];
-  readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
-  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly securityContext: object;
-  readonly livenessProbe?: { readonly httpGet?: object };
-  readonly readinessProbe?: { readonly httpGet?: object };
-  readonly lifecycle?: object;
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
-}
-
 interface PodSpec {
   readonly automountServiceAccountToken: boolean;
-  readonly terminationGracePeriodSeconds: number;
   readonly securityContext: object;
-  readonly containers: readonly Container[];
+  readonly containers: readonly [Container];
   readonly volumes: readonly {
-    readonly name: string;
     readonly projected?: { readonly sources: readonly { readonly secret: Mounted }[] };
   }[];
 }
@@ -54,146 +45,88 @@ interface Thing {
   readonly kind: string;
   readonly metadata: { readonly name: string };
   readonly data: Readonly<Record<string, string>>;
-  readonly spec: {
-    readonly replicas: number;
-    readonly selector: object;
-    readonly minAvailable: number;
-    readonly podSelector: { readonly matchLabels: Readonly<Record<string, string>> };
-    readonly template: { readonly metadata: { readonly labels: object }; readonly spec: PodSpec };
-    readonly strategy: { readonly rollingUpdate: { readonly maxUnavailable: number } };
-    readonly ports: readonly { readonly targetPort: string }[];
-    readonly egress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
-    readonly ingress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
-    readonly groups: readonly object[];
-  };
+  readonly spec: { readonly template: { readonly spec: PodSpec } };
 }
-
-interface Kustomization {
-  readonly resources: readonly string[];
-  readonly images: readonly { readonly name: string; readonly newTag: string }[];
-}
-
-const subcommands = buildProgram().commands.map((command) => command.name());
-const files = (part: string) => readdirSync(join(folder, part)).filter((name) => name.endsWith('.yaml'));
-const kustomization = (part: string) =>
-  parse(readFileSync(join(folder, part, 'kustomization.yaml'), 'utf8')) as Kustomization;
-const things = (part: string): Thing[] =>
-  files(part)
-    .filter((name) => name !== 'kustomization.yaml')
-    .flatMap((name) =>
-      parseAllDocuments(readFileSync(join(folder, part, name), 'utf8')).map((one) => one.toJS() as Thing),
-    );
-
-const base = things('base');
-const ofKind = (kind: string) => base.filter((thing) => thing.kind === kind);
-const named = (kind: string, part?: string): Thing => {
-  const wanted = part === undefined ? 'metersync' : `metersync-${part}`;
-  const thing = ofKind(kind).find(({ metadata }) => metadata.name === wanted);
-  if (thing === undefined) throw new Error(`there is no ${kind} ${wanted}`);
-  return thing;
-};
-
-const running = ['receiver', 'worker', 'console'];
-const parts = ['migrate', ...running] as const;
-const podOf = (part: string) => named(part === 'migrate' ? 'Job' : 'Deployment', part).spec.template.spec;
-const containerOf = (part: string): Container => {
-  const [container, ...more] = podOf(part).containers;
-  if (container === undefined || more.length > 0) throw new Error(`${part} has to be one container`);
-  return container;
-};
-const configured = (part: string): string[] =>
-  containerOf(part).envFrom.flatMap(({ configMapRef: { name } }) =>
-    Object.keys(ofKind('ConfigMap').find(({ metadata }) => metadata.name === name)?.data ?? {}),
-  );
-const variablesOf = (part: string): readonly Variable[] => containerOf(part).env ?? [];
-const secretsOf = (part: string): readonly Mounted[] =>
-  podOf(part).volumes.flatMap(({ projected }) => projected?.sources.map(({ secret }) => secret) ?? []);
-/** Names of the files of secrets that a part has. */
-const filesOf = (part: string): string[] =>
-  secretsOf(part).flatMap(({ items }) => items.map(({ path }) => path));
 
 describe('deploy/kubernetes', () => {
-  test('runs the image of the Dockerfile, in the version of the package, with existing subcommands', () => {
-    const compose = parse(read('docker-compose.yml'), { merge: true });
+  const folder = 'deploy/kubernetes/base';
+  const base = readdirSync(join(checkout, folder))
+    .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
+    .flatMap((name) => parseAllDocuments(read(join(folder, name))).map((one) => one.toJS() as Thing));
+  const ofKind = (...kinds: string[]) => base.filter(({ kind }) => kinds.includes(kind));
+  const pods = ofKind('Job', 'Deployment').map(({ metadata, spec }) => ({
+    part: metadata.name.replace('metersync-', ''),
+    ...spec.template.spec,
+  }));
+  const filesOf = ({ volumes }: PodSpec): (Mounted & { path: string })[] =>
+    volumes.flatMap(({ projected }) =>
+      (projected?.sources ?? []).flatMap(({ secret }) =>
+        secret.items.map(({ path }) => ({ ...secret, path })),
+      ),
+    );
+  const configured = ({ containers: [{ envFrom }] }: PodSpec) =>
+    envFrom.flatMap(({ configMapRef: { name } }) =>
+      Object.keys(ofKind('ConfigMap').find(({ metadata }) => metadata.name === name)?.data ?? {}),
+    );
+
+  test('what each pod runs, reads and may do is as in the golden file', async () => {
+    const lines = pods.map((pod) => {
+      const [{ image, args, ports = [], env = [], volumeMounts, ...container }] = pod.containers;
+      const files = filesOf(pod).map(
+        ({ name, path, optional }) => `${name}/${path}${optional ? ' (optional)' : ''}`,
+      );
+      const probes = [container.livenessProbe, container.readinessProbe].map((probe) => probe?.httpGet);
+      return `${pod.part}: ${image} ${args.join(' ')}
+  ports ${ports.map(({ name, containerPort }) => `${name} ${containerPort}`).join(', ') || 'none'}; probes ${JSON.stringify(probes)}
+  variables ${[...configured(pod), ...env.map(({ name }) => name)].join(', ')}
+  files ${files.join(', ')}
+  token ${pod.automountServiceAccountToken}; ${JSON.stringify([pod.securityContext, container.securityContext])}
+  mounts ${volumeMounts.map(({ mountPath }) => mountPath).join(', ')}`;
+    });
+    await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot('golden/kubernetes.txt');
+  });
+
+  test('runs commands in the image of the Dockerfile and the version of the package, at its ports', () => {
+    const { images } = parse(read(join(folder, 'kustomization.yaml')));
+    const { image } = parse(read('docker-compose.yml'), { merge: true }).services.worker;
     // If the base had another name here, an overlay that names the image would change nothing.
-    expect(kustomization('base').images).toEqual([
-      { name: compose.services.worker.image, newTag: manifest.version },
-    ]);
-    for (const part of parts) {
-      const { image, args } = containerOf(part);
-      expect({ image, args }).toEqual({ image: compose.services.worker.image, args: [part] });
-      expect(subcommands).toContain(part);
-    }
-  });
-
-  test.each(parts)('%s gets only variables that are settings', (part) => {
-    const names = [...configured(part), ...variablesOf(part).map(({ name }) => name)];
-    const temporals = ['TEMPORAL_NAMESPACE', 'TEMPORAL_API_KEY', 'TEMPORAL_TLS'];
-    const files = secretVariables.map((name) => `${name}_FILE`);
-    const known = [...Object.keys(settings), ...temporals, ...files];
-    expect(names.filter((name) => !known.includes(name))).toEqual([]);
-    expect(new Set(names).size).toBe(names.length);
-  });
-
-  test('each part mounts its own Secret, and the receiver has no access to the warehouse', () => {
-    for (const part of parts) {
-      expect(new Set(secretsOf(part).map(({ name }) => name))).toEqual(new Set([`metersync-${part}`]));
-      for (const { key, path } of secretsOf(part).flatMap(({ items }) => items)) expect(path).toBe(key);
-      expect(variablesOf(part).filter(({ valueFrom }) => valueFrom !== undefined)).toEqual([]);
-      const ours = filesOf(part).filter((name) => name === name.toUpperCase());
-      expect(secretVariables).toEqual(expect.arrayContaining(ours));
-      const { volumeMounts } = containerOf(part);
-      const folder = volumeMounts.find(({ name }) => name === 'secrets')?.mountPath;
-      const required = secretsOf(part).filter(({ optional = false }) => !optional);
-      const secrets = required.flatMap(({ items }) => items.map(({ path }) => path));
-      for (const name of secrets.filter((one) => secretVariables.some((secret) => secret === one)))
-        expect(variablesOf(part)).toContainEqual({ name: `${name}_FILE`, value: join(folder ?? '', name) });
-      for (const { name, value } of variablesOf(part).filter((one) => one.name.endsWith('_FILE')))
-        expect(
-          filesOf(part).map((file) => join(folder ?? '', file)),
-          name,
-        ).toContain(value);
-    }
-    expect(filesOf('receiver')).not.toContain('DATABASE_URL');
-    expect(JSON.stringify(named('Deployment', 'receiver'))).not.toMatch(/postgres|DATABASE|5432/i);
-    expect(filesOf('migrate')).toEqual(['DATABASE_URL']);
-    expect(parts.filter((part) => filesOf(part).includes('SERVICE_API_KEY'))).toEqual(['worker']);
-    expect(ofKind('Secret')).toEqual([]);
-    expect(JSON.stringify(ofKind('ConfigMap'))).not.toMatch(/PASSWORD|SECRET|_KEY/);
-  });
-
-  test('no pod has a right that it does not need', () => {
+    expect(images).toEqual([{ name: image, newTag: manifest.version }]);
     const dockerfile = read('Dockerfile');
-    expect(dockerfile).toContain('USER node');
-    const stateFolder = /METERSYNC_DIR=(\S+)/.exec(dockerfile)?.[1];
-    for (const part of parts) {
-      expect(podOf(part)).toMatchObject({
-        automountServiceAccountToken: false,
-        securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
-      });
-      expect(containerOf(part).securityContext).toEqual({
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ['ALL'] },
-      });
-      const mounted = containerOf(part).volumeMounts.map(({ mountPath }) => mountPath);
-      expect(mounted).toEqual(expect.arrayContaining(['/tmp', stateFolder]));
+    for (const { part, containers } of pods) {
+      expect(subcommands).toContain(part);
+      expect(containers).toMatchObject([{ image, args: [part] }]);
+      const mounted = containers[0].volumeMounts.map(({ mountPath }) => mountPath);
+      expect(mounted).toContain(/METERSYNC_DIR=(\S+)/.exec(dockerfile)?.[1]);
     }
+    const ports = pods.flatMap(({ containers }) => containers[0].ports ?? []);
+    const { RECEIVER_PORT, METRICS_PORT } = settings;
+    expect(dockerfile).toContain(`EXPOSE ${RECEIVER_PORT?.default}`);
+    for (const [name, setting] of [
+      ['webhooks', RECEIVER_PORT],
+      ['metrics', METRICS_PORT],
+    ] as const)
+      expect(new Set(ports.filter((port) => port.name === name).map((port) => port.containerPort))).toEqual(
+        new Set([Number(setting?.default)]),
+      );
   });
 
-  test('ports are the ports of the image, and probes ask the private port', () => {
-    const port = (part: string, name: string) =>
-      containerOf(part).ports?.find((one) => one.name === name)?.containerPort;
-    expect(port('receiver', 'webhooks')).toBe(Number(/EXPOSE (\d+)/.exec(read('Dockerfile'))?.[1]));
-    expect(port('receiver', 'webhooks')).toBe(Number(settings.RECEIVER_PORT?.default));
-    for (const part of running) {
-      expect(port(part, 'metrics')).toBe(Number(settings.METRICS_PORT?.default));
-      expect(containerOf(part)).toMatchObject({
-        livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
-        readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
-      });
-    }
-    expect(port('receiver', named('Service', 'receiver').spec.ports[0]?.targetPort ?? '')).toBeDefined();
+  test.each(pods)('$part gets only variables that are settings, and secrets only as files', (pod) => {
+    const [{ env = [], volumeMounts }] = pod.containers;
+    const variables = [...configured(pod), ...env.map(({ name }) => name)];
+    const files = secretVariables.map((name) => `${name}_FILE`);
+    const temporals = ['TEMPORAL_NAMESPACE', 'TEMPORAL_API_KEY', 'TEMPORAL_TLS'];
+    expect(
+      variables.filter((one) => ![...Object.keys(settings), ...temporals, ...files].includes(one)),
+    ).toEqual([]);
+    expect(new Set(variables).size).toBe(variables.length);
+    expect(variables.filter((one) => /PASSWORD|SECRETS?$|_KEYS?$/.test(one))).toEqual([]);
+    expect(env.filter(({ valueFrom }) => valueFrom !== undefined)).toEqual([]);
+    const at = volumeMounts.find(({ name }) => name === 'secrets')?.mountPath ?? '';
+    const named = env.filter(({ name }) => name.endsWith('_FILE')).map(({ value }) => value);
+    const mounted = filesOf(pod);
+    expect(mounted.map(({ path }) => join(at, path))).toEqual(expect.arrayContaining(named));
+    const needed = mounted.filter(({ path, optional }) => !optional && files.includes(`${path}_FILE`));
+    expect(named).toEqual(expect.arrayContaining(needed.map(({ path }) => join(at, path))));
   });
 });
 

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 
 import { type AlarmName, alarmNames, alarmTypes, isAlarmName, watchedNames } from '../../health/findings.ts';
-import { metricTypes } from '../../health/metrics.ts';
 import { createMetrics, observeDeployment } from '../../health/registry.ts';
 import { alertRules } from '../../verify/alerts-pages.ts';
 import { amtool, promtool } from '../support/debian.ts';
@@ -269,15 +268,4 @@ test('each alarm that the watch can raise is in the metric, with its severity', 
   expect([...samples].map(([, ...sample]) => sample)).toEqual(
     watchedNames.map((name) => [name, alarmTypes[name].severity, name === 'EventsDead' ? '1' : '0']),
   );
-});
-
-test('promtool would find a fault in the rules', async () => {
-  const wrong = expectation('WorkersGone', { [worker]: '1x70' }, 60, {});
-  await expect(evaluate('wrong', [wrong])).rejects.toThrow(/FAILED/);
-});
-
-test('each metric of metersync in a rule is in the catalogue', () => {
-  const asked = alertRules().match(/metersync_\w+/g) ?? [];
-  expect(asked.length).toBeGreaterThan(15);
-  expect(asked.filter((name) => !(name.replace(/_(bucket|sum|count)$/, '') in metricTypes))).toEqual([]);
 });
