@@ -55,7 +55,7 @@ export function timeOrAgo(text: string): string {
 export const add = (parent: Command, name: string, does: string, example: string): Command =>
   parent.command(name).description(does).addHelpText('after', `\nExample:\n  ${example}`);
 
-export function pathOf(command: Command): string {
+function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 

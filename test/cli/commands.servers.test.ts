@@ -119,13 +119,6 @@ describe('while metersync start runs', () => {
   });
   afterAll(() => start?.end('SIGKILL'));
 
-  test('is alive and ready, and does not report any stand-in', async () => {
-    expect((await fetch(`${receiver}/healthz`)).status).toBe(200);
-    expect((await fetch(`${receiver}/readyz`)).status).toBe(200);
-    expect(start.stdout()).toContain(`receiver: POST ${receiver}/webhooks`);
-    expect(start.stdout()).not.toContain('is not set');
-  });
-
   test('backfill by external id needs a company that is in the warehouse', async () => {
     const { status, stdout, stderr } = await metersync('backfill', '--external-id', 'nobody');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });

@@ -13,14 +13,6 @@ test('the process ends with the status of the command, and prints errors to stan
   });
 });
 
-test('npm run -s metersync -- --help prints the same help, from a checkout', async () => {
-  const { PATH = '', HOME = '' } = process.env;
-  const npm = promisify(execFile)('npm', ['run', '-s', 'metersync', '--', '--help'], {
-    ...{ cwd: checkout, env: { PATH, HOME } },
-  });
-  expect((await npm).stdout.trim()).toBe((await runProcess(['--help'])).stdout.trim());
-});
-
 test('a standard error that cannot be written does not change the status', async () => {
   const main = resolve(checkout, 'cli/main.ts');
   const sent = promisify(execFile)('sh', [

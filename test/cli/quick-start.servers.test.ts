@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { runProcess } from '../support/command-process.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
 
@@ -58,27 +57,4 @@ test("resolves Drizzle's files like Node, and does not ask Node for any of them 
     'drizzle-orm/node-postgres',
     'drizzle-orm/pg-core',
   ]);
-});
-
-test('loads one package for help and wrong usage, and no Temporal for commands that only read the warehouse', async () => {
-  const env = { NODE_OPTIONS: `--import=${record}` };
-  const packages = async (...args: string[]) => {
-    const { stderr } = await runProcess(args, {
-      env: { ...env, DATABASE_URL: 'postgres://127.0.0.1:9/none' },
-    });
-    const { loaded } = JSON.parse(stderr.slice(stderr.indexOf('{"loaded"'))) as Recorded;
-    const names = loaded.flatMap(([url]) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(url)?.[1] ?? []);
-    return [...new Set(names)];
-  };
-  const [help, wrong, events, report] = await Promise.all([
-    packages('--help'),
-    packages('status', '--fast'),
-    packages('events', 'list'),
-    packages('report', '--json'),
-  ]);
-  expect([help, wrong]).toEqual([['commander'], ['commander']]);
-  for (const name of ['@temporalio/client', '@temporalio/worker', 'undici', 'echarts', 'log-update']) {
-    expect([...events, ...report]).not.toContain(name);
-  }
-  expect(events).toContain('drizzle-orm');
 });

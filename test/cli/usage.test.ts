@@ -1,11 +1,7 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { pathOf } from '../../cli/command-line.ts';
-import { buildProgram } from '../../cli/program.ts';
-import manifest from '../../package.json' with { type: 'json' };
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
@@ -16,34 +12,6 @@ const nobody = `127.0.0.1:${await freePort()}`;
 
 const metersync = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runCommand(args, { cwd: folder.path, env: { METERSYNC_DIR: folder.path, ...env } });
-
-/** Lists the commands without subcommands. */
-const leaves = (command: Command): Command[] =>
-  command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
-
-/** Commands that print no data: they serve, write a file, or print progress. */
-const withoutJson = [
-  ...['start', 'receiver', 'worker', 'console', 'healthcheck', 'backfill', 'reconcile'],
-  ...['export', 'demo', 'sandbox'],
-];
-
-test('every command has help with an example that is a valid call, and --json if it prints data', async () => {
-  for (const leaf of leaves(buildProgram())) {
-    const path = pathOf(leaf).replace('metersync ', '');
-    const { status, stdout } = await metersync([...path.split(' '), '--help']);
-    expect([status, stdout]).toEqual([0, expect.stringContaining(`Usage: metersync ${path}`)]);
-    const [, example = ''] = /\nExample:\n {2}(.+)$/m.exec(stdout) ?? [];
-    const words = example.replace(/^open "\$\((.*)\)"$/, '$1').replace('metersync ', '');
-    const args = [...words.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word);
-    const called: string[] = [];
-    const program = buildProgram();
-    for (const one of leaves(program)) one.exitOverride().action(() => void called.push(pathOf(one)));
-    await program.exitOverride().parseAsync(args, { from: 'user' });
-    expect(called, example).toEqual([pathOf(leaf)]);
-    expect([path, stdout.includes('--json')]).toEqual([path, !withoutJson.includes(path)]);
-  }
-  expect(await metersync(['--version'])).toMatchObject({ status: 0, stdout: manifest.version });
-});
 
 test.each([
   [['fly'], "unknown command 'fly'"],

@@ -10,12 +10,9 @@ import { readSettings } from '../../app/settings/settings.ts';
 import { applySchedules, readSchedule } from '../../app/temporal/schedules.ts';
 import type { Asking, ConsoleDependencies } from '../../console/asking.ts';
 import { companyList } from '../../console/pages/companies.ts';
-import { inConsole } from '../../console/parts.ts';
 import { companyResources } from '../../contract/endpoints.ts';
-import { failureTypes } from '../../contract/failures.ts';
 import { finishRun, startRun } from '../../db/backfill/runs.ts';
-import { beginOperation, finishOperation, listOperations } from '../../db/operations.ts';
-import { noteRefused } from '../../db/watch/refused.ts';
+import { listOperations } from '../../db/operations.ts';
 import type { VerdictWord } from '../../health/finding-type.ts';
 import { runCommand } from '../support/command.ts';
 import { cookieOf, serveConsole } from '../support/console.ts';
@@ -71,46 +68,6 @@ const operations = () =>
   });
 
 describe('the pages', () => {
-  test('all answer, name no secret, and do not treat text from outside as markup', async () => {
-    const { ask } = await serve();
-    const { companies, document, connection, runs, dead, issue } = trouble;
-    const paths = [
-      '/',
-      '/events',
-      '/events?outcome=dead',
-      `/events/${dead}`,
-      `/events/${dead}?show=payload`,
-      `/events?company=${companies[0]}&code=SERVICE_ACCESS_DENIED`,
-      '/companies',
-      ...companies.map((id) => `/companies/${id}`),
-      '/sites',
-      '/runs',
-      ...Object.values(runs).map((id) => `/runs/${id}`),
-      '/deletes',
-      `/deletes?run=${runs.suspect}`,
-      '/issues',
-      '/issues?known=yes&severity=error',
-      `/issues/${issue}`,
-      '/system',
-      '/log',
-      '/trace',
-      `/trace?q=${document}`,
-      `/trace?q=${companies[1]}`,
-      '/trace?q=customer-17',
-      `/trace?q=${connection}`,
-      `/trace?q=${encodeURIComponent(hostile)}`,
-    ];
-    for (const path of paths) {
-      const answer = await ask(path);
-      const text = await answer.text();
-      expect(answer.status, `${path}: ${text.slice(-600)}`).toBe(200);
-      expect(answer.headers.get('content-security-policy'), path).toContain("default-src 'none'");
-      expect(text, path).not.toContain('geheim');
-      expect(text, path).not.toContain('<img');
-      expect(text, path).not.toContain('\u202e');
-    }
-  });
-
   test('search for invoices, numbers of meters and parts of names, and say what a record is', async () => {
     const { ask } = await serve();
     await warehouse.db.execute(sql`
@@ -136,27 +93,6 @@ describe('the pages', () => {
     expect(await search('acme')).toContain('Acme Property Management');
     expect(await search('gas & elec')).toContain('Pacific Gas &amp; Electric');
     expect(await search('100%_')).toContain('Nothing is found');
-  });
-
-  test('show what is set for sites and which commands set it', async () => {
-    const { ask } = await serve();
-    const set = randomUUID();
-    await warehouse.db.execute(sql`
-      with added as (
-        insert into utility.sites (id, company_id, raw, synced_at)
-        select id::uuid, (select id from utility.companies limit 1),
-          jsonb_build_object('name', ${hostile}::text, 'address', address), now()
-        from (values (${set}, ''), (${randomUUID()}, '1 Main St, Denver, CO 80202')) as s (id, address)
-      )
-      insert into ops.site_overrides (site_id, time_zone, floor_area, floor_area_units)
-      values (${set}, 'America/Phoenix', 12, 'sq ft')`);
-    const text = await (await ask('/sites')).text();
-    for (const shown of ['>America/Phoenix<', '>12 sq ft<', 'proposed: America/Denver'])
-      expect(text).toContain(shown);
-    for (const command of ['--file sites.csv', '--accept-proposals'])
-      expect(text).toContain(`<code>metersync sites ${command}</code>`);
-    expect(text).not.toContain('<img');
-    expect(text).not.toContain('/act/');
   });
 
   test('filter by names of companies and by times as the command does', async () => {
@@ -208,121 +144,6 @@ describe('the pages', () => {
     expect((await ask('/deletes?run=latest')).status).toBe(404);
   });
 
-  test('list events by what people know of their records, with the time of their receipt', async () => {
-    const { ask } = await serve();
-    const text = await (await ask('/events?outcome=pending')).text();
-    expect(text).toMatch(
-      />Bill 4711<[\s\S]*?document\.created\.v2<[\s\S]*?Acme Property Management<[\s\S]*?>\d+ \w+,? \d\d:\d\d:\d\d<\/time>/,
-    );
-    expect(text).toContain('>Connection Pacific Gas &amp; Electric<');
-    expect(text).not.toContain(trouble.document);
-    expect(text).not.toMatch(/>\d+ minutes? ago</);
-    const event = await (await ask('/events/msg_pending_1')).text();
-    expect(event).toContain('>Bill 4711</a>');
-    expect(event).toContain('>Acme Property Management</a>');
-  });
-
-  test('call each action by the same name wherever it is offered and confirmed', async () => {
-    const { ask } = await serve();
-    const { companies, dead, issue, runs } = trouble;
-    const offered = new Map<string, Set<string>>();
-    for (const path of [
-      '/',
-      '/events?outcome=dead',
-      `/events/${dead}`,
-      `/companies/${companies[0]}`,
-      '/runs',
-      `/deletes?run=${runs.suspect}`,
-      `/issues/${issue}`,
-    ])
-      for (const [, to = '', words = ''] of (await (await ask(path)).text()).matchAll(
-        /href="(\/act\/[^"]+)">([^<]+)</g,
-      )) {
-        const address = to.replaceAll('&amp;', '&');
-        const action = new URL(address, 'http://console').pathname;
-        offered.set(action, (offered.get(action) ?? new Set()).add(words));
-        const question = await (await ask(address)).text();
-        expect(question, address).toMatch(new RegExp(`<button class="(danger)?">${words}</button>`));
-      }
-    expect(Object.fromEntries([...offered].map(([action, names]) => [action, [...names]]))).toMatchObject({
-      '/act/backfill': ['Backfill'],
-      '/act/replay': ['Replay'],
-      '/act/resume': ['Try again'],
-      '/act/deletes-approve': ['Delete them'],
-      '/act/deletes-reject': ['Keep them'],
-    });
-  });
-
-  test('say what a check saw only once, in words', async () => {
-    const { ask } = await serve();
-    const { rows } = await warehouse.db.execute<{ id: number }>(sql`
-      insert into ops.data_issues (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
-      values ('bill_gap', 'info', ${trouble.companies[0]}, 'meter', 'E-9', '2026-05-01',
-        '{"from": "2026-05-01", "until": "2026-05-02", "days": "1", "extent": "1 days", "severity": "info", "may_cost": "93.10"}')
-      returning id::int`);
-    const id = rows[0]?.id;
-    onTestFinished(async () => {
-      await warehouse.db.execute(sql`delete from ops.data_issues where id = ${id}`);
-    });
-    const text = await (await ask(`/issues/${id}`)).text();
-    expect(text).toContain('<h1>No bill covers 2026-05-01 (1 day).</h1>');
-    expect([...text.matchAll(/<dt>([^<]*)<\/dt>/g)].map(([, label]) => label)).toEqual([
-      'Issue',
-      'Check',
-      'Company',
-      'Meter id',
-      'Opened',
-      'Last seen',
-      'May cost',
-    ]);
-    expect(text).not.toContain('1 days');
-  });
-
-  test('name the bill, meter or connection of an issue wherever the issue appears', async () => {
-    const { ask } = await serve();
-    for (const path of ['/issues', `/companies/${trouble.companies[0]}`]) {
-      expect(await (await ask(path)).text(), path).toContain('invoice 4711');
-    }
-  });
-
-  test('say what is wrong and what to do, with the events and the action of each finding', async () => {
-    const { ask } = await serve();
-    const text = await (await ask('/')).text();
-    expect(text).toContain('SERVICE_ACCESS_DENIED: 3 events and 2 parts of backfills');
-    expect(text).toContain(inConsole(failureTypes.SERVICE_ACCESS_DENIED.operator));
-    for (const path of [
-      '/events?outcome=pending&code=SERVICE_ACCESS_DENIED',
-      '/act/resume?code=SERVICE_ACCESS_DENIED&back=%2F',
-      '/events?outcome=dead',
-      '/act/replay?outcome=dead&back=%2F',
-      '/deletes',
-    ])
-      expect(text).toContain(`href="${path.replaceAll('&', '&amp;')}"`);
-    expect(text).toContain('60 bills of 1 company disappeared from the service in one run');
-    // The page speaks of its own buttons instead of commands.
-    expect(text).toContain('See the page “Deletes”; then press “Delete them” or “Keep them”.');
-    expect(text).toContain('press “Replay”');
-    expect(text).not.toMatch(/metersync (?!doctor|audit|webhooks|start|worker)/);
-    expect(await (await ask('/')).text()).toMatch(/<h1 class="verdict bad">Broken: /);
-  });
-
-  test('show when service and warehouse were last compared', async () => {
-    const { ask } = await serve();
-    expect(await (await ask('/')).text()).toMatch(/Last audit<\/dt><dd>never/);
-    const audit = { actor: 'ada', role: 'operator', source: 'command', action: 'audit' } as const;
-    for (const [target, outcome, found] of [
-      [{}, 'done', '0 differences in 90 records'],
-      [{ company: 'c1' }, 'done', '3 differences in 20 records'],
-      [{}, 'failed', 'the service does not answer'],
-    ] as const) {
-      const id = await beginOperation(warehouse.db, { ...audit, target });
-      await finishOperation(warehouse.db, id, outcome, found);
-    }
-    const text = await (await ask('/')).text();
-    expect(text).toMatch(/Last audit<\/dt><dd>(?:(?!<dt>|<\/dl>).)*0 differences in 90 records/s);
-    expect(text).toContain('3 differences in 20 records; company c1');
-  });
-
   test('call a company in sync only if the verdict is In sync and its connections collect data', async () => {
     const { db, drop } = await createWarehouse();
     onTestFinished(drop);
@@ -353,24 +174,6 @@ describe('the pages', () => {
       '1 connection needs a person',
       '2 connections collect nothing',
     ]);
-  });
-
-  test('show the deliveries that were refused, which are no events', async () => {
-    const { ask } = await serve();
-    expect(await (await ask('/')).text()).not.toContain('refused 773');
-    await noteRefused(warehouse.db, { 'signature-wrong': 773 });
-    onTestFinished(async () => {
-      await warehouse.db.execute(sql`update metersync.heartbeat set refused = null`);
-    });
-    const text = await (await (await serve()).ask('/')).text();
-    expect(text).toMatch(/Deliveries of 24 hours.*refused 773.*wrong signature; the first/s);
-    expect(text).toContain('773 deliveries');
-  });
-
-  test('hide the payload of an event until it is asked for', async () => {
-    const { ask } = await serve();
-    expect(await (await ask(`/events/${trouble.dead}`)).text()).not.toContain('onerror');
-    expect(await (await ask(`/events/${trouble.dead}?show=payload`)).text()).toContain('onerror');
   });
 
   test('list events page by page, each exactly once', async () => {

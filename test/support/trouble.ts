@@ -17,7 +17,8 @@ export interface Trouble {
 
 /** Fills a warehouse with everything that may need attention, and with hostile names. */
 export async function fillTrouble({ db }: Warehouse): Promise<Trouble> {
-  const companies = [randomUUID(), randomUUID(), randomUUID()] as const;
+  // In the order of their ids, in which some pages list them.
+  const companies = [randomUUID(), randomUUID(), randomUUID()].sort() as [string, string, string];
   const [acme, , strange] = companies;
   const [document, connection] = [randomUUID(), randomUUID()];
   const runs = { complete: randomUUID(), suspect: randomUUID(), running: randomUUID() };
