@@ -17,63 +17,64 @@ const reading = {
 const read = (...records: string[]): ListedIntervals =>
   readIntervals(`{"totalIntervals": 1, "intervals": [${records.join(',')}]}`, 'intervals');
 
-describe('interval columns', () => {
-  test('are the text of the records', () => {
-    expect(read(JSON.stringify(reading))).toEqual({
-      startAt: ['2025-03-30T00:00:00.123456'],
-      endAt: ['2025-03-30T00:15:00.123456'],
-      id: ['i1'],
-      usage: ['1.2300'],
-      usageUnits: ['kWh'],
-      quality: ['ACTUAL'],
-      updated: ['2025-03-30T01:00:00'],
-      meterId: ['m1'],
-      granularitySeconds: [null],
-      unplaced: [],
-    });
-  });
+test('interval columns are the text of the records, also of a bare array or of records that were parsed', () => {
+  const columns = {
+    startAt: ['2025-03-30T00:00:00.123456'],
+    endAt: ['2025-03-30T00:15:00.123456'],
+    id: ['i1'],
+    usage: ['1.2300'],
+    usageUnits: ['kWh'],
+    quality: ['ACTUAL'],
+    updated: ['2025-03-30T01:00:00'],
+    meterId: ['m1'],
+    granularitySeconds: [null],
+    unplaced: [],
+  };
+  const body = JSON.stringify([reading]);
+  expect(read(JSON.stringify(reading))).toEqual(columns);
+  expect(readIntervals(body, null)).toEqual(columns);
+  expect(readIntervals(body, null, JSON.parse(body))).toEqual(columns);
+});
 
-  test('are read from a bare array, and from records that were parsed before', () => {
-    const body = JSON.stringify([reading]);
-    expect(readIntervals(body, null)).toEqual(read(JSON.stringify(reading)));
-    expect(readIntervals(body, null, JSON.parse(body))).toEqual(read(JSON.stringify(reading)));
-  });
+test.each<[what: string, record: string, columns: Partial<Record<keyof ListedIntervals, unknown>>]>([
+  [
+    'bounds and a meter of other names',
+    '{"startDate": "2025-01-01", "endDate": "2025-01-02", "meter": "m2", "usage": null}',
+    { startAt: '2025-01-01', endAt: '2025-01-02', meterId: 'm2', usage: null },
+  ],
+  [
+    'bounds that are numbers, and a meter that is an object',
+    '{"start": 1735689600, "end": 1735690500, "meter": {"id": "m3", "name": "x"}}',
+    { startAt: '1735689600', endAt: '1735690500', meterId: 'm3', usage: null },
+  ],
+  [
+    'a meter beyond a double',
+    '{"start": "a", "end": "b", "meterId": 90071992547409931234}',
+    { meterId: '90071992547409931234' },
+  ],
+  [
+    'numbers that a float would round',
+    '{"start": 1735689600.1234567891, "end": "b", "usage": 1.50, "meter": {"id": 12.50}}',
+    { startAt: '1735689600.1234567891', usage: '1.50', meterId: '12.50' },
+  ],
+  ['no meter', '{"start": "a", "end": "b"}', { meterId: null, usage: null, granularitySeconds: null }],
+  ['seconds', '{"start": "a", "granularitySeconds": 900}', { granularitySeconds: 900, endAt: null }],
+  ['seconds as a text', '{"start": "a", "end": "b", "granularity": "3600"}', { granularitySeconds: 3600 }],
+  ['a duration', '{"start": "a", "end": "b", "granularity": "PT15M"}', { granularitySeconds: null }],
+  ['half a second', '{"start": "a", "end": "b", "granularitySeconds": 900.5}', { granularitySeconds: null }],
+  ['no seconds', '{"start": "a", "end": "b", "granularitySeconds": 0}', { granularitySeconds: null }],
+  // The warehouse refuses a value of the wrong kind.
+  ['usage that is an object', '{"start": "a", "end": "b", "usage": {"value": 1}}', { usage: '{"value":1}' }],
+])('interval columns are read from a record with %s', (_what, record, columns) => {
+  const found = read(record);
+  for (const [column, value] of Object.entries(columns))
+    expect(found[column as keyof ListedIntervals], column).toEqual([value]);
+});
 
-  test('accept other names for the bounds and the meter', () => {
-    const columns = read(
-      '{"startDate": "2025-01-01", "endDate": "2025-01-02", "meter": "m2", "usage": null}',
-      '{"start": 1735689600, "end": 1735690500, "meter": {"id": "m3", "name": "x"}}',
-      '{"start": "a", "end": "b", "meterId": 90071992547409931234}',
-      '{"start": "a", "end": "b"}',
-    );
-    expect(columns.startAt).toEqual(['2025-01-01', '1735689600', 'a', 'a']);
-    expect(columns.endAt).toEqual(['2025-01-02', '1735690500', 'b', 'b']);
-    expect(columns.meterId).toEqual(['m2', 'm3', '90071992547409931234', null]);
-    expect(columns.usage).toEqual([null, null, null, null]);
-  });
-
-  test('accept a granularity that is sent in whole seconds', () => {
-    const columns = read(
-      '{"start": "a", "granularitySeconds": 900}',
-      '{"start": "a", "end": "b", "granularity": "3600"}',
-      '{"start": "a", "end": "b", "granularity": "PT15M"}',
-      '{"start": "a", "end": "b", "granularitySeconds": 900.5}',
-      '{"start": "a", "end": "b", "granularitySeconds": 0}',
-    );
-    expect(columns.granularitySeconds).toEqual([900, 3600, null, null, null]);
-    expect(columns.endAt).toEqual([null, 'b', 'b', 'b', 'b']);
-  });
-
-  test('leave out records without a place in time, and list their positions', () => {
-    const columns = read('{"end": "b", "usage": 1.5}', JSON.stringify(reading), '{"start": "a"}', '7');
-    expect(columns.unplaced).toEqual([0, 2, 3]);
-    expect(columns.startAt).toHaveLength(1);
-    expect(columns.usage).toEqual(['1.2300']);
-  });
-
-  test('keep a value of the wrong kind as its JSON, for the warehouse to refuse', () => {
-    expect(read('{"start": "a", "end": "b", "usage": {"value": 1}}').usage).toEqual(['{"value":1}']);
-  });
+test('interval columns leave out records without a place in time, and list their positions', () => {
+  const columns = read('{"end": "b", "usage": 1.5}', JSON.stringify(reading), '{"start": "a"}', '7');
+  expect(columns.unplaced).toEqual([0, 2, 3]);
+  expect(columns.usage).toEqual(['1.2300']);
 });
 
 describe('an amount that is a number', () => {
@@ -108,15 +109,6 @@ describe('an amount that is a number', () => {
   test('is not taken from the envelope', () => {
     const body = `{"usage": 7, "intervals": [${ofUsage('1.50')}]}`;
     expect(readIntervals(body, 'intervals').usage).toEqual(['1.50']);
-  });
-
-  test('is kept next to other numbers that a float would round', () => {
-    const columns = read(
-      '{"start": 1735689600.1234567891, "end": "b", "usage": 1.50, "meter": {"id": 12.50}}',
-    );
-    expect(columns.startAt).toEqual(['1735689600.1234567891']);
-    expect(columns.usage).toEqual(['1.50']);
-    expect(columns.meterId).toEqual(['12.50']);
   });
 
   test('keeps its digits in any record', () => {

@@ -25,68 +25,54 @@ const full = {
 const without = (...fields: string[]) =>
   Object.fromEntries(Object.entries(full).filter(([field]) => !fields.includes(field)));
 
-describe('a page', () => {
-  test('is read from a whole envelope', () => {
-    const body = `  ${JSON.stringify(full)}\n`;
-    expect(read(body, 2)).toEqual({
-      body,
-      itemsKey: 'documents',
-      items: full.documents,
-      ids: ['a', 'b'],
-      count: 2,
-      currentPage: 2,
-      totalPages: 3,
-      total: 201,
-      hasNext: true,
-      hasExplicitEnd: true,
-    });
+test('a page is read from a whole envelope', () => {
+  const body = `  ${JSON.stringify(full)}\n`;
+  expect(read(body, 2)).toEqual({
+    body,
+    itemsKey: 'documents',
+    items: full.documents,
+    ids: ['a', 'b'],
+    count: 2,
+    currentPage: 2,
+    totalPages: 3,
+    total: 201,
+    hasNext: true,
+    hasExplicitEnd: true,
   });
+});
 
-  test('that is a bare array is the only page, whichever was requested', () => {
-    expect(read([{ id: 'a' }], 4)).toMatchObject({
-      itemsKey: null,
-      ids: ['a'],
-      currentPage: 1,
-      total: 1,
-      hasNext: false,
-      hasExplicitEnd: true,
-    });
-  });
+const empty = { totalDocuments: 0, perPage: 100, totalPages: 0, currentPage: 0, documents: [] };
+const ids =
+  '{"id": 1, "documents": [{"id": 90071992547409931234}, {"id": 12.50}, {"id": "a"}, {}, null, 5, {"id": null}]}';
+const onlyPage = {
+  itemsKey: null,
+  ids: ['a'],
+  currentPage: 1,
+  total: 1,
+  hasNext: false,
+  hasExplicitEnd: true,
+};
+const bills = { ...without('documents'), bills: [{ id: 'x' }] };
 
-  test('takes hasNext from the service, even if the counts contradict it', () => {
-    expect(read({ ...full, hasNext: false })).toMatchObject({ hasNext: false, hasExplicitEnd: true });
-    expect(read({ ...full, hasNext: true, totalPages: 1 })).toMatchObject({ hasNext: true });
-  });
-
-  test('of an empty list may call itself page 0 of 0', () => {
-    const empty = { totalDocuments: 0, perPage: 100, totalPages: 0, currentPage: 0, documents: [] };
-    expect(read(empty)).toMatchObject({ currentPage: 1, count: 0, total: 0, hasNext: false });
-  });
-
-  test('finds the total under another name than in the catalogue, if it is the only number', () => {
-    expect(read({ ...without('totalDocuments'), totalBills: 9 }).total).toBe(9);
-    expect(read({ ...without('totalDocuments'), total: 9 }).total).toBe(9);
-    expect(read({ ...without('totalDocuments'), totalBills: 9, totalCharges: 3 }).total).toBeNull();
-    expect(read({ ...full, totalDocuments: '201' }).total).toBeNull();
-  });
-
-  test('finds the records under another name, if they are the only array', () => {
-    expect(read({ ...without('documents'), bills: [{ id: 'x' }] })).toMatchObject({
-      itemsKey: 'bills',
-      ids: ['x'],
-    });
-  });
-
-  test('keeps every digit of an id, at any position', () => {
-    const body =
-      '{"id": 1, "documents": [{"id": 90071992547409931234}, {"id": 12.50}, {"id": "a"}, {}, null, 5, {"id": null}]}';
-    expect(read(body).ids).toEqual(['90071992547409931234', '12.50', 'a', null, null, null, null]);
-    expect(read('[{"id": 9007199254740993}]').ids).toEqual(['9007199254740993']);
-  });
-
-  test('has no id if Postgres could not store it', () => {
-    expect(read('[{"id": "a\\u0000b"}, {"id": "c"}]').ids).toEqual([null, 'c']);
-  });
+test.each<[what: string, value: unknown, page: object]>([
+  ['a bare array, which is the only page, whichever was requested', [{ id: 'a' }], onlyPage],
+  [
+    'hasNext false before the last page',
+    { ...full, hasNext: false },
+    { hasNext: false, hasExplicitEnd: true },
+  ],
+  ['hasNext true on the last page', { ...full, hasNext: true, totalPages: 1 }, { hasNext: true }],
+  ['page 0 of 0', empty, { currentPage: 1, count: 0, total: 0, hasNext: false }],
+  ['a total of another name', { ...without('totalDocuments'), totalBills: 9 }, { total: 9 }],
+  ['a total of its own name', { ...without('totalDocuments'), total: 9 }, { total: 9 }],
+  ['two totals', { ...without('totalDocuments'), totalBills: 9, totalCharges: 3 }, { total: null }],
+  ['a total that is a text', { ...full, totalDocuments: '201' }, { total: null }],
+  ['records under another name', bills, { itemsKey: 'bills', ids: ['x'] }],
+  ['ids of any kind', ids, { ids: ['90071992547409931234', '12.50', 'a', null, null, null, null] }],
+  ['an id beyond a double', '[{"id": 9007199254740993}]', { ids: ['9007199254740993'] }],
+  ['an id that Postgres cannot store', '[{"id": "a\\u0000b"}, {"id": "c"}]', { ids: [null, 'c'] }],
+])('a page is read with %s', (_what, value, page) => {
+  expect(read(value, 4)).toMatchObject(page);
 });
 
 describe('an answer that is not a page', () => {

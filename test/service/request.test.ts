@@ -71,40 +71,30 @@ describe('a temporary failure', () => {
 });
 
 describe('when the service asks to slow down', () => {
-  test.each([
-    ['in seconds', '7'],
-    ['by a date', 'Wed, 01 Jan 2025 00:00:07 GMT'],
-  ])('%s, the request waits for that time', async (_, retryAfter) => {
-    const headers = { 'retry-after': retryAfter, date: 'Wed, 01 Jan 2025 00:00:00 GMT' };
-    const { client, clock, ended } = await setup(inTurn(refused(429, headers), good));
-    await client.page({ ...documents(), lane: 'live' });
-    expect(clock.slept).toEqual([7000]);
-    expect(ended.map(({ result }) => result)).toEqual(['busy', 'ok']);
-  });
-
-  test('without Retry-After, the wait is at least half of the backoff ceiling', async () => {
-    const { client, clock } = await setup(() => refused(429), { random: () => 0 });
-    expect(await rejection(client.page({ ...documents(), lane: 'live' }))).toMatchObject({
-      code: 'SERVICE_BUSY',
-      retryAfterMs: undefined,
-    });
-    expect(clock.slept).toEqual([500, 1000, 2000]);
-  });
-
-  test.each(['0', '0.1', 'Wed, 21 Oct 2015 07:28:00 GMT'])(
-    'Retry-After %s does not shorten the wait of the backoff',
-    async (retryAfter) => {
-      const { client, clock } = await setup(() => refused(503, { 'retry-after': retryAfter }));
-      await rejection(client.page({ ...documents(), lane: 'live' }));
-      expect(clock.slept).toEqual([750, 1500, 3000]);
-    },
-  );
-
-  test.each(['live', 'backfill'] as const)('for exactly the budget, a %s request waits', async (lane) => {
-    const { client, clock } = await setup(inTurn(refused(429, { 'retry-after': '60' }), good));
-    await client.page({ ...documents(), lane });
+  const date = 'Wed, 01 Jan 2025 00:00:00 GMT';
+  const short = [750, 1500, 3000];
+  test.each<
+    [what: string, status: number, retryAfter: string | undefined, slept: number[], lane?: 'backfill']
+  >([
+    ['in seconds', 429, '7', [7000]],
+    ['by a date', 429, 'Wed, 01 Jan 2025 00:00:07 GMT', [7000]],
+    ['with a 503', 503, '9', [9000]],
+    ['for exactly the budget', 429, '60', [60_000]],
     // A backfill lets live requests go first.
-    expect(clock.slept).toEqual([lane === 'live' ? 60_000 : 60_125]);
+    ['for exactly the budget of a backfill', 429, '60', [60_125], 'backfill'],
+    // Without a time, or with a time that is shorter, the wait is at least half of the backoff ceiling.
+    ['without a time', 429, undefined, short],
+    ['for no time', 503, '0', short],
+    ['for a short time', 503, '0.1', short],
+    ['until a time that is over', 503, 'Wed, 21 Oct 2015 07:28:00 GMT', short],
+  ])('%s, the request waits', async (_what, status, retryAfter, slept, lane) => {
+    const headers = { date, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) };
+    const failures = slept.map(() => refused(status, headers));
+    const { client, clock, ended, logged } = await setup(inTurn(...failures, good));
+    await client.page({ ...documents(), lane: lane ?? 'live' });
+    expect(clock.slept).toEqual(slept);
+    expect(ended.at(-1)).toMatchObject({ result: 'ok' });
+    expect(JSON.stringify(logged)).not.toContain(apiKey);
   });
 
   test('for longer than the budget, the call fails at once and names that time', async () => {
@@ -123,13 +113,5 @@ describe('when the service asks to slow down', () => {
     clock.advance(400_000);
     await rejection(client.page(documents(3)));
     expect(server.asked).toHaveLength(2);
-  });
-
-  test('a 503 with Retry-After counts like a 429', async () => {
-    const { client, clock, logged } = await setup(inTurn(refused(503, { 'retry-after': '9' }), good));
-    await client.page({ ...documents(), lane: 'live' });
-    expect(clock.slept).toEqual([9000]);
-    expect(logged.some(({ level }) => level === 'warn')).toBe(true);
-    expect(JSON.stringify(logged)).not.toContain(apiKey);
   });
 });
