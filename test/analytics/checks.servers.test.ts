@@ -628,36 +628,3 @@ test('each finding is described in a sentence with the names of its records', as
   });
   expect(one('amount_mismatch')).toMatchObject({ company: 'Acme', provider: 'City Power' });
 });
-
-test.each([
-  [
-    'late_bill',
-    { days_late: 1, billed_until: '2026-01-02T03:04:05Z', usual_days: 21 },
-    'The next bill is 1 day late: the meter is billed until 2026-01-02, usually every 21 days.',
-  ],
-  [
-    'bill_gap',
-    { extent: '1 days', from: '2025-02-01', until: '2025-02-02' },
-    'No bill covers 2025-02-01 (1 day).',
-  ],
-])('the sentence of %s names a single day once, and in the singular', async (name, evidence, sentence) => {
-  const { rows } = await warehouse.db.execute(
-    sql`select ops.issue_sentence(${name}, '', ${JSON.stringify(evidence)}::jsonb) as sentence`,
-  );
-  expect(rows).toEqual([{ sentence }]);
-});
-
-test('each sentence of an issue is in the singular if its figures are one', async () => {
-  const { rows } = await warehouse.db.execute<{ check_name: string; sentence: string }>(sql`
-    select check_name, ops.issue_sentence(check_name, '1', evidence) as sentence
-    from ops.data_issue_checks
-      cross join lateral (
-        select jsonb_object_agg(key[1], '1') || jsonb_build_object('until', '2025-02-02') as evidence
-        from regexp_matches(sentence, '[{]([a-z_]+)', 'g') key
-      ) figures`);
-  expect(rows.length).toBe(checkNames.length);
-  for (const { check_name, sentence } of rows)
-    expect(sentence, check_name).not.toMatch(
-      /\b1 (?!(?:is|was|has)\b)\w+s\b|\b1 (\w+ )?(have|are|were|state)\b/,
-    );
-});

@@ -62,7 +62,7 @@ const step = fc.record({
   waitMs: fc.constantFrom(0, 0, 0, 1, 120, 900, 3_000, 8_000),
 });
 
-test('58: an event is acknowledged only after a start of its group has returned, in any order of outcomes', async () => {
+test('an event is acknowledged only after a start of its group has returned, in any order of outcomes', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),

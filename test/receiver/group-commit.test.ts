@@ -217,7 +217,7 @@ describe('group commit', () => {
     expect(starts.every(({ withinMs }) => withinMs <= limits.startDeadlineMs)).toBe(true);
   });
 
-  test('58: accepts an event exactly once that was answered as unavailable and is delivered again', async () => {
+  test('accepts an event exactly once that was answered as unavailable and is delivered again', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     await clock.advance(limits.answerWithinMs);
@@ -248,7 +248,7 @@ describe('group commit', () => {
     expect(answers.get('old')).toEqual(['unavailable']);
   });
 
-  test('58: counts the deadline of a slow request from its beginning, even if it is before the deadline of earlier events', async () => {
+  test('counts the deadline of a slow request from its beginning, even if it is before the deadline of earlier events', async () => {
     const { clock, starts, answers, commit } = committing();
     const take = (id: string, arrivedAt: number) =>
       commit.accept(event(id), arrivedAt).then((answer) => answers.set(id, [answer]));
@@ -282,7 +282,7 @@ describe('group commit', () => {
     expect(membersOf(starts.length - 1)).toEqual(['young']);
   });
 
-  test('58: answers busy at once above the limit of waiting events, until the waiting events are answered', async () => {
+  test('answers busy at once above the limit of waiting events, until the waiting events are answered', async () => {
     const { accept, clock, starts, answers, commit } = committing({ queueEventsMax: 3 });
     for (const id of ['a', 'b', 'c', 'd']) accept(id);
     await clock.turn();
@@ -298,7 +298,7 @@ describe('group commit', () => {
     expect(answers.get('d')).toEqual(['busy', 'durable']);
   });
 
-  test('58: answers busy at once above the limit of waiting bytes', async () => {
+  test('answers busy at once above the limit of waiting bytes', async () => {
     const { accept, clock, answers, commit } = committing({ queueBytesMax: 10_000 });
     accept('a', 'x'.repeat(6_000));
     accept('b', 'x'.repeat(6_000));

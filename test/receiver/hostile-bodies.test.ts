@@ -17,8 +17,8 @@ function countPieces(): () => number {
 const chunked = ['transfer-encoding', 'chunked'] as const;
 const chunks = `${'1\r\nx\r\n'.repeat(4_000)}0\r\n\r\n`;
 
-describe('hostile bodies, by their row in the table of hostile inputs', () => {
-  test('23: pieces that split a character are joined to one body', async () => {
+describe('hostile bodies', () => {
+  test('pieces that split a character are joined to one body', async () => {
     const { port, bodies } = await listening();
     const body = Buffer.from('{"a":"🔌"}');
     const length = ['content-length', String(body.length)] as const;
@@ -33,7 +33,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     connection.end();
   });
 
-  test('38: a signed empty body is accepted, and the pipeline judges it', async () => {
+  test('a signed empty body is accepted, and the pipeline judges it', async () => {
     const { deliver, port, bodies } = await listening();
     expect((await deliver({ body: '' })).status).toBe(204);
     expect(bodies().get(golden.id)).toBe('');
@@ -43,7 +43,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     expect((await exchange(port, Buffer.from(text, 'latin1'))).status).toBe(204);
   });
 
-  test('39: a body of exactly the limit is accepted, and one more byte is answered with 413', async () => {
+  test('a body of exactly the limit is accepted, and one more byte is answered with 413', async () => {
     const { deliver, receiver } = await listening();
     const body = `"${'x'.repeat(limits.webhookBodyBytesMax - 2)}"`;
     expect((await deliver({ body })).status).toBe(204);
@@ -52,7 +52,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     expect(receiver.counters['too-large']).toBe(1);
   });
 
-  test('39: a Content-Length above the limit is answered with 413 before a byte of the body is sent', async () => {
+  test('a Content-Length above the limit is answered with 413 before a byte of the body is sent', async () => {
     const { port } = await listening();
     const promised = ['content-length', String(limits.webhookBodyBytesMax + 1)] as const;
     const answer = await exchange(port, { headers: [...signedHeaders(), promised] });
@@ -80,7 +80,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     ['POST', '/webhooks', Array.from({ length: 190 }, () => ['a', ''] as const)],
   ];
   test.each(doors)(
-    '59: %s %s with 4,000 chunks of a byte is answered with 411, and no chunk is parsed',
+    '%s %s with 4,000 chunks of a byte is answered with 411, and no chunk is parsed',
     async (method, path, headers) => {
       const { port, receiver, deliver } = await listening();
       const pieces = countPieces();
@@ -98,7 +98,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     },
   );
 
-  test('46: a signed delivery that asks for an upgrade is accepted like any other', async () => {
+  test('a signed delivery that asks for an upgrade is accepted like any other', async () => {
     const { port } = await listening();
     const upgrade = [
       ['connection', 'upgrade'],
@@ -108,7 +108,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
   });
 
-  test('59: no number of headers can hide a Transfer-Encoding', async () => {
+  test('no number of headers can hide a Transfer-Encoding', async () => {
     const { port } = await listening();
     const pieces = countPieces();
     const many = Array.from({ length: httpLimits.headersMax }, () => ['a', ''] as const);
@@ -129,7 +129,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     ['GET', '/readyz', 200],
   ];
   test.each(refused)(
-    '40: %s %s with an endless body is answered with %i before the body, and its socket is closed',
+    '%s %s with an endless body is answered with %i before the body, and its socket is closed',
     async (method, path, status) => {
       const { port } = await listening();
       const connection = await RawConnection.open(port);
@@ -140,7 +140,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     },
   );
 
-  test('39: the largest body is accepted in as many pieces as a network may split it into', async () => {
+  test('the largest body is accepted in as many pieces as a network may split it into', async () => {
     const { port } = await listening();
     const body = 'x'.repeat(limits.webhookBodyBytesMax);
     const length = ['content-length', String(body.length)] as const;
@@ -157,7 +157,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     ['multipart/form-data'],
     [';;;'],
     ['application/x-www-form-urlencoded'],
-  ])('46: a signed body of content type "%s" is accepted', async (type) => {
+  ])('a signed body of content type "%s" is accepted', async (type) => {
     const { port } = await listening();
     const headers = [...signedHeaders(), ['content-type', type]] as const;
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
@@ -165,7 +165,7 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     expect((await exchange(port, { headers: forged, body: golden.body })).status).toBe(401);
   });
 
-  test('48: bodies that are not UTF-8 are not verified, even with the signature of their replacement', async () => {
+  test('bodies that are not UTF-8 are not verified, even with the signature of their replacement', async () => {
     const { deliver, receiver } = await listening();
     const bodies = [Buffer.from('7b22ff227d', 'hex'), Buffer.from('7b22fe227d', 'hex')] as const;
     expect(macOf({ body: bodies[0] })).not.toEqual(macOf({ body: bodies[1] }));
@@ -175,42 +175,35 @@ describe('hostile bodies, by their row in the table of hostile inputs', () => {
     expect(receiver.counters['body-not-utf8']).toBe(2);
   });
 
-  const authentic: [string, string, string][] = [
-    [
-      '23',
-      'a byte order mark, emoji and line separators',
-      '\ufeff{"a":"🔌🏳️‍🌈","b":"\u2028\u2029","c":"𝔘"}\n',
-    ],
-    ['49', 'text that is not JSON', 'hello'],
-    ['49', 'a JSON scalar', '42'],
-    ['49', 'a JSON array', '[1]'],
-    ['50', 'nesting 100,000 deep', nested.endless],
-    ['50', 'nesting 100,000 deep that ends', nested.array],
-    ['50', 'objects 100,000 deep in a field', nested.object],
-    ['51', 'keys of prototypes', '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'],
-    ['52', 'the same key twice', '{"eventType":"a","eventType":"b"}'],
-    ['53', 'numbers past what a double holds', '{"a":9007199254740993,"b":1e400,"c":-0}'],
-    ['54', 'escaped NUL and lone surrogate', '{"a":"\\u0000","b":"\\ud800"}'],
-    ['54', 'a raw NUL', '{"a":"\u0000"}'],
-    ['55', 'impossible dates', '{"updated":"275761-01-01","b":"2025-02-30","c":"infinity"}'],
-    ['56', 'an unknown type', '{"eventType":"planet.moved.v9","more":true}'],
-    ['57', 'an event of 350 kB', JSON.stringify({ text: 'ü"\\'.repeat(60_000) })],
+  const authentic: [what: string, body: string][] = [
+    ['a byte order mark, emoji and line separators', '\ufeff{"a":"🔌🏳️‍🌈","b":"\u2028\u2029","c":"𝔘"}\n'],
+    ['text that is not JSON', 'hello'],
+    ['a JSON scalar', '42'],
+    ['a JSON array', '[1]'],
+    ['nesting 100,000 deep', nested.endless],
+    ['nesting 100,000 deep that ends', nested.array],
+    ['objects 100,000 deep in a field', nested.object],
+    ['keys of prototypes', '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'],
+    ['the same key twice', '{"eventType":"a","eventType":"b"}'],
+    ['numbers past what a double holds', '{"a":9007199254740993,"b":1e400,"c":-0}'],
+    ['escaped NUL and lone surrogate', '{"a":"\\u0000","b":"\\ud800"}'],
+    ['a raw NUL', '{"a":"\u0000"}'],
+    ['impossible dates', '{"updated":"275761-01-01","b":"2025-02-30","c":"infinity"}'],
+    ['an unknown type', '{"eventType":"planet.moved.v9","more":true}'],
+    ['an event of 350 kB', JSON.stringify({ text: 'ü"\\'.repeat(60_000) })],
   ];
-  test.each(authentic)('%s: %s, signed, is accepted unchanged', async (_row, _what, body) => {
+  test.each(authentic)('%s, signed, is accepted unchanged', async (_what, body) => {
     const { deliver, bodies } = await listening();
     expect((await deliver({ body })).status).toBe(204);
     expect(bodies().get(golden.id)).toBe(body);
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 
-  test.each(Object.entries(nested))(
-    '50: nesting (%s) costs less than 50 ms of work',
-    async (_shape, body) => {
-      const { deliver } = await listening();
-      const before = process.threadCpuUsage();
-      for (let n = 0; n < 10; n += 1) expect((await deliver({ id: `msg_${n}`, body })).status).toBe(204);
-      const { user, system } = process.threadCpuUsage(before);
-      expect((user + system) / 1_000 / 10).toBeLessThan(50);
-    },
-  );
+  test.each(Object.entries(nested))('nesting (%s) costs less than 50 ms of work', async (_shape, body) => {
+    const { deliver } = await listening();
+    const before = process.threadCpuUsage();
+    for (let n = 0; n < 10; n += 1) expect((await deliver({ id: `msg_${n}`, body })).status).toBe(204);
+    const { user, system } = process.threadCpuUsage(before);
+    expect((user + system) / 1_000 / 10).toBeLessThan(50);
+  });
 });

@@ -44,7 +44,7 @@ describe('secrets', () => {
     `whpk_${Buffer.alloc(32).toString('base64')}`,
   ];
 
-  test.each(wrong)('35: are refused by their position, without being quoted: "%s"', (secret) => {
+  test.each(wrong)('are refused by their position, without being quoted: "%s"', (secret) => {
     const attempt = () => parseSecrets([golden.secret, secret]);
     expect(attempt).toThrow(SecretsError);
     expect(attempt).toThrow(/^webhook secrets: secret 2 /);
@@ -52,7 +52,7 @@ describe('secrets', () => {
     if (key.length > 4) expect(attempt).not.toThrow(key);
   });
 
-  test('35: are all listed at once if they are wrong', () => {
+  test('are all listed at once if they are wrong', () => {
     let problems: readonly string[] = [];
     try {
       parseSecrets(['nonsense', golden.secret, short]);
@@ -65,7 +65,7 @@ describe('secrets', () => {
     ]);
   });
 
-  test('35: are refused if there is none, or more than can be used', () => {
+  test('are refused if there is none, or more than can be used', () => {
     expect(() => parseSecrets([])).toThrow('none is configured');
     const many = Array.from({ length: 17 }, (_, n) => secretOf(Buffer.alloc(24, n + 1)));
     expect(() => parseSecrets(many)).toThrow('at most 16');

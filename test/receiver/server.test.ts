@@ -85,7 +85,7 @@ describe('answers to deliveries', () => {
     ['exhausted', () => Promise.reject(new Error('8 RESOURCE_EXHAUSTED'))],
     ['silent', () => new Promise<void>(() => {})],
   ])(
-    '58: with Temporal %s the answer is 503 with Retry-After within 8 s, and the retry is accepted',
+    'with Temporal %s the answer is 503 with Retry-After within 8 s, and the retry is accepted',
     async (_how, trouble) => {
       const clock = new ManualClock();
       let troubled = true;
@@ -107,7 +107,7 @@ describe('answers to deliveries', () => {
     },
   );
 
-  test('58: the time to answer begins with the request, even if its body arrives late', async () => {
+  test('the time to answer begins with the request, even if its body arrives late', async () => {
     const clock = new ManualClock();
     const { port, starts } = await listening({ start: () => new Promise<void>(() => {}), clock });
     const headers = [...signedHeaders({ id: 'msg_slow' }), ['expect', '100-continue']] as const;
@@ -128,7 +128,7 @@ describe('answers to deliveries', () => {
     connection.end();
   });
 
-  test('58: the answer is 503 with Retry-After at once if the queue is full', async () => {
+  test('the answer is 503 with Retry-After at once if the queue is full', async () => {
     const { start, begun, release } = heldStart();
     const { port, deliver, receiver } = await listening({
       start,
@@ -144,7 +144,7 @@ describe('answers to deliveries', () => {
     expect((await waiting).status).toBe(204);
   });
 
-  test('42: above the common limit of large bodies the body that began first is ended', async () => {
+  test('above the common limit of large bodies the body that began first is ended', async () => {
     const { port, deliver, receiver } = await listening({ limits: { largeBodiesBytesMax: 300_000 } });
     const body = 'x'.repeat(140_000);
     const headers = [...signedHeaders({ id: 'msg_half', body }), ['content-length', '140000']] as const;
@@ -168,7 +168,7 @@ describe('answers to deliveries', () => {
     for (const half of others) half.end();
   });
 
-  test('42: large bodies take no memory from small bodies', async () => {
+  test('large bodies take no memory from small bodies', async () => {
     const small = 'y'.repeat(60_000);
     const { port, receiver } = await listening({ limits: { largeBodiesBytesMax: 100_000 } });
     const half = await RawConnection.open(port);
