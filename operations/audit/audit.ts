@@ -263,7 +263,7 @@ class Auditor {
     }
     if (this.#repairer === null || found.length === 0 || !this.#service.has('companies')) return;
     const again = await this.#repairer.rewriteAll('companies', null, {});
-    if (again === undefined || again.length === 0) return;
+    if (again === undefined) return;
     for (const { resource, rows } of found) {
       const gone = rows.filter(({ companyId }) => companyId === null || !again.includes(companyId));
       // Readings are deleted with their meter.

@@ -46,19 +46,21 @@ export class Repairer {
     await rewrite(warehouse, apiVersion, arrival);
   }
 
-  /** Writes all pages of a listing again. Returns the ids of its records, or undefined if it is in doubt. */
+  /** Writes all pages of a listing again. Returns the ids of its records; undefined if it is in doubt or empty. */
   async rewriteAll(
     resource: RecordResource,
     companyId: string | null,
     params: Record<string, string>,
   ): Promise<string[] | undefined> {
     const seen: string[] = [];
+    let isEmpty = true;
     const walk = this.#options.pages(listingOf(resource), params);
     for await (const page of dated(this.#options.warehouse.db, walk)) {
       await this.rewrite(resource, companyId, page);
+      isEmpty &&= page.items.length === 0;
       seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
     }
-    return doubtOf(walk) === undefined ? seen : undefined;
+    return isEmpty || doubtOf(walk) !== undefined ? undefined : seen;
   }
 
   /** Replaces the readings of a range by those of a proved pass. */
@@ -77,7 +79,6 @@ export class Repairer {
     const again = await this.rewriteAll(listing.resource, listing.companyId, params);
     if (again === undefined) return;
     const ids = [...seen, ...again];
-    if (ids.length === 0) return;
     const { resource, companyId } = listing;
     if (companyId !== null && isListedByCompany(resource))
       await forgetListed(this.#options.warehouse.db, { resource, companyId }, { ids, beganAt });

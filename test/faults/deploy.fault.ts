@@ -114,7 +114,7 @@ async function updatedWithin(
     await parts.worker.stop('SIGTERM');
     launch.worker.checkout = checkout;
     await parts.worker.start();
-    const load = startLoad(service, seedOf(seed, 'C23'), eventsPerSecond);
+    const load = startLoad(service, seedOf(seed, 'C23'), eventsPerSecond / 10);
     expect(['complete', 'suspect']).toContain(
       await client.workflow.getHandle(workflowIds.backfill(runId)).result(),
     );

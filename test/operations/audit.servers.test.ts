@@ -718,6 +718,13 @@ describe('a repair', () => {
     },
   );
 
+  test('tombstones the sites of a company that lists none any more', async () => {
+    await store(everything);
+    const now = { ...everything, '/company': [{ id: company, sites: [] }] };
+    expect(await repairOf(now, onlySites)).toMatchObject({ resources: { sites: { extra: 1 } } });
+    expect(await auditOf(now, onlySites)).toMatchObject({ differences: 0 });
+  });
+
   test('sees an unlisted record that gets another owner while the listing of that owner is compared', async () => {
     // The company with the least id owns a record that several companies list.
     await store(twoCompanies);
