@@ -14,7 +14,7 @@ import type { ReceiverObserver } from './metrics.ts';
 import { whyNotListening } from './process/monitor.ts';
 import type { Running, ServerWait } from './process/running.ts';
 import type { Settings } from './settings/settings.ts';
-import { lazyClient, startOf } from './temporal/client.ts';
+import { lazyClient, starterOf } from './temporal/client.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 
 const never = new Promise<void>(() => {});
@@ -42,7 +42,7 @@ export async function startReceiver(options: {
   const { settings, secrets, temporal, temporalWait, startHere, observer, log } = options;
   const { refusedEveryMs = notifyPolicy.refusedEveryMs } = options;
   const { client, close } = lazyClient(temporal);
-  const startAnywhere = startOf(client);
+  const startAnywhere = starterOf(client);
   const starts = watchStarts((request) => (startHere?.() ?? startAnywhere)(request), systemClock.now);
   const commit = createGroupCommit({
     clock: systemClock,

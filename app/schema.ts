@@ -7,7 +7,7 @@ import { sqlMessage, sqlState, withoutStatement } from '../db/connection/failure
 import { readServer, readSetting } from '../db/connection/session.ts';
 import { migrateWarehouse } from '../db/migrate/migrate.ts';
 import { type MigrationPlan, planMigration, readSchemaVersions } from '../db/migrate/migrations.ts';
-import { askAgain, type ServerWait, serverWait } from './process/running.ts';
+import { askAgain, type ServerWait, waitForServer } from './process/running.ts';
 import type { Settings } from './settings/settings.ts';
 import { isPassing, openToAsk, openWarehouse, placeOf, WarehouseAway } from './warehouse.ts';
 
@@ -142,7 +142,7 @@ export async function awaitWarehouse(options: {
     there = true;
     log.info('the warehouse answers now');
   };
-  return serverWait(search(), stopping, () => there);
+  return waitForServer(search(), stopping, () => there);
 }
 
 /** Whether Postgres is only away. All other errors say what to do. */

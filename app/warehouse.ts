@@ -77,7 +77,7 @@ const canceled = '57014';
  * Says that Postgres cannot be used, in the same words for every command, page and alarm. `answered` is whether
  * it has just answered something else: then it is slow.
  */
-export function absenceOf(
+export function outageOf(
   url: string,
   error: unknown,
   { embedded = false, answered = false }: { embedded?: boolean; answered?: boolean } = {},
@@ -107,7 +107,7 @@ export class WarehouseAway extends Error {
   readonly todo: string;
 
   constructor(url: string, error: unknown, embedded = false) {
-    const { away, todo } = absenceOf(url, error, { embedded });
+    const { away, todo } = outageOf(url, error, { embedded });
     super(away, { cause: withoutStatement(error) });
     this.name = 'WarehouseAway';
     this.todo = todo;

@@ -16,7 +16,7 @@ import type { WorkerObserver } from './metrics.ts';
 import type { Running } from './process/running.ts';
 import { openService } from './service.ts';
 import { activitySettings, type Settings } from './settings/settings.ts';
-import { connectClient, ensureOwnSchedules, howEndedOn, startOf, startSweepOf } from './temporal/client.ts';
+import { connectClient, ensureOwnSchedules, howEndedOn, starterOf, startSweepOf } from './temporal/client.ts';
 import { connectNative } from './temporal/native.ts';
 import type { TemporalPlace } from './temporal/place.ts';
 import { applySchedules } from './temporal/schedules.ts';
@@ -132,7 +132,7 @@ export async function startWorker(
   });
   if (ownSchedules) await ensureOwnSchedules(client);
   let startHere: Start | undefined;
-  if (settings.workerVersion === undefined) startHere = startOf(new Client(native), { eager: true });
+  if (settings.workerVersion === undefined) startHere = starterOf(new Client(native), { eager: true });
   return {
     finished: workers.finished,
     get startHere() {

@@ -1,6 +1,6 @@
 import { requireAnswer, requireSchema } from '../app/schema.ts';
 import type { Settings } from '../app/settings/settings.ts';
-import { absenceOf, openToAsk, openWarehouse } from '../app/warehouse.ts';
+import { openToAsk, openWarehouse, outageOf } from '../app/warehouse.ts';
 import { serverWaits } from '../contract/retry-policy.ts';
 import { type Database, type Warehouse, withTimeout } from '../db/connection/connect.ts';
 import { readServer } from '../db/connection/session.ts';
@@ -50,7 +50,7 @@ export async function notedWherePossible<T>(
   try {
     const absence = await withTimeout(readServer(warehouse.db), serverWaits.answerMs).then(
       () => undefined,
-      (error: unknown) => absenceOf(stack.databaseUrl, error),
+      (error: unknown) => outageOf(stack.databaseUrl, error),
     );
     if (absence === undefined)
       return await recordedWherePossible(warehouse.db, operation, action, inWords, sayUnnoted);
@@ -68,7 +68,7 @@ export interface CompanyOptions {
 }
 
 /** Finds the id of the company that the options name; undefined if they name none. */
-export async function companyOf(db: Database, options: CompanyOptions): Promise<string | undefined> {
+export async function chosenCompany(db: Database, options: CompanyOptions): Promise<string | undefined> {
   if (options.company !== undefined && options.externalId !== undefined)
     throw new UsageError('name the company by --company or by --external-id, not by both');
   if (options.externalId === undefined) return options.company;
@@ -89,7 +89,7 @@ export async function companyOf(db: Database, options: CompanyOptions): Promise<
 
 /** Like `companyOf`. @throws CommandError if the company is not in the warehouse */
 export async function heldCompanyOf(db: Database, options: CompanyOptions): Promise<string | undefined> {
-  const id = await companyOf(db, options);
+  const id = await chosenCompany(db, options);
   if (id !== undefined && !(await hasCompany(db, id)))
     throw new CommandError(
       `company ${id} is not in the warehouse: check the id, or backfill the company first`,

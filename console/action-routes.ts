@@ -6,7 +6,7 @@ import { consolePolicy } from '../contract/retry-policy.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 import type { Away } from '../health/measured.ts';
-import { Refused, record } from '../operations/recorded.ts';
+import { NotBegun, record } from '../operations/recorded.ts';
 import { formOf } from '../web/form.ts';
 import { icons } from '../web/parts.ts';
 import { actions, isAction } from './actions.ts';
@@ -108,7 +108,7 @@ async function act(
   const failure = await Promise.race([ended, wait(consolePolicy.actionShownMs, slow, { ref: false })]);
   if (failure === slow) return reply.redirect(`/log/${id}`, 303);
   if (failure instanceof Error) {
-    if (!(failure instanceof Refused)) deps.log.error({ err: failure }, `${operation.action} failed`);
+    if (!(failure instanceof NotBegun)) deps.log.error({ err: failure }, `${operation.action} failed`);
     return await show(reply, asking, question(asking, wanted, whyNot(failure)), 409);
   }
   const back = backOf(asking);

@@ -23,7 +23,7 @@ import {
   describeDecided,
 } from '../operations/decisions.ts';
 import { describeReplay, replayEvents, wasReplayed } from '../operations/events.ts';
-import { Refused } from '../operations/recorded.ts';
+import { NotBegun } from '../operations/recorded.ts';
 import { describeResumed, requireWorker, resumeParked } from '../operations/runs.ts';
 import {
   type Ask,
@@ -73,7 +73,7 @@ async function askResume(asking: Asking): Promise<Question> {
   const given = givenWord(query, 'code', [...parkingCodes, unknownCode]);
   requireUsable({ code: given });
   const code = given.value;
-  if ('away' in health.warehouse) throw new Refused(health.warehouse.away);
+  if ('away' in health.warehouse) throw new NotBegun(health.warehouse.away);
   const parked = health.warehouse.parked.filter((one) => code === undefined || one.code === code);
   const events = parked.reduce((sum, one) => sum + one.events, 0);
   const parts = parked.reduce((sum, one) => sum + one.parts, 0);
@@ -91,7 +91,7 @@ async function askResume(asking: Asking): Promise<Question> {
 /** Refuses an unusable value: without it, the action would apply to more than asked for. */
 function requireUsable(values: GivenValues): void {
   const [wrong] = wrongOf(values);
-  if (wrong !== undefined) throw new Refused(wrong);
+  if (wrong !== undefined) throw new NotBegun(wrong);
 }
 
 /** Reads which events an address names, by id or filter. */
@@ -100,7 +100,7 @@ async function eventsOf(asking: Asking): Promise<{ id: string | undefined; filte
   const { values, filter } = await givenEvents(asking);
   requireUsable(values);
   if (id === undefined && !isGiven(values))
-    throw new Refused('choose events: an action cannot apply to the whole journal');
+    throw new NotBegun('choose events: an action cannot apply to the whole journal');
   return { id, filter: { ...filter, ...(id === undefined ? {} : { ids: [id] }) } };
 }
 
@@ -128,7 +128,7 @@ async function askReplay(asking: Asking): Promise<Question> {
             operation,
           });
           const { replayed, refused } = report;
-          if (replayed === 0 && refused[0] !== undefined) throw new Refused(refused[0].reason);
+          if (replayed === 0 && refused[0] !== undefined) throw new NotBegun(refused[0].reason);
           const [done, first] = describeReplay(report);
           const words = `${done}${first === undefined ? '' : `; ${refused.length} refused, the first: ${first}`}`;
           if (!wasReplayed(report)) throw new Error(words);
@@ -143,7 +143,7 @@ async function askBackfill(asking: Asking): Promise<Question> {
   const { deps, query } = asking;
   const id = canonicalUuid(asked(query, 'company') ?? '');
   const company = id === undefined ? undefined : await readCompany(deps.db, id);
-  if (query.has('company') && company === undefined) throw new Refused('there is no such company');
+  if (query.has('company') && company === undefined) throw new NotBegun('there is no such company');
   const what = company === undefined ? 'every company' : text(company.name ?? company.id);
   return {
     title: `Backfill ${what}`,
@@ -166,7 +166,7 @@ async function askBackfill(asking: Asking): Promise<Question> {
 
 const kindOf = ({ query }: Asking): RunKind => {
   const kind = oneOf(query, 'kind', runKinds);
-  if (kind === undefined) throw new Refused(`choose a schedule: ${runKinds.join(' or ')}`);
+  if (kind === undefined) throw new NotBegun(`choose a schedule: ${runKinds.join(' or ')}`);
   return kind;
 };
 
@@ -174,7 +174,7 @@ async function askPause(asking: Asking): Promise<Question> {
   const { deps, identity } = asking;
   const kind = kindOf(asking);
   const next = await withTemporal(asking, (client) => readSchedule(client, kind));
-  if (next.state !== 'active') throw new Refused(`the schedule ${kind} is ${next.state}`);
+  if (next.state !== 'active') throw new NotBegun(`the schedule ${kind} is ${next.state}`);
   return {
     title: `Pause the schedule ${kind}`,
     says: `No ${kind} run starts by itself until somebody resumes it. ${counted(next.running.length, 'run')} under way ${next.running.length === 1 ? 'continues' : 'continue'}.`,
@@ -183,7 +183,7 @@ async function askPause(asking: Asking): Promise<Question> {
     act: (form) =>
       withTemporal(asking, async (client) => {
         const reason = noteOf(form);
-        if (reason === undefined) throw new Refused('give a reason: others will see it');
+        if (reason === undefined) throw new NotBegun('give a reason: others will see it');
         await pauseSchedule(client, kind, { by: identity.name, reason, at: new Date(deps.now()) });
         return `paused: ${reason}`;
       }),
@@ -229,14 +229,14 @@ const decisions: Readonly<
 
 async function askDecision({ deps, query }: Asking, decision: Decision): Promise<Question> {
   const run = canonicalUuid(asked(query, 'run') ?? '');
-  if (run === undefined) throw new Refused('choose a run');
+  if (run === undefined) throw new NotBegun('choose a run');
   const found = (await readDeletes(deps.db, { all: true, run })).filter(({ state }) =>
     canDecide(decision, state),
   );
   const applied = found.filter(({ state }) => state === 'applied');
   const of = applied.length > 0 ? applied : found;
   const rows = of.reduce((sum, one) => sum + one.rows, 0);
-  if (rows === 0) throw new Refused(`run ${run} has nothing left to decide`);
+  if (rows === 0) throw new NotBegun(`run ${run} has nothing left to decide`);
   const { title, button, danger, ...decided } = decisions[decision];
   const effect =
     decision === 'undo' && applied.length === 0 ? 'to wait for a decision again.' : decided.effect;
@@ -256,10 +256,10 @@ const noteOf = (form: URLSearchParams): string | undefined => asked(form, 'note'
 
 async function askFinding({ deps, query, identity, verdict }: Asking, undo: boolean): Promise<Question> {
   const name = asked(query, 'id') ?? '';
-  if (!isAlarmName(name)) throw new Refused(`there is no finding ${name}`);
+  if (!isAlarmName(name)) throw new NotBegun(`there is no finding ${name}`);
   const named = { name, key: query.get('key') ?? '' };
   const finding = verdict.findings.find(({ alarm, key }) => alarm === name && key === named.key);
-  if (finding === undefined) throw new Refused(`there is no finding ${name} now`);
+  if (finding === undefined) throw new NotBegun(`there is no finding ${name} now`);
   return {
     title: undo ? 'Withdraw the acknowledgement' : 'Acknowledge the finding',
     says: undo
@@ -283,7 +283,7 @@ async function askFinding({ deps, query, identity, verdict }: Asking, undo: bool
 async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Question> {
   const id = /^\d{1,9}$/.exec(query.get('id') ?? '')?.[0];
   const [issue] = id === undefined ? [] : await listDataIssues(deps.db, { id: Number(id) }, 1);
-  if (issue === undefined || issue.closedAt !== null) throw new Refused('no such issue is open');
+  if (issue === undefined || issue.closedAt !== null) throw new NotBegun('no such issue is open');
   return {
     title: undo ? 'Withdraw the acknowledgement' : 'Acknowledge the issue',
     says: undo
@@ -294,7 +294,7 @@ async function askAcknowledge({ deps, query }: Asking, undo: boolean): Promise<Q
     act: async (form) => {
       const note = noteOf(form);
       if (!(await acknowledgeIssue(deps.writer, issue.id, { note: undo ? undefined : note, undo })))
-        throw new Refused('no such issue is open');
+        throw new NotBegun('no such issue is open');
       return undo ? 'no longer acknowledged' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`;
     },
   };

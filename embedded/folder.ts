@@ -70,7 +70,7 @@ export interface Addresses {
 }
 
 /** `running.json` of the data folder: the stack that runs there. Its first version locks the folder. */
-export interface Running {
+export interface RunningStack {
   state: 'starting' | 'running' | 'stopping';
   /** The process that started the stack, and for which it runs. */
   owner: ProcessIdentity | undefined;
@@ -86,9 +86,9 @@ export function runningFile(dir: string): string {
 }
 
 /** Reads `running.json` of a data folder; undefined if this user wrote none for this folder. */
-export function readRunning(dir: string, name = 'running.json'): Running | undefined {
+export function readRunning(dir: string, name = 'running.json'): RunningStack | undefined {
   try {
-    const running = JSON.parse(readOwnFile(join(dir, name)) ?? '') as Running;
+    const running = JSON.parse(readOwnFile(join(dir, name)) ?? '') as RunningStack;
     return running.dir === realpathSync(dir) ? running : undefined;
   } catch {
     return undefined;
@@ -96,7 +96,7 @@ export function readRunning(dir: string, name = 'running.json'): Running | undef
 }
 
 /** Writes `running.json` atomically, private to its owner: it holds the password of Postgres. */
-export function writeRunning(dir: string, running: Running): void {
+export function writeRunning(dir: string, running: RunningStack): void {
   const file = runningFile(dir);
   writeFileSync(`${file}.new`, `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);
@@ -108,11 +108,17 @@ export function writeRunning(dir: string, running: Running): void {
  */
 export function claimFolder(
   dir: string,
-): { running: Running; release(): void } | { heldBy: ProcessIdentity } {
+): { running: RunningStack; release(): void } | { heldBy: ProcessIdentity } {
   const file = runningFile(dir);
   const mine = `${file}.${process.pid}`;
   const owner = identify(process.pid);
-  const running: Running = { state: 'starting', owner, dir: realpathSync(dir), servers: {}, addresses: {} };
+  const running: RunningStack = {
+    state: 'starting',
+    owner,
+    dir: realpathSync(dir),
+    servers: {},
+    addresses: {},
+  };
   try {
     writeFileSync(mine, JSON.stringify(running), { mode: 0o600 });
     for (;;) {

@@ -7,7 +7,7 @@ import {
   claimFolder,
   holderOf,
   prepareFolder,
-  type Running,
+  type RunningStack,
   readRunning,
   writeRunning,
 } from './folder.ts';
@@ -155,7 +155,10 @@ type Setup = Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'temporalUi
 };
 
 /** Starts each server as soon as it is prepared. Waits for both before it throws. */
-async function startServers(setup: Setup, claim: { running: Running; release(): void }): Promise<Embedded> {
+async function startServers(
+  setup: Setup,
+  claim: { running: RunningStack; release(): void },
+): Promise<Embedded> {
   const { dir, log, temporalUi } = setup;
   const { running } = claim;
   let stopped: Promise<void> | undefined;
@@ -212,7 +215,7 @@ const endedByItself = ({ name, logFile }: ServerCommand, how: string): EmbeddedE
       `The end of ${logFile} may say why it ended.`,
   );
 
-async function stopServers(dir: string, running: Running): Promise<void> {
+async function stopServers(dir: string, running: RunningStack): Promise<void> {
   try {
     writeRunning(dir, { ...running, state: 'stopping' });
   } catch {

@@ -4,7 +4,14 @@ import { notifyPolicy, recordPolicy } from '../contract/retry-policy.ts';
 import { formatSeconds, formatTime, rfc3339 } from '../contract/times.ts';
 import { countedToMax, eventsGivenUp } from '../contract/words.ts';
 import { type AlarmType, answers, type Found, foundIf, increase, inWarehouse } from './finding-type.ts';
-import type { Health, ParkedWork, Refused, Silence, TemporalHealth, WarehouseHealth } from './measured.ts';
+import type {
+  Health,
+  ParkedWork,
+  RefusedDeliveries,
+  Silence,
+  TemporalHealth,
+  WarehouseHealth,
+} from './measured.ts';
 
 /** Whether no event came for longer than SILENCE_HOURS; 0 turns that off. */
 const isQuiet = ({ quietSeconds }: Silence, silenceHours: number): boolean =>
@@ -40,7 +47,7 @@ const describeParked = ({ code, events, parts }: ParkedWork): Found => {
 const refusedMin = 2;
 
 /** Judges whether all signed deliveries are refused. Strangers do not sign what they send. */
-function judgeRefused(refused: Refused | null, { lastEventAt }: Silence): readonly Found[] {
+function judgeRefused(refused: RefusedDeliveries | null, { lastEventAt }: Silence): readonly Found[] {
   if (refused === null || refused.untilSecondsAgo > notifyPolicy.refusedSeconds) return [];
   const deliveries = Object.values(refused.reasons).reduce((sum, count) => sum + count, 0);
   const wasTaken =
@@ -55,7 +62,7 @@ function judgeRefused(refused: Refused | null, { lastEventAt }: Silence): readon
 }
 
 /** Names the reasons for which deliveries were refused. */
-export const whyRefused = ({ reasons }: Pick<Refused, 'reasons'>): string =>
+export const whyRefused = ({ reasons }: Pick<RefusedDeliveries, 'reasons'>): string =>
   Object.keys(reasons)
     .map((reason) => reasonsInWords[reason] ?? reason)
     .join(', ');
@@ -64,7 +71,7 @@ export const whyRefused = ({ reasons }: Pick<Refused, 'reasons'>): string =>
  * Judges whether deliveries were refused whose events nothing has replaced yet. A person has to act if some
  * deliveries are still refused after minutes, although others are accepted.
  */
-function judgeUnread(refused: Refused | null, silence: Silence): readonly Found[] {
+function judgeUnread(refused: RefusedDeliveries | null, silence: Silence): readonly Found[] {
   if (refused === null || refused.unread === 0 || judgeRefused(refused, silence).length > 0) return [];
   const isOver =
     refused.untilSecondsAgo > (2 * notifyPolicy.refusedEveryMs) / 1_000 ||

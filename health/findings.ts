@@ -45,7 +45,7 @@ const ticketsInOrder: readonly AlarmName[] = [
 ];
 
 /** The place of a finding among findings of the same word; others have the order of the catalogue. */
-export const placeOf = (alarm: AlarmName | null): number =>
+export const rankOf = (alarm: AlarmName | null): number =>
   alarm === null ? ticketsInOrder.length : ticketsInOrder.indexOf(alarm);
 
 /** Findings that end by themselves and never become alarms. */

@@ -106,7 +106,7 @@ export interface Undecided {
 }
 
 /** Signed deliveries that receivers refused. `reasons` and `since` start again after ten minutes without any. */
-export interface Refused {
+export interface RefusedDeliveries {
   readonly reasons: Readonly<Record<string, number>>;
   readonly since: string;
   /** When the last of them was reported. */
@@ -166,7 +166,7 @@ export interface WarehouseHealth {
   readonly rejectedRecords: number;
   readonly silence: Silence;
   /** Null if receivers refused no signed delivery. */
-  readonly refused: Refused | null;
+  readonly refused: RefusedDeliveries | null;
   /** The last of these audits; null if there is none. */
   readonly audit: DifferingAudit | null;
   /** After this many hours without an event, it is likely that none can arrive; 0 turns this off. */

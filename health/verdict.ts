@@ -6,7 +6,7 @@ import {
   verdictWords,
   wordOfSeverity,
 } from './finding-type.ts';
-import { type AlarmName, findingTypes, isAlarmName, placeOf } from './findings.ts';
+import { type AlarmName, findingTypes, isAlarmName, rankOf } from './findings.ts';
 import type { Health } from './measured.ts';
 
 /** Exit statuses of `metersync status --exit-code`. 1 and 2 mean that a command failed or was misused. */
@@ -51,7 +51,7 @@ export const verdictOf = (health: Health): Verdict =>
 /** Makes a verdict of findings. */
 export function worstFirst(findings: readonly Finding[]): Verdict {
   const rank = ({ word }: Finding): number => verdictWords.indexOf(word);
-  const sorted = findings.toSorted((a, b) => rank(b) - rank(a) || placeOf(a.alarm) - placeOf(b.alarm));
+  const sorted = findings.toSorted((a, b) => rank(b) - rank(a) || rankOf(a.alarm) - rankOf(b.alarm));
   return { word: sorted[0]?.word ?? 'In sync', findings: sorted };
 }
 

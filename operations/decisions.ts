@@ -6,7 +6,7 @@ import type { DataIssue } from '../db/read/issues.ts';
 import { acknowledgeFinding, unacknowledgeFinding } from '../db/watch/alarms.ts';
 import type { AlarmName } from '../health/findings.ts';
 import { acknowledgeable, type Finding, needsNobody, type Verdict } from '../health/verdict.ts';
-import { Refused } from './recorded.ts';
+import { NotBegun } from './recorded.ts';
 import { amount } from './report/summary.ts';
 
 /** Which findings: all findings of an alarm, or only the finding with this key. */
@@ -31,7 +31,7 @@ export async function acknowledge(
   const of = found.filter(({ word, acknowledged }) =>
     by === undefined ? acknowledged !== null : word === acknowledgeable || acknowledged !== null,
   );
-  if (of.length === 0) throw new Refused(whyNone(named, found, by === undefined));
+  if (of.length === 0) throw new NotBegun(whyNone(named, found, by === undefined));
   for (const finding of of)
     if (by === undefined) await unacknowledgeFinding(db, finding);
     else await acknowledgeFinding(db, finding, by);
@@ -63,7 +63,7 @@ export async function decideDeletes(db: Database, decision: Decision, run: strin
       ofRun.length === 0
         ? 'no deletions'
         : `no deletions that ${decision === 'undo' ? 'were decided' : 'wait for a decision'}`;
-    throw new Refused(`run ${run} has ${has}: metersync deletes list --all lists all deletions`);
+    throw new NotBegun(`run ${run} has ${has}: metersync deletes list --all lists all deletions`);
   }
   if (decision === 'approve') return await approveDeletes(db, run);
   if (decision === 'reject') return await rejectDeletes(db, run);

@@ -8,7 +8,7 @@ import { TemporalAway } from '../app/temporal/arrival.ts';
 import { readPollers, withClient } from '../app/temporal/client.ts';
 import { certificateExpiry, type TemporalPlace } from '../app/temporal/place.ts';
 import { readScheduleHealth } from '../app/temporal/schedules.ts';
-import { absenceOf, placeOf } from '../app/warehouse.ts';
+import { outageOf, placeOf } from '../app/warehouse.ts';
 import { type RunKind, runKinds, scheduleIds, taskQueues, workflowNames } from '../contract/names.ts';
 import { consolePolicy, recordPolicy, serverWaits } from '../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../contract/schema-versions.ts';
@@ -104,7 +104,7 @@ async function readWarehouse(
     const { answer: isReadOnly, late } = await askAgain(first, answerMs);
     return await withTimeout(read({ isReadOnly, late }));
   } catch (error) {
-    return { warehouse: absenceOf(databaseUrl, error, { embedded, answered }), schema, late: false };
+    return { warehouse: outageOf(databaseUrl, error, { embedded, answered }), schema, late: false };
   }
 }
 

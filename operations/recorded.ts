@@ -3,7 +3,7 @@ import { sqlMessage, sqlState, withoutStatement } from '../db/connection/failure
 import { beginOperation, finishOperation, type Operation } from '../db/operations.ts';
 
 /** An action was not begun, because there is nothing to do or nobody to do it. */
-export class Refused extends Error {}
+export class NotBegun extends Error {}
 
 interface Recorded<T> {
   readonly id: number;
@@ -69,7 +69,7 @@ async function finish<T>(
   try {
     result = await action(id);
   } catch (error) {
-    const outcome = error instanceof Refused ? 'refused' : 'failed';
+    const outcome = error instanceof NotBegun ? 'refused' : 'failed';
     await finishOperation(db, id, outcome, (withoutStatement(error) as Error).message);
     throw error;
   }

@@ -11,16 +11,16 @@ import { openGates } from '../db/queue/gates.ts';
 import { reviveFailed, unknownCode } from '../db/queue/postpone.ts';
 import { isConfirmedCompany } from '../db/records/companies.ts';
 import type { ServiceClient } from '../service/client.ts';
-import { Refused } from './recorded.ts';
+import { NotBegun } from './recorded.ts';
 
 /** @throws Refused when no worker polls a queue: the requested work would wait forever */
 export async function requireWorker(client: Client, queue: keyof typeof taskQueues): Promise<void> {
   if (await workerIsPolling(client, queue)) return;
-  throw new Refused('no worker is running: run metersync start (or metersync worker) first');
+  throw new NotBegun('no worker is running: run metersync start (or metersync worker) first');
 }
 
 /** Returns why a company that a person named cannot be read: the service does not have it; or undefined. */
-export async function whyRefused(
+export async function whyNotRead(
   db: Database,
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,

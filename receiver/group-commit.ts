@@ -6,7 +6,7 @@ import { encodeEvent, sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
 import { type Start, startGroup } from './starts.ts';
 
 /** `durable` is on Temporal's disk, `unavailable` not in time; `busy` and `closing` were not accepted. */
-export type Answer = 'durable' | 'unavailable' | 'busy' | 'closing';
+export type CommitResult = 'durable' | 'unavailable' | 'busy' | 'closing';
 
 /** One finished group, for measurements. */
 export interface GroupFigures {
@@ -36,7 +36,7 @@ export type GroupCommitLimits = Readonly<
 
 export interface GroupCommit {
   /** Takes an event that arrived at `arrivedAt`, or now. Never rejects; resolves within `answerWithinMs`. */
-  accept(event: DeliveredEvent, arrivedAt?: number): Promise<Answer>;
+  accept(event: DeliveredEvent, arrivedAt?: number): Promise<CommitResult>;
   /** Stops accepting events; resolves when every accepted event is answered. */
   drain(): Promise<void>;
   /** Number of events that wait for their answer, and their encoded bytes. */
@@ -47,8 +47,8 @@ interface Waiting {
   readonly event: DeliveredEvent;
   readonly bytes: number;
   readonly deadline: number;
-  readonly answer: Promise<Answer>;
-  readonly resolve: (answer: Answer) => void;
+  readonly answer: Promise<CommitResult>;
+  readonly resolve: (answer: CommitResult) => void;
 }
 
 /** A group that waits a little for more events: until there are `enough` events, or the time is `until`. */
@@ -73,9 +73,9 @@ export function createGroupCommit(dependencies: {
   return new Commit(dependencies);
 }
 
-const busy = Promise.resolve<Answer>('busy');
-const closing = Promise.resolve<Answer>('closing');
-const unavailable = Promise.resolve<Answer>('unavailable');
+const busy = Promise.resolve<CommitResult>('busy');
+const closing = Promise.resolve<CommitResult>('closing');
+const unavailable = Promise.resolve<CommitResult>('unavailable');
 
 class Commit implements GroupCommit {
   readonly #start: Start;
@@ -113,7 +113,7 @@ class Commit implements GroupCommit {
     return { events: this.#unanswered.size, bytes: this.#bytes };
   }
 
-  accept(event: DeliveredEvent, arrivedAt: number = this.#clock.now()): Promise<Answer> {
+  accept(event: DeliveredEvent, arrivedAt: number = this.#clock.now()): Promise<CommitResult> {
     if (this.#closing) return closing;
     const same = this.#unanswered.get(event.id);
     if (same !== undefined) return same.answer;
@@ -122,7 +122,7 @@ class Commit implements GroupCommit {
     if (this.#bytes + encoded.bytes > this.#limits.queueBytesMax) return busy;
     const deadline = arrivedAt + this.#limits.answerWithinMs;
     if (deadline <= this.#clock.now()) return unavailable;
-    const { promise: answer, resolve } = Promise.withResolvers<Answer>();
+    const { promise: answer, resolve } = Promise.withResolvers<CommitResult>();
     const waiting = { ...encoded, deadline, answer, resolve };
     this.#unanswered.set(event.id, waiting);
     this.#gathering.push(waiting);
@@ -219,7 +219,7 @@ class Commit implements GroupCommit {
     this.#linger(enough, this.#clock.now() + this.#limits.groupLingerMs);
   }
 
-  #settle(waiting: Waiting, answer: Answer): void {
+  #settle(waiting: Waiting, answer: CommitResult): void {
     // The event was answered at its deadline, and may have been delivered and accepted again since.
     if (this.#unanswered.get(waiting.event.id) !== waiting) return;
     this.#unanswered.delete(waiting.event.id);

@@ -21,14 +21,14 @@ import {
   endConnectionsAtClose,
 } from './bounds.ts';
 import { type MonotonicClock, remember } from './clock.ts';
-import type { Answer } from './group-commit.ts';
+import type { CommitResult } from './group-commit.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
 import type { Claim, Verify } from './verify.ts';
 
 interface ReceiverDependencies {
   readonly verify: Verify;
   /** Takes a verified event whose headers were complete at `arrivedAt`, on `clock`; see group-commit.ts. */
-  readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<Answer>;
+  readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<CommitResult>;
   /** Stops accepting events; ends when every accepted event has its answer. */
   readonly drain: () => Promise<void>;
   /** Whether events can be taken, for `GET /readyz`. */
@@ -170,7 +170,7 @@ function createWebhookHandler(
   connections: Connections,
   send: Send,
 ): Handle {
-  const take = (request: FastifyRequest, body: Buffer): AnswerReason | Promise<Answer> => {
+  const take = (request: FastifyRequest, body: Buffer): AnswerReason | Promise<CommitResult> => {
     const verdict = verify.body(request.claim as Claim, body);
     if (typeof verdict === 'string') return verdict;
     connections.verified(request.raw.socket);

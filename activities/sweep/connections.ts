@@ -13,7 +13,7 @@ import { closeEndpoint } from '../gates.ts';
 import { asFailure } from '../map-failures.ts';
 import { write } from '../reading/page-write.ts';
 import { walkListing } from '../reading/walk-listing.ts';
-import { type FoundRecord, has, recordsPage, type SingleReads } from './single.ts';
+import { type FoundRecord, has, joinedPage, type SingleReads } from './single.ts';
 
 /**
  * Reads the due connections of a company, and the sites and meters that they name. Reads a few connections by
@@ -81,7 +81,7 @@ async function readConnectionsById(
   }
   const known = [...found.keys()];
   if (known.length > 0) {
-    const { page, items } = recordsPage(found, known);
+    const { page, items } = joinedPage(found, known);
     const arrival = { listing: 'connections', companyId, byId: true, readAt } as const;
     await write(deps, { ...arrival, page: { ...page, ids: known, items } });
   }

@@ -185,7 +185,7 @@ type FoundRecords = ReadonlyMap<string, FoundRecord>;
 async function writeRecords({ deps, companyId, readAt }: SingleReads, found: FoundRecords): Promise<void> {
   if (found.size === 0) return;
   const ids = [...found.keys()];
-  const { page, items } = recordsPage(found, ids);
+  const { page, items } = joinedPage(found, ids);
   const arrival = { listing: 'documents', companyId, byId: true, readAt } as const;
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
@@ -199,7 +199,7 @@ async function writeSets(
   if (usage.size === 0) return;
   const documentIds = [...usage.keys()];
   const source = { companyId, byId: true, readAt, apiVersion: deps.apiVersion };
-  const records = found && recordsPage(found, documentIds);
+  const records = found && joinedPage(found, documentIds);
   const pages = [...usage.values()].flatMap((read) => read.pages ?? []);
   const page = {
     body: `[${pages.map(({ body }) => body).join(',')}]`,
@@ -221,7 +221,7 @@ async function writeSets(
 }
 
 /** Joins records of single answers into one page. */
-export function recordsPage(found: FoundRecords, ids: readonly string[]) {
+export function joinedPage(found: FoundRecords, ids: readonly string[]) {
   const answers = ids.flatMap((id) => found.get(id) ?? []);
   const body = `[${answers.map((answer) => answer.body).join(',')}]`;
   return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };

@@ -47,7 +47,7 @@ export function whenThere(wait: ServerWait, start: () => Promise<Running>): Runn
 }
 
 /** Makes a wait of a search, which ends when its target is there or when `stopping` aborts it. */
-export function serverWait(
+export function waitForServer(
   searched: Promise<void>,
   stopping: AbortController,
   isThere: () => boolean,

@@ -53,7 +53,7 @@ interface Problem {
 const empty: Problem = { problem: 'is empty' };
 
 /** Says why a file that a person named was not read, after the file's name. */
-export function unreadable(error: unknown): Problem {
+export function unreadableFile(error: unknown): Problem {
   const { code, message } = error as NodeJS.ErrnoException;
   return { problem: code === 'ENOENT' ? 'is not there' : `cannot be read: ${code ?? message}` };
 }
@@ -76,7 +76,7 @@ function readLine(path: string): { readonly line: string } | Problem {
   try {
     text = readSecretFile(path);
   } catch (error) {
-    return unreadable(error);
+    return unreadableFile(error);
   }
   const line = text.replace(/\r?\n$/, '');
   if (line === '') return empty;

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { serverWaits } from '../../contract/retry-policy.ts';
 import { formatSeconds } from '../../contract/times.ts';
 import { capitalized } from '../../contract/words.ts';
-import { type ServerWait, serverWait } from '../process/running.ts';
+import { type ServerWait, waitForServer } from '../process/running.ts';
 import { connectOptions, direct, type TemporalPlace, whereIs } from './place.ts';
 
 export interface ArrivalWaits {
@@ -49,7 +49,7 @@ export async function awaitTemporal(
     there = true;
     log.info(`${capitalized(whereIs(place))} answers now`);
   };
-  return serverWait(there ? Promise.resolve() : search(), stopping, () => there);
+  return waitForServer(there ? Promise.resolve() : search(), stopping, () => there);
 }
 
 /** Tries to reach Temporal and our namespace; returns the problem, or undefined if there is none. */

@@ -77,7 +77,7 @@ export async function withClient<T>(
  * Makes the function that starts applyEvents for a group. It resolves when Temporal has the group on disk,
  * also from an earlier attempt. If `eager`, the answer may carry the first task to this client's worker.
  */
-export function startOf(client: Client, { eager = false }: { eager?: boolean } = {}): Start {
+export function starterOf(client: Client, { eager = false }: { eager?: boolean } = {}): Start {
   return async ({ workflowId, group, withinMs }) => {
     try {
       // A deadline on the wire: the client's own retries would outlast the service's patience (service.md 4.1.2).

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { unreadable } from '../../app/settings/secret-files.ts';
+import { unreadableFile } from '../../app/settings/secret-files.ts';
 import { type ExportFormat, exportFormats } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
 import type { Database, Warehouse } from '../../db/connection/connect.ts';
@@ -14,7 +14,7 @@ import {
 } from '../../db/sites.ts';
 import { exportRelation, UnknownRelation } from '../../operations/export/export.ts';
 import { sheetRowsMax } from '../../operations/export/spreadsheet.ts';
-import { Refused, recorded } from '../../operations/recorded.ts';
+import { NotBegun, recorded } from '../../operations/recorded.ts';
 import { reportText } from '../../operations/report/summary.ts';
 import { readSiteValues } from '../../operations/sites.ts';
 import { asOperation } from '../command-line.ts';
@@ -195,7 +195,7 @@ export async function sites(options: SitesOptions): Promise<void> {
       async () => {
         if (given === undefined) return await acceptProposedZones(db, companyId);
         return await setSites(db, given).catch((error) => {
-          throw error instanceof UnusableSiteValues ? new Refused(error.message) : error;
+          throw error instanceof UnusableSiteValues ? new NotBegun(error.message) : error;
         });
       },
       inWords,
@@ -209,7 +209,7 @@ function valuesIn(file: string) {
   try {
     csv = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new UsageError(`${file} ${unreadable(error).problem}`);
+    throw new UsageError(`${file} ${unreadableFile(error).problem}`);
   }
   try {
     return readSiteValues(csv);

@@ -11,7 +11,7 @@ import {
   repair,
 } from '../../operations/audit/audit.ts';
 import { recorded, recordedWherePossible } from '../../operations/recorded.ts';
-import { whyRefused } from '../../operations/runs.ts';
+import { whyNotRead } from '../../operations/runs.ts';
 import { asOperation } from '../command-line.ts';
 import { print, printJson, UsageError } from '../output.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -39,7 +39,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
     const { client, apiVersion } = await context.access();
     try {
       if (options.company !== undefined) {
-        const reason = await whyRefused(db, client, options.company);
+        const reason = await whyNotRead(db, client, options.company);
         if (reason !== undefined) throw new UsageError(reason);
       }
       const configured = settings.service.companies;

@@ -15,13 +15,13 @@ import {
   readRunProgress,
 } from '../../db/read/runs.ts';
 import { recorded } from '../../operations/recorded.ts';
-import { describeResumed, requireWorker, resumeParked, whyRefused } from '../../operations/runs.ts';
+import { describeResumed, requireWorker, resumeParked, whyNotRead } from '../../operations/runs.ts';
 import { asOperation } from '../command-line.ts';
 import type { Context } from '../context.ts';
 import { answer, CommandError, print, say, UsageError } from '../output.ts';
 import { interruptedStatus } from '../signals.ts';
 import { createProgress, type Progress } from '../terminal.ts';
-import { companyOf, withWarehouse } from '../warehouse.ts';
+import { chosenCompany, withWarehouse } from '../warehouse.ts';
 
 interface BackfillOptions {
   readonly run?: string;
@@ -44,7 +44,7 @@ export async function backfill(scope: string | undefined, options: BackfillOptio
   await withRuns({ service: options.company === undefined ? false : 'if known' }, async (opened) => {
     const { client, db } = opened;
     if (run !== undefined) return await follow(opened, await knownRun(opened, run));
-    const company = await companyOf(db, options);
+    const company = await chosenCompany(db, options);
     if (options.company !== undefined) await refuseIfUnknown(opened, options.company);
     const chosen = company === undefined ? undefined : { db, companies: [company] };
     await start(opened, 'backfill', { company }, () => startBackfill(client, chosen), follows);
@@ -97,7 +97,7 @@ async function refuseIfUnknown({ context, db }: Opened, companyId: string): Prom
   if (context.service.url === '') return;
   const { client } = await context.access();
   try {
-    const reason = await whyRefused(db, client, companyId);
+    const reason = await whyNotRead(db, client, companyId);
     if (reason !== undefined) throw new UsageError(reason);
   } finally {
     await client.close();

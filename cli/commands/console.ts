@@ -3,7 +3,7 @@ import { createMonitor, type Monitor, whyNotListening } from '../../app/process/
 import type { Running } from '../../app/process/running.ts';
 import { systemUser } from '../../app/process/version.ts';
 import type { Settings } from '../../app/settings/settings.ts';
-import { absenceOf, openForPages, openToAsk, openWarehouse } from '../../app/warehouse.ts';
+import { openForPages, openToAsk, openWarehouse, outageOf } from '../../app/warehouse.ts';
 import {
   type ConsoleLink,
   identifyByProxy,
@@ -95,7 +95,7 @@ export async function startConsole(
           withTimeout(readServer(asking.db), answerMs).then(
             () => undefined,
             (error: unknown) =>
-              absenceOf(databaseUrl, error, { embedded: settings.databaseUrl === undefined }),
+              outageOf(databaseUrl, error, { embedded: settings.databaseUrl === undefined }),
           ),
         ...admitting,
         log,

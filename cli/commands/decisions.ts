@@ -23,7 +23,7 @@ import {
   serviceSays,
   subjectOf,
 } from '../../operations/decisions.ts';
-import { Refused, recorded } from '../../operations/recorded.ts';
+import { NotBegun, recorded } from '../../operations/recorded.ts';
 import { amount } from '../../operations/report/summary.ts';
 import { asOperation } from '../command-line.ts';
 import { answer, CommandError, UsageError } from '../output.ts';
@@ -122,7 +122,7 @@ export async function checksAcknowledge(
       asOperation(context.settings, undo ? 'issue unacknowledge' : 'issue acknowledge', { id: String(id) }),
       async () => {
         if (await acknowledgeIssue(db, id, { note, undo })) return;
-        throw new Refused(`no issue ${id} is open: metersync checks list shows the open issues`);
+        throw new NotBegun(`no issue ${id} is open: metersync checks list shows the open issues`);
       },
       () => (undo ? 'no longer acknowledged' : note === undefined ? 'acknowledged' : `acknowledged: ${note}`),
     );

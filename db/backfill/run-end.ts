@@ -5,7 +5,7 @@ import { onlyUntilDecided } from '../../contract/words.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { deletes, pages, runCompanies, runLanes, runs } from '../schema/reads.ts';
-import { clock, failure, isRun, isWhole } from './runs.ts';
+import { clock, failureColumns, isRun, isWhole } from './runs.ts';
 
 /** Maximum number of companies that the error of a run names as unknown to the service. */
 const refusedNamed = 5;
@@ -44,7 +44,7 @@ export async function failPartsLeft(db: Executor): Promise<void> {
 async function failRunning(db: Executor, runId: string, error: string): Promise<void> {
   await db
     .update(runs)
-    .set({ state: 'failed', finishedAt: clock, ...failure(error) })
+    .set({ state: 'failed', finishedAt: clock, ...failureColumns(error) })
     .where(and(eq(runs.runId, runId), eq(runs.state, 'running'), isNotNull(runs.resource)));
 }
 
@@ -69,7 +69,7 @@ async function completeDecided(db: Executor, runId: string): Promise<void> {
     .offset(literal(0));
   await db
     .update(runs)
-    .set({ state: 'complete', ...failure(undefined) })
+    .set({ state: 'complete', ...failureColumns(undefined) })
     .where(
       and(
         eq(runs.runId, runId),
@@ -98,7 +98,7 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
     return suspect ? 'suspect' : 'complete';
   };
   const words = [refused, errors].filter((one) => one != null).join('; ');
-  const reason = failure(error ?? (words === '' ? undefined : words));
+  const reason = failureColumns(error ?? (words === '' ? undefined : words));
   const [ended] = await db
     .update(runs)
     .set({

@@ -86,7 +86,7 @@ export async function startRun(
         claimedTo: noCompany,
         state: 'running',
         finishedAt: null,
-        ...failure(undefined),
+        ...failureColumns(undefined),
       },
     })
     .returning({
@@ -188,7 +188,7 @@ export const ended = (
   finishedAt: clock,
   reportedTotal: null,
   distinctIds: null,
-  ...failure(error),
+  ...failureColumns(error),
   ...(counts && {
     ...progressColumns(counts),
     passes: counts.passes,
@@ -213,7 +213,7 @@ function unreadableOfPart({ resource, companyId }: RunKey): SQL<number> | undefi
 }
 
 /** The error columns of a run or a part: message and code. */
-export const failure = (
+export const failureColumns = (
   error: string | undefined,
 ): { error: string | null; errorCode: string | null } => ({
   error: error ?? null,

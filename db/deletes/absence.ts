@@ -43,7 +43,7 @@ export const stillAbsent = (
     and ${absenceOfNoted(resource)} <> 'shown'`;
 
 /** Whether a noted row is still absent, and can be tombstoned without a decision. */
-export const needsNobody = (resource: RecordResource): SQL => sql`${row.deletedAt} is null
+export const needsNoDecision = (resource: RecordResource): SQL => sql`${row.deletedAt} is null
     and ${isOfNote(resource)}
     and ${absenceOfNoted(resource)} = 'explained'`;
 

@@ -5,7 +5,7 @@ import { approveReadings, reviveReadings } from '../readings/removed.ts';
 import { companyOf, namesOfRecords, type RecordKey } from '../records/names.ts';
 import { type RecordResource, recordResources, row } from '../resources.ts';
 import { deletes, runs } from '../schema/reads.ts';
-import { needsNobody, stillAbsent, waits } from './absence.ts';
+import { needsNoDecision, stillAbsent, waits } from './absence.ts';
 import { decidedToKeep, note, revive, rowsOfNote, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
@@ -106,7 +106,7 @@ export async function settleHeld(db: Database): Promise<void> {
     .where(sql`${deletes.state} = 'quarantined'`);
   for (const { runId } of holding) {
     await withTransaction(db, async (tx) => {
-      await retireHeld(tx, runId, needsNobody);
+      await retireHeld(tx, runId, needsNoDecision);
       const settled = tx
         .select({ resource: note.resource, recordId: note.recordId })
         .from(note)

@@ -31,7 +31,7 @@ export type ListedCompany = {
 };
 
 /** The last company of a page. */
-export interface CompanyCursor {
+export interface LastCompany {
   readonly name: string;
   readonly id: string;
 }
@@ -39,7 +39,7 @@ export interface CompanyCursor {
 /** Lists live companies by name. */
 export async function listCompanies(
   db: Executor,
-  page: { readonly limit: number; readonly after?: CompanyCursor | undefined },
+  page: { readonly limit: number; readonly after?: LastCompany | undefined },
 ): Promise<ListedCompany[]> {
   const { limit, after } = page;
   const order = [sql`coalesce(name, '')`, sql`id`];

@@ -1,6 +1,6 @@
 import { type SQLWrapper, sql } from 'drizzle-orm';
 import { notifyPolicy } from '../../contract/retry-policy.ts';
-import type { Refused } from '../../health/measured.ts';
+import type { RefusedDeliveries } from '../../health/measured.ts';
 import { readAllSince } from '../backfill/runs.ts';
 import type { Executor } from '../connection/connect.ts';
 import { heartbeat } from '../schema/metersync.ts';
@@ -63,7 +63,7 @@ const isRead = (db: Executor) =>
   sql<boolean>`(${heartbeat.refused} is null or ${readAllSince(db, sql`${heartbeat.refusedUntil}`)})`;
 
 /** Reads what receivers refused; null if they refused nothing yet. */
-export async function readRefused(db: Executor): Promise<Refused | null> {
+export async function readRefused(db: Executor): Promise<RefusedDeliveries | null> {
   const [found] = await db
     .select({
       reasons: heartbeat.refused,

@@ -7,7 +7,7 @@ import type { Settings } from '../../app/settings/settings.ts';
 import type { Insecure } from '../../app/settings/transport.ts';
 import { withClient } from '../../app/temporal/client.ts';
 import type { TemporalPlace } from '../../app/temporal/place.ts';
-import { absenceOf, openToAsk } from '../../app/warehouse.ts';
+import { openToAsk, outageOf } from '../../app/warehouse.ts';
 import { eventKinds, eventTypes, kindOfType } from '../../contract/event.ts';
 import { doctorPolicy, serverWaits } from '../../contract/retry-policy.ts';
 import { describeFit, fitOf, type SchemaVersions } from '../../contract/schema-versions.ts';
@@ -32,9 +32,9 @@ import { type Check, check, fail, type Judged, notChecked, ok, warn } from './ch
 import { checkReceiver } from './receiver.ts';
 import {
   checkClock,
-  checkEndpoints,
   checkVersion,
   checkWebhooks,
+  diagnoseEndpoints,
   pingService,
   wrongAddress,
 } from './service.ts';
@@ -154,7 +154,7 @@ async function examineWarehouse(
       const { host, pathname } = new URL(databaseUrl);
       return ok(`Postgres ${asked.version} at ${host}${pathname}`);
     } catch (error) {
-      const { away, todo } = absenceOf(databaseUrl, error, { embedded: settings.databaseUrl === undefined });
+      const { away, todo } = outageOf(databaseUrl, error, { embedded: settings.databaseUrl === undefined });
       return fail(away, todo);
     }
   });
@@ -205,7 +205,7 @@ async function examineService(storing: Promise<Stored>, options: DoctorOptions):
     const today = new Date(now()).toISOString().slice(0, 10);
     const warehoused = stored.db === undefined ? [] : await liveCompanies(stored.db);
     const companies = [...settings.service.companies, ...warehoused];
-    const endpoints = await checkEndpoints(client, companies, today);
+    const endpoints = await diagnoseEndpoints(client, companies, today);
     return [...first, webhooks, ...endpoints];
   } finally {
     await client.close();

@@ -115,7 +115,7 @@ const todo = 'Correct the entry in SERVICE_ENDPOINTS, or set it to null.';
 type Query = { readonly params: Record<string, string> } | { readonly without: string };
 
 /** Reads and checks one page or record of each endpoint, with `companies` if the service lists none. */
-export async function checkEndpoints(
+export async function diagnoseEndpoints(
   service: ServiceClient,
   companies: readonly string[],
   today: string,

@@ -6,7 +6,7 @@ import { parkingCodes } from '../../contract/failures.ts';
 import { failedParts } from '../../db/backfill/failed-parts.ts';
 import { chooseCompanies } from '../../db/backfill/run-companies.ts';
 import { readStatus } from '../../db/read/status.ts';
-import { whyRefused } from '../../operations/runs.ts';
+import { whyNotRead } from '../../operations/runs.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
@@ -146,20 +146,20 @@ describe('before a run begins', () => {
   test.each(proven)('a mistyped company is refused ($how, $list list)', async ({ how, catalogue }) => {
     const { warehouse } = await under(how, catalogue);
     const { client } = await setup(answering(how), { endpoints: { ...defaultEndpoints, ...catalogue } });
-    expect(await whyRefused(warehouse.db, client, typed)).toContain(`no company ${typed}`);
-    expect(await whyRefused(warehouse.db, client, unlisted)).toBeUndefined();
-    expect(await whyRefused(warehouse.db, client, listed.toUpperCase())).toBeUndefined();
+    expect(await whyNotRead(warehouse.db, client, typed)).toContain(`no company ${typed}`);
+    expect(await whyNotRead(warehouse.db, client, unlisted)).toBeUndefined();
+    expect(await whyNotRead(warehouse.db, client, listed.toUpperCase())).toBeUndefined();
   });
 
   test('a company is not refused while the answers are uncertain, or if the warehouse has it', async () => {
     const { warehouse } = await under('empty', noList);
     const failing = await setup(() => ({ status: 500, json: {} }));
-    expect(await whyRefused(warehouse.db, failing.client, typed)).toBeUndefined();
+    expect(await whyNotRead(warehouse.db, failing.client, typed)).toBeUndefined();
     const { client } = await setup(answering('empty'), { endpoints: { ...defaultEndpoints, ...noList } });
-    expect(await whyRefused(warehouse.db, client, typed)).toBeUndefined();
+    expect(await whyNotRead(warehouse.db, client, typed)).toBeUndefined();
     await warehouse.db.execute(sql`insert into utility.companies (id, raw) values (${typed}, '{}')`);
     const gone = await setup(() => ({ status: 404, json: {} }));
-    expect(await whyRefused(warehouse.db, gone.client, typed)).toBeUndefined();
+    expect(await whyNotRead(warehouse.db, gone.client, typed)).toBeUndefined();
     expect(gone.server.asked).toEqual([]);
   });
 });

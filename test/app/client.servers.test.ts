@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { expect, onTestFinished, test } from 'vitest';
-import { lazyClient, readPollers, startOf, workerIsPolling } from '../../app/temporal/client.ts';
+import { lazyClient, readPollers, starterOf, workerIsPolling } from '../../app/temporal/client.ts';
 import { taskQueues } from '../../contract/names.ts';
 import { rejection } from '../service/setup.ts';
 import { until } from '../support/poll.ts';
@@ -81,7 +81,7 @@ test('each attempt to start a group carries its deadline on the wire', async () 
     await connection.close();
     server.close();
   });
-  const start = startOf(new Client({ connection }));
+  const start = starterOf(new Client({ connection }));
   for (const withinMs of [600_000, 30_000]) {
     const event = { id: 'a', timestamp: 1_700_000_000, receivedAt: '2026-01-01T00:00:00.000Z', body: '{}' };
     await rejection(start({ workflowId: 'event/a/1', group: { events: [event] }, withinMs }));

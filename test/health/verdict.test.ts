@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { opensAlarms, seenIn } from '../../health/alarms.ts';
 import { type FindingType, verdictWords, wordOfSeverity } from '../../health/finding-type.ts';
-import { alarmNames, alarmTypes, findingTypes, isAlarmName, placeOf } from '../../health/findings.ts';
+import { alarmNames, alarmTypes, findingTypes, isAlarmName, rankOf } from '../../health/findings.ts';
 import type { Health, LateWork, WarehouseHealth } from '../../health/measured.ts';
 import { headline, verdictOf, verdictStatus } from '../../health/verdict.ts';
 import { away, health, ills, paused, temporal, warehouse } from '../support/health-states.ts';
@@ -209,7 +209,7 @@ test('each finding for which somebody has to act within days has its place in th
   const tickets = alarmNames.filter(
     (name) => alarmTypes[name].severity === 'ticket' && alarmTypes[name].judge,
   );
-  expect(tickets.filter((name) => placeOf(name) === -1)).toEqual([]);
+  expect(tickets.filter((name) => rankOf(name) === -1)).toEqual([]);
 });
 
 test('the worst of several findings comes first, and is the verdict', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startOf } from '../../app/temporal/client.ts';
+import { starterOf } from '../../app/temporal/client.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
 import { runCommand } from '../support/command.ts';
 import { forFile } from '../support/for-file.ts';
@@ -25,7 +25,7 @@ async function worker(build: string) {
 
 /** Starts a group as the receiver in a worker's process does, and returns the build that ran the group. */
 async function ranOn(workflowId: string, startHere: RunningWorker['startHere']) {
-  const start = startHere ?? startOf(pipeline.client);
+  const start = startHere ?? starterOf(pipeline.client);
   await start({ workflowId, group: { events: [] }, withinMs: 5_000 });
   const handle = pipeline.client.workflow.getHandle(workflowId);
   await handle.result();

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/event.ts';
 import { limits } from '../../contract/limits.ts';
-import { type Answer, createGroupCommit } from '../../receiver/group-commit.ts';
+import { type CommitResult, createGroupCommit } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/starts.ts';
 import { cases } from '../support/cases.ts';
 import { RecordingLog } from './listening.ts';
@@ -31,7 +31,7 @@ class Store {
 }
 
 interface Deliverer {
-  accept(event: DeliveredEvent): Promise<Answer>;
+  accept(event: DeliveredEvent): Promise<CommitResult>;
   clock: ManualClock;
 }
 
@@ -39,7 +39,7 @@ interface Deliverer {
 function deliveries(
   steps: readonly { message: number; waitMs: number }[],
   { accept, clock }: Deliverer,
-  onAnswer: (id: string, answer: Answer, afterMs: number) => void,
+  onAnswer: (id: string, answer: CommitResult, afterMs: number) => void,
 ) {
   return steps.map(({ message, waitMs }, n) => ({
     label: `delivery ${n} of message ${message}, then ${waitMs} ms`,
@@ -86,8 +86,8 @@ test('an event is acknowledged only after a start of its group has returned, in 
             });
           },
         });
-        const answers: Answer[] = [];
-        const onAnswer = (id: string, answer: Answer, afterMs: number) => {
+        const answers: CommitResult[] = [];
+        const onAnswer = (id: string, answer: CommitResult, afterMs: number) => {
           answers.push(answer);
           if (answer === 'durable' && !store.returned.has(id))
             violations.push(`${id} was acknowledged too early`);

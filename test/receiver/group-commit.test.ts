@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DeliveredEvent } from '../../contract/event.ts';
 import { limits } from '../../contract/limits.ts';
-import { type Answer, createGroupCommit, type GroupFigures } from '../../receiver/group-commit.ts';
+import { type CommitResult, createGroupCommit, type GroupFigures } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/starts.ts';
 import { RecordingLog } from './listening.ts';
 import { ManualClock, settled } from './manual-clock.ts';
@@ -27,7 +27,7 @@ function committing(overrides: Partial<Record<keyof typeof limits, number>> = {}
     start: (request) =>
       new Promise((resolve, reject) => starts.push({ ...request, at: clock.now(), resolve, reject })),
   });
-  const answers = new Map<string, Answer[]>();
+  const answers = new Map<string, CommitResult[]>();
   const accept = (id: string, body?: string) => {
     void commit
       .accept(event(id, body))
