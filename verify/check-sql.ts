@@ -14,8 +14,6 @@ const project = join(import.meta.dirname, '..');
 const columnsMax = 100;
 const rooms = '{activities,app,cli,console,db,operations,sandbox}';
 const isStatement = /^\s*(--.*\n\s*)*(with|select|insert|update|delete|merge|lock|create|alter|drop|set)\b/;
-/** Some statements here share steps with statements of other files. */
-const sharesSteps = /^db\/read\/compare-parts/;
 
 await loadModule();
 const problems = [
@@ -65,7 +63,6 @@ function inCode(file: string, text: string): string[] {
     const lines = bytes.subarray(from, bytes.indexOf('\n', span.end - start)).toString();
     return lines.includes('\n') ? tooWide(file, lines) : [];
   });
-  if (sharesSteps.test(file)) return wide;
   const wrong = templates.flatMap((template) => {
     // A name may be a fragment in one function and a value in another; joined parts may be columns or selects.
     const readings = [fragments, new Map()].flatMap((known) =>

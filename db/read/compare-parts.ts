@@ -58,11 +58,10 @@ async function comparePart(db: Executor, part: PartRead) {
     service: Values;
     warehouse: Values;
   }>(sql`
-    with incoming as materialized (${incomingReadings(part)}
-    ), listed as materialized (
-      select * from incoming where ${liesWithin(range, sql`incoming`)}
-    ), held as materialized (${heldReadings(part)}
-        and ${liesWithin(range, sql`intervals`)}
+    with listed as materialized (
+      select * from ${incomingReadings(part)} shown where ${liesWithin(range, sql`shown`)}
+    ), held as materialized (
+      select * from ${heldReadings(part)} stored where ${liesWithin(range, sql`stored`)}
     )
     select
       counted.*,

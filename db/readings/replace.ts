@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -173,10 +173,10 @@ export interface PartReplaced {
 }
 
 /**
- * The readings `incoming` of a part with their ordinals. Readings of the same time are numbered in the order of
+ * The readings of a part with their ordinals, as a table. Readings of the same time are numbered in the order of
  * their values, so that ordinals are stable.
  */
-export function incomingReadings({ readings }: Pick<PartRead, 'readings'>) {
+export function incomingReadings({ readings }: Pick<PartRead, 'readings'>): SQL {
   const { startAt, seconds, usageUnits, usage, quality, updated, id } = readings;
   const unreadable = readings.unreadable.some((texts) => texts !== null) ? readings.unreadable : [];
   const ordinal = isDistinct(readings)
@@ -185,26 +185,28 @@ export function incomingReadings({ readings }: Pick<PartRead, 'readings'>) {
           partition by start_at, granularity_seconds, usage_units
           order by usage, quality, updated, unreadable::jsonb, id
         ) - 1)::int`;
-  return sql`
-      select ${timeKey}, ${ordinal} as ordinal, usage, quality, updated, unreadable::jsonb
-      from unnest(
-          ${array(startAt, 'timestamptz')}, ${array(seconds, 'int')}, ${array(usageUnits, 'text')},
-          ${array(usage, 'numeric')}, ${array(quality, 'text')}, ${array(updated, 'timestamptz')},
-          ${array(unreadable, 'text')}, ${array(id, 'text')}
-        ) as t (${timeKey}, usage, quality, updated, unreadable, id)`;
+  return sql`(
+        select ${timeKey}, ${ordinal} as ordinal, usage, quality, updated, unreadable::jsonb
+        from unnest(
+            ${array(startAt, 'timestamptz')}, ${array(seconds, 'int')},
+            ${array(usageUnits, 'text')}, ${array(usage, 'numeric')}, ${array(quality, 'text')},
+            ${array(updated, 'timestamptz')}, ${array(unreadable, 'text')}, ${array(id, 'text')}
+          ) as t (${timeKey}, usage, quality, updated, unreadable, id)
+      )`;
 }
 
-/** The readings `held` that the warehouse has in the region of a part. */
-export function heldReadings({ meterId, range, readings, after, isLast }: PartRead) {
+/** The readings that the warehouse has in the region of a part, as a table. */
+export function heldReadings({ meterId, range, readings, after, isLast }: PartRead): SQL {
   const { start = '-infinity', end = 'infinity' } = range;
   const [first, last] = [readings.startAt[0] ?? null, readings.startAt.at(-1) ?? null];
-  return sql`
-      select ${readingKey}, usage, quality, updated, unreadable, synced_at
-      from ${intervals}
-      where meter_id = ${meterId}
-        and start_at >= least(${after ?? start}::timestamptz, ${after ?? first}::timestamptz)
-        and start_at <= greatest(${isLast ? end : last}::timestamptz, ${last}::timestamptz)
-        and start_at is distinct from ${after}::timestamptz`;
+  return sql`(
+        select ${readingKey}, usage, quality, updated, unreadable, synced_at
+        from ${intervals}
+        where meter_id = ${meterId}
+          and start_at >= least(${after ?? start}::timestamptz, ${after ?? first}::timestamptz)
+          and start_at <= greatest(${isLast ? end : last}::timestamptz, ${last}::timestamptz)
+          and start_at is distinct from ${after}::timestamptz
+      )`;
 }
 
 /**
@@ -217,8 +219,10 @@ async function replacePart(tx: Executor, part: PartRead): Promise<PartReplaced> 
   const { rows } = await prepared(tx, 'replacePart').execute<
     Omit<PartReplaced, 'absent'> & Record<keyof AbsentReadings, never[] | null>
   >(sql`
-    with incoming as materialized (${incomingReadings(part)}
-    ), held as materialized (${heldReadings(part)}
+    with incoming as materialized (
+      select * from ${incomingReadings(part)} shown
+    ), held as materialized (
+      select * from ${heldReadings(part)} stored
     ), later as materialized (
       select span
       from ${intervalReads}
