@@ -191,7 +191,7 @@ from (
 ) as checks (check_name, run_with, entity_type, severity, what, sentence);
 comment on view ops.data_issue_checks is 'The checks of the data.';
 comment on column ops.data_issue_checks.run_with is
-  'bills, connections and fields run after each run, intervals after each backfill.';
+  'intervals run after each backfill, the others after each run.';
 comment on column ops.data_issue_checks.entity_type is
   'document, usage, meter, connection, company, field, or record (one of the first five or a '
   'site).';

@@ -6,8 +6,6 @@ declare
 begin
   for silent in
     with known (name, comment) as (values
-      ('company', 'Name of the company.'),
-      ('site', 'Name of the site.'),
       ('bill_id', 'id of the document.'),
       ('datasource_type', 'Commodity, for example ELECTRICITY.'),
       ('commodity', 'The same as datasource_type.'),
@@ -20,7 +18,6 @@ begin
       ('account_number', 'Account number at the utility.'),
       ('invoice_id', 'The utility''s number of the bill.'),
       ('meter_number', 'Number of the meter at the utility.'),
-      ('created', 'When the service created it.'),
       ('updated', 'When the service last changed it.'),
       ('api_version', 'Version of the API, for example v2.2.'),
       ('deleted_at', 'When metersync found it gone; NULL while it exists.'),
@@ -46,7 +43,6 @@ begin
       ('pending_events', 'Events whose record waits for a read.'),
       ('severity', 'error (numbers are wrong), warning (look at it) or info.'),
       ('standard_units', 'Standard unit of the dimension.'),
-      ('standard_usage', 'Usage in standard_units.'),
       ('status', 'PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …'),
       ('status_class', 'healthy, waiting, needs_customer, provider_problem, inactive or unknown.'),
       ('time_of_use', 'PEAK, OFF_PEAK, …'),

@@ -149,11 +149,10 @@ comment on view analytics.bill_corrections is
   'One row for each correction, supersession, deletion or restoration of a bill and each currency. '
   'sum(cost_change) is exact.';
 comment on column analytics.bill_corrections.change is
-  'corrected, moved (only to another account), superseded, deleted, restored (it counts again, or '
-  'for the first time) or not_read.';
+  'corrected, moved (only to another account), superseded, deleted, restored (it counts again) or '
+  'not_read.';
 comment on column analytics.bill_corrections.changed_at is 'When the warehouse got the change.';
 comment on column analytics.bill_corrections.changed_by_kind is 'event or run.';
-comment on column analytics.bill_corrections.changed_by is 'Id of the event or run.';
 comment on column analytics.bill_corrections.fields is 'Fields of the bill that changed.';
 comment on column analytics.bill_corrections.cost_before is
   'Its part of sums before; NULL without an amount.';

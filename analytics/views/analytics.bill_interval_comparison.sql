@@ -6,7 +6,6 @@ from ({{bill_readings usage="analytics.usage" days="analytics.interval_daily"}})
 comment on view analytics.bill_interval_comparison is
   'Billed usage of each bill, meter, period and unit, without demand, next to the readings of '
   'these days.';
-comment on column analytics.bill_interval_comparison.usage_id is 'One of its usage records.';
 comment on column analytics.bill_interval_comparison.units is 'Standard unit of usage.';
 comment on column analytics.bill_interval_comparison.interval_usage is 'Sum of the readings.';
 comment on column analytics.bill_interval_comparison.interval_coverage is

@@ -7,7 +7,7 @@ comment on column analytics.bills_all.first_day is 'First day of the period, or 
 comment on column analytics.bills_all.last_day is
   'Last day that is billed: a day before service_end_date if the next bill starts then.';
 comment on column analytics.bills_all.service_end_date is 'Last day, as the service sent it.';
-comment on column analytics.bills_all.period_start is 'The same as first_day.';
+comment on column analytics.bills_all.period_start is 'Same as first_day.';
 comment on column analytics.bills_all.period_end is
   'The later of the two dates that the service sent.';
 comment on column analytics.bills_all.boundary_rule is
@@ -19,7 +19,6 @@ comment on column analytics.bills_all.bill_date is 'End of the billing period, b
 comment on column analytics.bills_all.cost is 'current_charges, or else total_charges.';
 comment on column analytics.bills_all.cost_source is 'Which of the two cost is.';
 comment on column analytics.bills_all.total_charges is 'Amount due, with earlier balances.';
-comment on column analytics.bills_all.current_charges is 'Charges of this period.';
 comment on column analytics.bills_all.interest_charges is 'Interest and late fees.';
 comment on column analytics.bills_all.status is 'Status of the bill, by the service.';
 comment on column analytics.bills_all.is_flagged is 'Whether the service doubts it.';

@@ -22,4 +22,3 @@ from utility.connections k
 where k.deleted_at is null;
 comment on view analytics.connection_meters is
   'One row for each meter of each account of a connection.';
-comment on column analytics.connection_meters.account_id is 'Account at the provider.';

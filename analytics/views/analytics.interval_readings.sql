@@ -64,7 +64,8 @@ comment on column analytics.interval_readings.kw is
   'Mean power of the reading, for energy and power.';
 comment on column analytics.interval_readings.quality is
   'ACTUAL, ESTIMATED, …, as the service sent it.';
-comment on column analytics.interval_readings.standard_quality is 'Quality in standard terms.';
+comment on column analytics.interval_readings.standard_quality is
+  'valid, edited, estimated, questionable, derived, forecast or unknown.';
 comment on column analytics.interval_readings.ordinal is
   'Distinguishes readings with the same start, length and unit.';
 comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';

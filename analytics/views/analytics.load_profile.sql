@@ -177,8 +177,8 @@ from hours_with_type h
   left join utility.sites s on s.id = h.site_id
 order by hashtext(meter_id);
 comment on view analytics.load_profile is
-  'Power of each meter by hour and weekday. Of readings of one time the shortest count, and those '
-  'above an hour only if there are no others.';
+  'Power of each meter by hour and weekday, from its readings of up to an hour, or else from '
+  'longer ones.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
 comment on column analytics.load_profile.hour is '0 to 23.';
 comment on column analytics.load_profile.readings is

@@ -159,8 +159,8 @@ from peaks p
   left join utility.companies c on c.id = p.company_id
   left join utility.sites s on s.id = (p.place ->> 1)::uuid;
 comment on view analytics.peak_loads is
-  'Highest load of each meter, site and company in each local month. A site''s load is that of its '
-  'meters at one moment. Exports and generation are left out.';
+  'Highest load of each meter, site and company in each local month, without exports and '
+  'generation. A site''s load is the sum of its meters at one moment.';
 comment on column analytics.peak_loads.level is 'meter, site or company.';
 comment on column analytics.peak_loads.commodity is 'Loads of several commodities are not added.';
 comment on column analytics.peak_loads.month is 'First day of the month.';

@@ -96,10 +96,8 @@ comment on view analytics.statement_availability is
 comment on column analytics.statement_availability.month is 'Month in which the periods end.';
 comment on column analytics.statement_availability.bills is 'Documents.';
 comment on column analytics.statement_availability.included is 'Bills that count.';
-comment on column analytics.statement_availability.excluded_deleted is
-  'Bills that do not count because they were deleted.';
-comment on column analytics.statement_availability.excluded_superseded is
-  'Bills that do not count because they were superseded.';
+comment on column analytics.statement_availability.excluded_deleted is 'Deleted bills.';
+comment on column analytics.statement_availability.excluded_superseded is 'Superseded bills.';
 comment on column analytics.statement_availability.not_read is 'Named by an event, not read yet.';
 comment on column analytics.statement_availability.included_flagged is
   'Bills that count although the service doubts them.';

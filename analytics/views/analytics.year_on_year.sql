@@ -44,6 +44,5 @@ comment on column analytics.year_on_year.month is 'The later month.';
 comment on column analytics.year_on_year.measure is 'usage or cost.';
 comment on column analytics.year_on_year.units is
   'Standard unit of usage, or currency of cost. Never add several.';
-comment on column analytics.year_on_year.amount is 'Usage or cost of the month.';
 comment on column analytics.year_on_year.change is 'amount - amount_year_before.';
 comment on column analytics.year_on_year.relative_change is 'change / amount_year_before.';

@@ -78,7 +78,6 @@ comment on view ops.freshness is
 comment on column ops.freshness.resource is
   'connections, meters, documents, usageData or intervals.';
 comment on column ops.freshness.last_complete_at is 'End of its last complete backfill.';
-comment on column ops.freshness.last_run_at is 'Start of the last run.';
 comment on column ops.freshness.last_run_kind is 'full or reconcile.';
 comment on column ops.freshness.last_run_state is 'running, complete, partial, suspect or failed.';
 comment on column ops.freshness.behind_by is 'How long the oldest event has waited.';

@@ -1316,7 +1316,6 @@ create index companies_name on utility.companies (coalesce(name, ''), id);
 
 --> statement-breakpoint
 comment on table utility.companies is 'Companies of the organization.';
-comment on column utility.companies.id is 'Id at the service.';
 comment on column utility.companies.external_id is 'Id chosen by the customer.';
 comment on column utility.companies.public_id is 'Public id of the service, from events.';
 comment on column utility.companies.raw is
@@ -1408,12 +1407,10 @@ create index connections_status on utility.connections (status, id);
 
 --> statement-breakpoint
 comment on table utility.connections is 'Connections to utilities.';
-comment on column utility.connections.id is 'Id at the service.';
 comment on column utility.connections.external_id is 'Id chosen by the customer.';
 comment on column utility.connections.datasource is 'Name of the utility.';
 comment on column utility.connections.status is 'PENDING, CONNECTED, MFA_TOKEN_EXPIRED, …';
 comment on column utility.connections.url is 'Address of the provider''s portal.';
-comment on column utility.connections.created is 'When the service created it.';
 comment on column utility.connections.updated is 'When the service last changed it.';
 comment on column utility.connections.raw_updated is 'updated of the state in raw.';
 comment on column utility.connections.raw is
@@ -1488,9 +1485,7 @@ with (fastupdate = off);
 
 --> statement-breakpoint
 comment on table utility.documents is 'Utility bills.';
-comment on column utility.documents.id is 'Id at the service.';
 comment on column utility.documents.site_id is 'Site that the record or an event names.';
-comment on column utility.documents.created is 'When the service created it.';
 comment on column utility.documents.updated is 'When the service last changed it.';
 comment on column utility.documents.raw_updated is 'updated of the state in raw.';
 comment on column utility.documents.usage_read_at is 'When the last read of all its usage began.';
@@ -1603,8 +1598,6 @@ where listed_by is not null;
 
 --> statement-breakpoint
 comment on table utility.meters is 'Meters.';
-comment on column utility.meters.id is 'Id at the service.';
-comment on column utility.meters.account_id is 'Account at the provider.';
 comment on column utility.meters.datasource_type is 'Commodity, for example ELECTRICITY.';
 comment on column utility.meters.raw is
   'The record as the API returned it, without secrets; NULL until it is read.';
@@ -1647,7 +1640,6 @@ where unreadable is not null;
 
 --> statement-breakpoint
 comment on table utility.sites is 'Sites of companies.';
-comment on column utility.sites.id is 'Id at the service.';
 comment on column utility.sites.raw is
   'The record as the API returned it, without secrets; NULL until it is read.';
 comment on column utility.sites.api_version is 'Version of the API, for example v2.2.';
@@ -1704,13 +1696,10 @@ create index usage_data_meter on utility.usage_data (meter_id);
 
 --> statement-breakpoint
 comment on table utility.usage_data is 'Usage of one meter over one period, from one bill.';
-comment on column utility.usage_data.id is 'Id at the service.';
-comment on column utility.usage_data.document_id is 'The bill.';
 comment on column utility.usage_data.start_date is 'First day, as the service sent it.';
 comment on column utility.usage_data.end_date is 'Last day, as the service sent it.';
 comment on column utility.usage_data.usage is 'Amount in usage_units.';
 comment on column utility.usage_data.usage_units is 'Unit, as the service names it.';
-comment on column utility.usage_data.created is 'When the service created it.';
 comment on column utility.usage_data.updated is 'When the service last changed it.';
 comment on column utility.usage_data.raw is
   'The record as the API returned it, without secrets; NULL until it is read.';
@@ -2629,7 +2618,7 @@ comment on column metersync.runs.progress_at is
   'When a part that reads intervals last stored a page.';
 comment on column metersync.runs.passes is 'Passes over the listing until one was stable.';
 comment on column metersync.runs.total_said is 'The service''s total in the last pass.';
-comment on column metersync.runs.rows_tombstoned is 'Rows that stable passes lacked.';
+comment on column metersync.runs.rows_tombstoned is 'Rows that the listing lacked.';
 comment on column metersync.runs.rows_rejected is
   'Records that Postgres refused (rejected_records).';
 comment on column metersync.runs.rows_missed is 'Changes that no event had reported.';
