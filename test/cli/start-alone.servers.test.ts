@@ -156,14 +156,12 @@ test('a second start in the folder is refused at once with the process id, and l
 }, async () => {
   const before = await webhooksOfSandbox();
   endpointBefore = { id: before.endpoints[0]?.id, secret: before.endpoints[0]?.secret };
-  for (const options of [[], ['--temporal-ui']]) {
-    const env = { ...path, RECEIVER_PORT: String(await freePort()) };
-    expect(await runCommand(['start', ...options], { cwd: folder.path, env })).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: `metersync: Process ${start.pid} already uses the folder ${realpathSync(dirOf())}. End that process, or set METERSYNC_DIR to another folder.`,
-    });
-  }
+  const env = { ...path, RECEIVER_PORT: String(await freePort()) };
+  expect(await runCommand(['start'], { cwd: folder.path, env })).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: `metersync: Process ${start.pid} already uses the folder ${realpathSync(dirOf())}. End that process, or set METERSYNC_DIR to another folder.`,
+  });
   expect((await webhooksOfSandbox()).endpoints).toEqual(before.endpoints);
   await until('the first one still accepts what the sandbox delivers', async () => {
     const { deliveries } = await webhooksOfSandbox();

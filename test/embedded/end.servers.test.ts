@@ -5,19 +5,7 @@ import { readRunning, runningFile, writeRunning } from '../../embedded/folder.ts
 import { isRunning } from '../../embedded/process.ts';
 import { eraseFolder, startEmbedded } from '../../embedded/start.ts';
 import { until } from '../support/poll.ts';
-import { folderWithData, type OwnerProcess, startOwner } from './owner-process.ts';
-
-const serversGone = ({ postgres, temporal }: OwnerProcess) =>
-  until('Postgres and Temporal are gone', () => ![postgres, temporal].some(isRunning));
-
-test.each(['SIGKILL', 'SIGTERM'] as const)(
-  'no server is left after %s, which ends the program without stopping its servers',
-  async (signal) => {
-    const owner = await startOwner(folderWithData());
-    owner.child.kill(signal);
-    await serversGone(owner);
-  },
-);
+import { folderWithData, startOwner } from './owner-process.ts';
 
 test('Ctrl-C reaches only the program, and the servers answer until it has drained', async () => {
   const owner = await startOwner(folderWithData());
@@ -53,37 +41,21 @@ test('erasing a data folder ends the servers that outlived their program', async
   expect(existsSync(dir)).toBe(false);
 });
 
-test.each([
-  ['postgres', 'Postgres'],
-  ['temporal', 'Temporal'],
-] as const)(
-  'a %s that ends by itself ends the stack with a sentence that says what to do',
-  async (name, title) => {
-    const dir = folderWithData();
-    const servers = { postgres: false, temporal: false, [name]: true };
-    const stack = await startEmbedded({ dir, ...servers });
-    onTestFinished(stack.stop);
-    process.kill(readRunning(dir)?.servers[name]?.pid ?? 0, 'SIGKILL');
-    await expect(stack.finished).rejects.toThrow(
-      new RegExp(
-        `^The embedded ${title} ended by itself \\(SIGKILL\\).* Run the same command again\\.\n.*${name}\\.log`,
-      ),
-    );
-  },
-);
-
-test('a stack that is stopped does not end by itself', async () => {
-  const stack = await startEmbedded({ dir: folderWithData(), postgres: true, temporal: false });
-  await stack.stop();
-  const later = new Promise((done) => setImmediate(done, 'nothing'));
-  expect(await Promise.race([stack.finished, later])).toBe('nothing');
+test('a Temporal that ends by itself ends the stack with a sentence that says what to do', async () => {
+  const dir = folderWithData();
+  const stack = await startEmbedded({ dir, postgres: false, temporal: true });
+  onTestFinished(stack.stop);
+  process.kill(readRunning(dir)?.servers.temporal?.pid ?? 0, 'SIGKILL');
+  await expect(stack.finished).rejects.toThrow(
+    /^The embedded Temporal ended by itself \(SIGKILL\).* Run the same command again\.\n.*temporal\.log/,
+  );
 });
 
-test('no server is left if the data folder is deleted while the stack runs', async () => {
+test('no server is left when its program is killed, even if the data folder was deleted', async () => {
   const owner = await startOwner(folderWithData());
   rmSync(owner.dir, { recursive: true, force: true });
   owner.child.kill('SIGKILL');
-  await serversGone(owner);
+  await until('Postgres and Temporal are gone', () => ![owner.postgres, owner.temporal].some(isRunning));
 });
 
 /** Makes the file look as if the program that started the servers had ended while they keep running. */

@@ -12,15 +12,15 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { claimFolder, readRunning, runningFile, writeRunning } from '../../embedded/folder.ts';
+import { claimFolder, prepareFolder, readRunning, runningFile } from '../../embedded/folder.ts';
 import { identify, launch, untilReady } from '../../embedded/process.ts';
-import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
+import { choosePorts, type Embedded, type EmbeddedOptions, startEmbedded } from '../../embedded/start.ts';
 import { temporalServer } from '../../embedded/temporal.ts';
 import { temporaryFolder as folderForFile } from '../support/folder.ts';
 import { forFile } from '../support/for-file.ts';
@@ -68,16 +68,14 @@ describe('a restart', () => {
   });
 
   test('chooses another port when something else uses the previous one', async () => {
-    const dir = folderWithData();
-    const first = await startPostgres(dir);
-    const port = Number(new URL(first.postgres?.superuserUrl('postgres') ?? '').port);
-    await first.stop();
-    const other = await listen(port);
-    const second = await startPostgres(dir);
-    expect(Number(new URL(second.postgres?.superuserUrl('postgres') ?? '').port)).not.toBe(port);
-    expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
-    await second.stop();
-    other.close();
+    const dir = temporaryFolder();
+    const first = await choosePorts(dir);
+    const other = createServer().listen(first.postgres, '127.0.0.1');
+    await once(other, 'listening');
+    onTestFinished(() => void other.close());
+    const { postgres, ...others } = await choosePorts(dir);
+    expect({ ...others, postgres: first.postgres }).toEqual(first);
+    expect(postgres).not.toBe(first.postgres);
   });
 });
 
@@ -171,39 +169,19 @@ describe('a second caller', () => {
     expect((await start(dir)).temporal).toEqual(stack.temporal);
   });
 
-  test('that wants to be alone is refused at once with the process id, also while the first caller starts', async () => {
-    const dir = folderWithData();
-    const { child } = await startOwner(dir);
-    const alone = () => run({ dir, postgres: true, temporal: true, alone: true });
-    const words = `Process ${child.pid} already uses the folder ${dir}. End that process, or set METERSYNC_DIR to another folder.`;
-    await expect(alone()).rejects.toThrow(words);
-    const running = readRunning(dir);
-    if (running !== undefined) writeRunning(dir, { ...running, state: 'starting' });
-    await expect(alone()).rejects.toThrow(words);
-  });
-
-  test('that wants to be alone waits for a first caller that stops', async () => {
-    const dir = folderWithData();
-    const first = await startPostgres(dir);
-    const stopped = first.stop();
-    await until('the first stops', () => readRunning(dir)?.state === 'stopping');
-    expect((await run({ dir, postgres: true, temporal: false, alone: true })).owned).toBe(true);
-    await stopped;
-  });
-
   test('waits for the first caller while it starts', async () => {
-    const dir = temporaryFolder();
+    const dir = folderWithData();
     const stacks = await Promise.all([start(dir), start(dir), start(dir)]);
     expect(stacks.filter(({ owned }) => owned)).toHaveLength(1);
     expect(new Set(stacks.map(({ temporal }) => temporal?.address)).size).toBe(1);
   });
 
-  test('waits for the first caller while it stops, and starts its own stack', async () => {
+  test.each([false, true])('waits for the first caller while it stops (alone: %s)', async (alone) => {
     const dir = folderWithData();
-    const first = await start(dir);
+    const first = await startPostgres(dir);
     const stopped = first.stop();
     await until('the first stops', () => readRunning(dir)?.state === 'stopping');
-    const second = await start(dir);
+    const second = await run({ dir, postgres: true, temporal: false, alone });
     expect(second.owned).toBe(true);
     expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
     await stopped;
@@ -212,23 +190,28 @@ describe('a second caller', () => {
 
 describe('a claim', () => {
   /** Writes the claim of another process that holds the folder. */
-  const claimOf = (dir: string, owner: unknown, mode = 0o600) =>
+  const claimOf = (dir: string, owner: unknown, { state = 'starting', mode = 0o600 } = {}) =>
     writeFileSync(
       runningFile(dir),
-      JSON.stringify({ state: 'starting', dir: realpathSync(dir), owner, servers: {}, addresses: {} }),
+      JSON.stringify({ state, dir: realpathSync(dir), owner, servers: {}, addresses: {} }),
       { mode },
     );
 
-  test('of a process that ended is taken over', async () => {
-    const dir = folderWithData();
-    claimOf(dir, { pid: process.pid, started: 'in another life' });
-    expect((await startPostgres(dir)).owned).toBe(true);
-  });
+  test.each(['starting', 'running'])(
+    'of a %s process refuses a caller that wants to be alone',
+    async (state) => {
+      const dir = temporaryFolder();
+      claimOf(dir, identify(process.pid), { state });
+      await expect(run({ dir, postgres: true, temporal: true, alone: true })).rejects.toThrow(
+        `Process ${process.pid} already uses the folder ${dir}. End that process, or set METERSYNC_DIR to another folder.`,
+      );
+    },
+  );
 
-  test('is ignored if another user may have written it', async () => {
-    const dir = folderWithData();
-    claimOf(dir, identify(process.pid), 0o644);
-    expect((await startPostgres(dir)).owned).toBe(true);
+  test('is ignored if another user may have written it', () => {
+    const dir = temporaryFolder();
+    claimOf(dir, identify(process.pid), { mode: 0o644 });
+    expect(claimFolder(dir)).toHaveProperty('release');
     expect(statSync(runningFile(dir)).mode & 0o777).toBe(0o600);
   });
 
@@ -239,7 +222,7 @@ describe('a claim', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  test('of a process that never becomes ready is waited for, and the process is named', async () => {
+  test('of a process that starts is waited for, with its id in the log, and taken over when it has ended', async () => {
     const dir = folderWithData();
     claimOf(dir, identify(process.pid));
     const said = Promise.withResolvers<string>();
@@ -250,18 +233,16 @@ describe('a claim', () => {
   });
 });
 
-test('makes a folder private that others can write, and refuses a folder of another user', async () => {
-  const open = folderWithData();
+test('makes a folder private that others can write, and refuses a folder of another user', () => {
+  const open = temporaryFolder();
   chmodSync(open, 0o777);
-  await startPostgres(open);
+  prepareFolder(open);
   expect(statSync(open).mode & 0o022).toBe(0);
   // Without root only folders of the system belong to another user.
   const root = process.getuid?.() === 0;
   const theirs = root ? temporaryFolder() : '/usr';
   if (root) chownSync(theirs, 65_534, 65_534);
-  await expect(startPostgres(theirs)).rejects.toThrow(
-    /cannot be written by .*(belongs to user 65534|EACCES)/,
-  );
+  expect(() => prepareFolder(theirs)).toThrow(/cannot be written by .*(belongs to user 65534|EACCES)/);
 });
 
 test('quotes the end of the log of a server that does not start', async () => {
@@ -317,10 +298,4 @@ async function inTemporal<T>(
   } finally {
     await connection.close();
   }
-}
-
-async function listen(port: number): Promise<Server> {
-  const server = createServer().listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return server;
 }
