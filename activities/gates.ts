@@ -4,7 +4,7 @@ import { Failure, type FailureCode, type WaitingReason } from '../contract/failu
 import { batches } from '../contract/limits.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
-import { companiesAfter } from '../db/backfill/order.ts';
+import { companiesAfter } from '../db/backfill/run-companies.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { isKnownMeter } from '../db/events/ranges.ts';
 import { dueOwners } from '../db/queue/due.ts';

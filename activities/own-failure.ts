@@ -1,7 +1,7 @@
 import { Failure, type WaitingReason } from '../contract/failures.ts';
 import { batches } from '../contract/limits.ts';
 import { attemptPolicy } from '../contract/retry-policy.ts';
-import { companiesAfter } from '../db/backfill/order.ts';
+import { companiesAfter } from '../db/backfill/run-companies.ts';
 import { withoutStatement } from '../db/connection/failures.ts';
 import { warehouseNow } from '../db/queue/due.ts';
 import { closeGate, serviceScope } from '../db/queue/gates.ts';

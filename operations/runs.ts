@@ -5,7 +5,7 @@ import { startSweepOf, workerIsPolling } from '../app/temporal/client.ts';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { taskQueues } from '../contract/names.ts';
 import { counted } from '../contract/words.ts';
-import { failedParts } from '../db/backfill/failed-parts.ts';
+import { failedParts } from '../db/backfill/runs.ts';
 import type { Database } from '../db/connection/connect.ts';
 import { openGates } from '../db/queue/gates.ts';
 import { reviveFailed, unknownCode } from '../db/queue/postpone.ts';

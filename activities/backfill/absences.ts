@@ -1,11 +1,9 @@
 import { onlyExplained } from '../../contract/deletes-cap.ts';
 import type { RunState } from '../../contract/names.ts';
 import { agreeing, counted, untilDecided } from '../../contract/words.ts';
-import { clearQuarantine, retireAbsent } from '../../db/deletes/absent.ts';
-import { sitesInDoubt } from '../../db/deletes/absent-sites.ts';
-import { countAbsent } from '../../db/deletes/count-absent.ts';
-import { goneCompanies, livingOf } from '../../db/deletes/gone-companies.ts';
-import type { Listing, Seen } from '../../db/deletes/listing.ts';
+import type { Listing, Seen } from '../../db/deletes/absence.ts';
+import { clearQuarantine, countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
+import { goneCompanies, livingOf, sitesInDoubt } from '../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../db/records/also-listed.ts';
 import type { ListedResource } from '../../db/resources.ts';
 import { confirmsPass, type PageManifest, type PassJudgement } from '../../service/stability.ts';

@@ -2,7 +2,7 @@ import type PQueue from 'p-queue';
 import { batches } from '../../contract/limits.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { agreeing, counted, isUntilDecided, untilDecided } from '../../contract/words.ts';
-import { metersAfter } from '../../db/backfill/order.ts';
+import { metersAfter } from '../../db/backfill/run-companies.ts';
 import {
   finishRun,
   notePartsMissing,

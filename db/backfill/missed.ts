@@ -3,7 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
 import { literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import type { Listing } from '../deletes/listing.ts';
+import type { Listing } from '../deletes/absence.ts';
 import { journal } from '../schema/metersync.ts';
 import { runs } from '../schema/reads.ts';
 import { connections, documents } from '../schema/utility.ts';

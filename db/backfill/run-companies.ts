@@ -1,9 +1,9 @@
-import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, not, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { array, isAmong } from '../connection/arrays.ts';
+import { array, isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { runCompanies, runLanes, runs } from '../schema/reads.ts';
-import { companies } from '../schema/utility.ts';
+import { companies, meters } from '../schema/utility.ts';
 
 /** Stores the companies chosen for a run, which may be too many for a workflow's arguments. */
 export async function chooseCompanies(
@@ -140,3 +140,41 @@ export const isChosen = (db: Executor, runId: string, companyId: PgColumn): SQL 
       .from(runCompanies)
       .where(and(eq(runCompanies.runId, runId), not(runCompanies.refused))),
   );
+
+/** Lists ids of companies to backfill, in order, after the given company. */
+export async function companiesAfter(
+  db: Executor,
+  after: string | null,
+  limit: number,
+): Promise<string[]> {
+  const next = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(and(isNull(companies.deletedAt), after === null ? undefined : gt(companies.id, after)))
+    .orderBy(companies.id)
+    .limit(limit);
+  return next.map(({ id }) => id);
+}
+
+/** Lists live meters of a company, in order, after the given meter. */
+export async function metersAfter(
+  db: Executor,
+  companyId: string,
+  after: string | null,
+  limit: number,
+): Promise<string[]> {
+  // In one query with an order and a limit, the planner would scan all meters.
+  const theirs = db
+    .select({ id: meters.id })
+    .from(meters)
+    .where(and(eq(meters.companyId, companyId), isNull(meters.deletedAt)))
+    .offset(literal(0))
+    .as('theirs');
+  const next = await db
+    .select({ id: theirs.id })
+    .from(theirs)
+    .where(after === null ? undefined : gt(theirs.id, after))
+    .orderBy(theirs.id)
+    .limit(limit);
+  return next.map(({ id }) => id);
+}

@@ -1,14 +1,28 @@
-import { and, eq, exists, isNotNull, isNull, ne, not, notExists, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  desc,
+  eq,
+  exists,
+  inArray,
+  isNotNull,
+  isNull,
+  ne,
+  not,
+  notExists,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
-import { codeOfReason } from '../../contract/failures.ts';
+import { codeOfReason, type FailureCode } from '../../contract/failures.ts';
 import type { RunKind, RunState } from '../../contract/names.ts';
-import { literal } from '../connection/arrays.ts';
+import { isAmong, literal } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { waitingForCompany } from '../queue/queue.ts';
 import { unreadableIn } from '../records/unreadable-values.ts';
 import { recordResources } from '../resources.ts';
 import { noCompany, runCompanies, runs } from '../schema/reads.ts';
-import { livesCompany } from './failed-parts.ts';
+import { companies } from '../schema/utility.ts';
 
 /** A run (company and resource are null), or a part of a run. */
 export interface RunKey {
@@ -271,4 +285,43 @@ export function readAllSince(db: Executor, after: SQL, kind?: RunKind): SQL {
       ),
     );
   return exists(complete);
+}
+
+/** Whether a company has a live row. Failures of a company that is gone need no retry. */
+const livesCompany = (companyId: SQL): SQL => sql`exists (
+        select
+        from ${companies} c
+        where c.id = ${companyId}
+          and c.deleted_at is null
+        offset 0
+      )`;
+
+/**
+ * Reads live companies whose last read failed for one of these reasons. `everything` is true when
+ * the list of companies itself could not be read.
+ */
+export async function failedParts(
+  db: Executor,
+  codes: readonly FailureCode[],
+): Promise<{ companies: string[]; everything: boolean }> {
+  const { companyId, resource, state, errorCode, startedAt } = runs;
+  const last = db
+    .selectDistinctOn([companyId, resource], { companyId, state, errorCode })
+    .from(runs)
+    .where(isNotNull(resource))
+    .orderBy(companyId, resource, desc(startedAt))
+    .as('last');
+  const failed = await db
+    .selectDistinct({ companyId: last.companyId })
+    .from(last)
+    .where(
+      and(
+        inArray(last.state, ['failed', 'partial']),
+        isAmong(last.errorCode, codes),
+        or(isNull(last.companyId), livesCompany(sql`${last.companyId}`)),
+      ),
+    )
+    .orderBy(last.companyId);
+  const companies = failed.flatMap((row) => row.companyId ?? []);
+  return { companies, everything: companies.length < failed.length };
 }

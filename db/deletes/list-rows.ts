@@ -1,8 +1,10 @@
-import { and, eq, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, count, desc, eq, gt, inArray, max, type SQLWrapper, sql } from 'drizzle-orm';
+import type { Undecided } from '../../health/measured.ts';
 import type { Executor } from '../connection/connect.ts';
 import { companyOf, namesOfRecords, type RecordKey } from '../records/names.ts';
+import { operations } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { waits } from './absence.ts';
+import { keeps, waits } from './absence.ts';
 import { note, rowsOfNote, usage } from './tombstone.ts';
 
 /** A row that a run found missing, with what a person has to know to decide on it. */
@@ -111,4 +113,89 @@ export async function sumDeletedRows(db: Executor, runId: string) {
     .where(isFoundBy(runId))
     .groupBy(sql`1, 2, 6`)
     .orderBy(sql`1, 2, 6`);
+}
+
+/** Above this number of bills their cost is not reported, because each record has to be read for it. */
+const billsMax = 1_000;
+
+/** Sums up the rows that wait for a decision, from at most `most` notes; null if no row waits. */
+export async function readUndecided(db: Executor, most: number): Promise<Undecided | null> {
+  const { resource, companyId, reason } = note;
+  const undecided = db
+    .select({ resource, companyId, reason, rows: rowsOfNote.as('rows') })
+    .from(note)
+    .where(waits)
+    .orderBy(companyId, resource)
+    .limit(most)
+    .as('undecided');
+  const found = await db
+    .select({
+      resource: undecided.resource,
+      rows: sql<number>`sum(${undecided.rows})::int`,
+      companies: sql<string[]>`coalesce(
+        array_agg(distinct ${undecided.companyId}::text)
+          filter (where ${undecided.companyId} is not null),
+        '{}'
+      )`,
+      listed: sql<number>`coalesce(sum(${undecided.rows}) filter (where ${undecided.reason} = 'listed'), 0)::int`,
+    })
+    .from(undecided)
+    .groupBy(undecided.resource)
+    .orderBy(undecided.resource);
+  if (found.length === 0) return null;
+  const bills = found.find((of) => of.resource === 'documents')?.rows ?? 0;
+  return {
+    byResource: found.map((of) => ({ resource: of.resource, rows: of.rows })),
+    companies: new Set(found.flatMap(({ companies }) => companies)).size,
+    listedAsDeleted: found.reduce((all, { listed }) => all + listed, 0),
+    cost: bills === 0 || bills > billsMax ? [] : await readCost(db),
+  };
+}
+
+async function readCost(db: Executor): Promise<string[]> {
+  const bill = billOf(db);
+  const total = sql`to_char(sum(metersync.amount(${bill.cost})), 'FM999,999,999,999,990.00')`;
+  const costs = await db
+    .select({ cost: sql<string>`concat_ws(' ', ${total}, ${bill.currency})` })
+    .from(note)
+    .crossJoinLateral(bill)
+    .where(and(eq(note.resource, 'documents'), waits))
+    .groupBy(bill.currency)
+    .having(gt(count(bill.cost), 0))
+    .orderBy(bill.currency);
+  return costs.map(({ cost }) => cost);
+}
+
+/** A decision by which rows stay although the service no longer has them. */
+export type KeptBy = Awaited<ReturnType<typeof readKeptBy>>[number];
+
+/** Reads the decisions that keep rows of a company, or of all companies, the newest first. */
+export async function readKeptBy(db: Executor, companyId?: string) {
+  const decision = ['deletes reject', 'deletes undo'] as const;
+  // The name of the table is written out, because Drizzle leaves it out here.
+  const actor = db
+    .select({ actor: operations.actor })
+    .from(operations)
+    .where(
+      and(
+        inArray(operations.action, [...decision]),
+        sql`${operations.target} ->> 'run' = note.run_id::text`,
+      ),
+    )
+    .orderBy(desc(operations.id))
+    .limit(1);
+  const decidedAt = max(note.decidedAt);
+  return await db
+    .select({
+      runId: note.runId,
+      state: note.state,
+      /** Who decided, according to the log of operations; null if the log does not say. */
+      by: sql<string | null>`(${actor})`,
+      at: decidedAt,
+      rows: sql<number>`sum(${rowsOfNote})::int`,
+    })
+    .from(note)
+    .where(and(keeps, companyId === undefined ? undefined : eq(note.companyId, companyId)))
+    .groupBy(note.runId, note.state)
+    .orderBy(desc(decidedAt), note.runId);
 }

@@ -10,8 +10,8 @@ import {
   withTransaction,
 } from '../connection/connect.ts';
 import { keeps } from '../deletes/absence.ts';
+import { readUndecided } from '../deletes/list-rows.ts';
 import { note, rowsOfNote } from '../deletes/tombstone.ts';
-import { readUndecided } from '../deletes/undecided.ts';
 import { readDifferingAudit } from '../operations.ts';
 import { alerts, heartbeat, journal } from '../schema/metersync.ts';
 import { rejectedRecords } from '../schema/reads.ts';

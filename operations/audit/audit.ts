@@ -10,7 +10,7 @@ import {
 } from '../../contract/endpoints.ts';
 import { canonicalId } from '../../contract/values.ts';
 import type { Executor, Warehouse } from '../../db/connection/connect.ts';
-import { readKeptBy } from '../../db/deletes/kept.ts';
+import { readKeptBy } from '../../db/deletes/list-rows.ts';
 import { warehouseNow } from '../../db/queue/due.ts';
 import { compareUsageOfRecords } from '../../db/read/compare-parts.ts';
 import { comparePage, eventsBehind, refusals } from '../../db/read/compare-records.ts';

@@ -1,6 +1,6 @@
 import { readPass, showsAllOf } from '../../activities/reading/listing-pass.ts';
 import type { EndpointName } from '../../contract/endpoints.ts';
-import { metersAfter } from '../../db/backfill/order.ts';
+import { metersAfter } from '../../db/backfill/run-companies.ts';
 import type { Warehouse } from '../../db/connection/connect.ts';
 import { compareReadings } from '../../db/read/compare-parts.ts';
 import { unlistedMeters } from '../../db/read/extra-rows.ts';

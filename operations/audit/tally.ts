@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type AuditResource, auditResources } from '../../contract/endpoints.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { attemptPolicy } from '../../contract/retry-policy.ts';
-import type { KeptBy } from '../../db/deletes/kept.ts';
+import type { KeptBy } from '../../db/deletes/list-rows.ts';
 import type { Difference, EventBehind } from '../../db/read/compare-records.ts';
 import type { UnlistedRow } from '../../db/read/extra-rows.ts';
 

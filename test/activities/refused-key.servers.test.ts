@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { companyResources } from '../../contract/endpoints.ts';
-import { failedParts } from '../../db/backfill/failed-parts.ts';
+import { failedParts } from '../../db/backfill/runs.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { rejection } from '../service/setup.ts';

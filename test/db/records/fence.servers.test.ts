@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-
 import { finishListing } from '../../../db/backfill/manifest.ts';
 import { retireListed } from '../../../db/backfill/reconcile.ts';
 import type { Database, Executor } from '../../../db/connection/connect.ts';
-import { clearQuarantine, retireAbsent } from '../../../db/deletes/absent.ts';
-import { countAbsent } from '../../../db/deletes/count-absent.ts';
+import { clearQuarantine, countAbsent, retireAbsent } from '../../../db/deletes/absent.ts';
 import { warehouseNow } from '../../../db/queue/due.ts';
 import { forgetListed } from '../../../db/records/also-listed.ts';
 import { proving } from '../../../db/records/fence.ts';

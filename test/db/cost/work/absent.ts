@@ -1,9 +1,13 @@
 import { sql } from 'drizzle-orm';
 import { countMissed } from '../../../../db/backfill/missed.ts';
 import { clearListed, reconciledSince, retireListed } from '../../../../db/backfill/reconcile.ts';
-import { clearQuarantine, countTombstoned, retireAbsent } from '../../../../db/deletes/absent.ts';
-import { sitesInDoubt } from '../../../../db/deletes/absent-sites.ts';
-import { countAbsent } from '../../../../db/deletes/count-absent.ts';
+import type { Listing } from '../../../../db/deletes/absence.ts';
+import {
+  clearQuarantine,
+  countAbsent,
+  countTombstoned,
+  retireAbsent,
+} from '../../../../db/deletes/absent.ts';
 import {
   approveDeletes,
   readDeletes,
@@ -11,8 +15,7 @@ import {
   settleHeld,
   undoDeletes,
 } from '../../../../db/deletes/decide.ts';
-import { goneCompanies, livingOf } from '../../../../db/deletes/gone-companies.ts';
-import type { Listing } from '../../../../db/deletes/listing.ts';
+import { goneCompanies, livingOf, sitesInDoubt } from '../../../../db/deletes/gone-companies.ts';
 import { forgetListed } from '../../../../db/records/also-listed.ts';
 import { clearVersions } from '../../../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';

@@ -1,8 +1,9 @@
 import { finishListing, notePages, readManifest } from '../../../../db/backfill/manifest.ts';
-import { companiesAfter, metersAfter } from '../../../../db/backfill/order.ts';
 import {
   chooseCompanies,
+  companiesAfter,
   countChosen,
+  metersAfter,
   nextCompany,
   refuseChosen,
   unreadOfLane,

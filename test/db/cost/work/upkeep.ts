@@ -1,8 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { failedParts } from '../../../../db/backfill/failed-parts.ts';
 import { dropOldParts } from '../../../../db/backfill/retention.ts';
 import { chooseCompanies } from '../../../../db/backfill/run-companies.ts';
-import { finishRun, startRun } from '../../../../db/backfill/runs.ts';
+import { failedParts, finishRun, startRun } from '../../../../db/backfill/runs.ts';
 import { acknowledgeIssue, refreshDataIssues, refreshFieldIssues } from '../../../../db/checks/check-data.ts';
 import { companiesToCheck, deleteOutdatedChecks } from '../../../../db/checks/companies-to-check.ts';
 import type { Database } from '../../../../db/connection/connect.ts';
