@@ -78,12 +78,12 @@ export interface Question {
    * @param form the values that were filled in
    * @param operation id of the operation in the log
    * @returns what it did
-   * @throws Refused if it does not apply to anything
+   * @throws NotBegun if it does not apply to anything
    */
   readonly act: (form: URLSearchParams, operation: number) => Promise<string>;
 }
 
-/** Reads what an action would do. @throws Refused when there is nothing to do */
+/** Reads what an action would do. @throws NotBegun when there is nothing to do */
 export type Ask = (asking: Asking) => Promise<Question>;
 
 /** A value that somebody gave in an address or a field. */

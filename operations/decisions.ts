@@ -17,7 +17,7 @@ interface Named {
 
 /**
  * Acknowledges findings, or withdraws that if `by` (who acknowledges, and why) is undefined.
- * @throws Refused if no finding of the name can be acknowledged
+ * @throws NotBegun if no finding of the name can be acknowledged
  */
 export async function acknowledge(
   db: Database,
@@ -55,7 +55,7 @@ type Decided =
   | { readonly kept: number }
   | { readonly revived: number; readonly waiting: number };
 
-/** Decides on the rows that a run found missing. Throws Refused if there is nothing to decide. */
+/** Decides on the rows that a run found missing. Throws NotBegun if there is nothing to decide. */
 export async function decideDeletes(db: Database, decision: Decision, run: string): Promise<Decided> {
   const ofRun = await readDeletes(db, { all: true, run });
   if (!ofRun.some(({ state }) => canDecide(decision, state))) {

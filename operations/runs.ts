@@ -13,7 +13,7 @@ import { isConfirmedCompany } from '../db/records/companies.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { NotBegun } from './recorded.ts';
 
-/** @throws Refused when no worker polls a queue: the requested work would wait forever */
+/** @throws NotBegun when no worker polls a queue: the requested work would wait forever */
 export async function requireWorker(client: Client, queue: keyof typeof taskQueues): Promise<void> {
   if (await workerIsPolling(client, queue)) return;
   throw new NotBegun('no worker is running: run metersync start (or metersync worker) first');
