@@ -1,14 +1,7 @@
-import { and, count, eq, exists, inArray, isNull, not, or, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import { type DeletesCap, overCap } from '../../contract/deletes-cap.ts';
 import { canonicalUuid } from '../../contract/values.ts';
-import {
-  excluded,
-  isAmong,
-  literal,
-  oneRow,
-  printedUuids,
-  unnested,
-} from '../connection/arrays.ts';
+import { isAmong, oneRow, printedUuids, unnested } from '../connection/arrays.ts';
 import {
   type Database,
   type Executor,
@@ -16,7 +9,7 @@ import {
   withTransaction,
 } from '../connection/connect.ts';
 import { absenceOf } from '../deletes/absence.ts';
-import { note, tombstone } from '../deletes/tombstone.ts';
+import { decidedToKeep, note, tombstone } from '../deletes/tombstone.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
 import { row } from '../resources.ts';
@@ -68,17 +61,11 @@ export async function retireListed(
     ];
     await noteSeenAgain(tx, held, beganAt);
     const tooMany = overCap(cap, gone.length, live);
-    const notes = others.map(({ id, updated, isKept }) => ({
-      runId,
-      companyId,
-      resource: 'documents',
-      recordId: id,
-      state: tooMany || isKept ? ('quarantined' as const) : ('applied' as const),
-      reason: 'listed' as const,
-      updated,
-      absentSince: beganAt,
+    const notes = others.map((one) => ({
+      ...one,
+      state: tooMany || one.isKept ? ('quarantined' as const) : ('applied' as const),
     }));
-    await noteListed(tx, notes);
+    await noteListed(tx, { runId, companyId, beganAt }, notes);
     const quarantined = held.length + notes.filter(({ state }) => state === 'quarantined').length;
     const which = sql`${note.state} = 'applied'
       and ${isListedOnlyBy('documents', companyId)}
@@ -89,60 +76,57 @@ export async function retireListed(
   });
 }
 
-/**
- * Locks the live rows of these documents. `isHeld`: the row waits for a decision. `isKept`:
- * somebody decided to keep an earlier state of it. A changing listing may contain a document twice.
- */
+interface Gone extends Record<string, unknown> {
+  readonly id: string;
+  readonly updated: string | null;
+  /** Whether the row waits for a decision. */
+  readonly isHeld: boolean;
+  /** Whether somebody decided to keep an earlier state of it. */
+  readonly isKept: boolean;
+}
+
+/** Locks the live rows of these documents. A changing listing may contain a document twice. */
 async function lockGone(
   tx: Transaction,
   companyId: string,
   listed: readonly ListedDocument[],
   beganAt: string,
-) {
+): Promise<Gone[]> {
   // Documents with other ids are in no table.
   const withUuid = listed.filter(({ id }) => canonicalUuid(id) !== undefined);
-  const incoming = unnested('page', withUuid, [
-    ['id', 'uuid', ({ id }) => id],
-    ['updated', 'text', ({ updated }) => updated],
-  ]);
-  const page = tx
-    .selectDistinctOn([sql`id`], {
-      id: sql`id`.as('id'),
-      updated: sql`metersync.read_time(updated)`.as('updated'),
-    })
-    .from(incoming)
-    .orderBy(sql`id`, sql`2 desc nulls last`)
-    .as('listed');
-  const noted = (which: SQL | undefined): SQL =>
-    exists(
-      tx
-        .select({})
-        .from(note)
-        .where(and(eq(note.resource, 'documents'), eq(note.recordId, sql`${row.id}::text`), which))
-        .offset(literal(0)),
-    );
-  const isDecided = inArray(note.state, ['rejected', 'undone']);
+  const noted = (which: SQL): SQL => sql`exists (
+          select from ${deletes} ${note}
+          where ${note.resource} = 'documents'
+            and ${note.recordId} = ${row.id}::text
+            and ${which}
+          offset 0
+        )`;
   const sameState = sql`${note.updated} is not distinct from listed.updated`;
-  return await tx
-    .select({
-      id: sql<string>`${row.id}::text`,
-      updated: sql<string | null>`listed.updated`,
-      isHeld: sql<boolean>`${noted(eq(note.state, 'quarantined'))}`,
-      isKept: sql<boolean>`${noted(isDecided)}`,
-    })
-    .from(row)
-    .innerJoin(page, eq(sql`listed.id`, row.id))
-    .where(
-      and(
-        isListedOnlyBy('documents', companyId),
-        isNull(row.deletedAt),
-        sql`coalesce(listed.updated >= ${row.updated}, true)`,
-        sql`${absenceOf('documents', sql`${beganAt}::timestamptz`)} <> 'shown'`,
-        not(noted(and(isDecided, or(eq(note.reason, 'absent'), sameState)))),
-      ),
+  const aboutThis = sql`${decidedToKeep} and (${note.reason} = 'absent' or ${sameState})`;
+  const { rows } = await tx.execute<Gone>(sql`
+    with listed as (
+      select distinct on (id) id, metersync.read_time(updated) as updated
+      from ${unnested('page', withUuid, [
+        ['id', 'uuid', ({ id }) => id],
+        ['updated', 'text', ({ updated }) => updated],
+      ])}
+      order by id, 2 desc nulls last
     )
-    .orderBy(row.id)
-    .for('update', { of: row });
+    select
+      ${row.id}::text as id,
+      listed.updated,
+      ${noted(sql`${note.state} = 'quarantined'`)} as "isHeld",
+      ${noted(decidedToKeep)} as "isKept"
+    from listed
+      join ${documents} ${row} on ${row.id} = listed.id
+    where ${isListedOnlyBy('documents', companyId)}
+      and ${row.deletedAt} is null
+      and coalesce(listed.updated >= ${row.updated}, true)
+      and ${absenceOf('documents', sql`${beganAt}::timestamptz`)} <> 'shown'
+      and not ${noted(aboutThis)}
+    order by ${row.id}
+    for update of ${row}`);
+  return rows;
 }
 
 /**
@@ -151,41 +135,45 @@ async function lockGone(
  */
 async function noteSeenAgain(
   tx: Transaction,
-  held: Awaited<ReturnType<typeof lockGone>>,
+  held: readonly Gone[],
   beganAt: string,
 ): Promise<void> {
-  const gone = unnested('gone', held, [
-    ['id', 'text', ({ id }) => id],
-    ['updated', 'timestamptz', ({ updated }) => updated],
-  ]);
-  await tx
-    .update(deletes)
-    .set({ absentSince: beganAt, updated: sql`gone.updated`, reason: 'listed' })
-    .from(gone)
-    .where(
-      and(
-        eq(deletes.resource, 'documents'),
-        eq(deletes.recordId, sql`gone.id`),
-        eq(deletes.state, 'quarantined'),
-      ),
-    );
+  await tx.execute(sql`
+    update ${deletes} d set
+      absent_since = ${beganAt}::timestamptz,
+      updated = gone.updated,
+      reason = 'listed'
+    from ${unnested('gone', held, [
+      ['id', 'text', ({ id }) => id],
+      ['updated', 'timestamptz', ({ updated }) => updated],
+    ])}
+    where d.resource = 'documents'
+      and d.record_id = gone.id
+      and d.state = 'quarantined'`);
 }
 
 /** Notes documents that are tombstoned now or quarantined. */
 async function noteListed(
   tx: Transaction,
-  notes: readonly (typeof deletes.$inferInsert)[],
+  { runId, companyId, beganAt }: Readonly<Record<'runId' | 'companyId' | 'beganAt', string>>,
+  gone: readonly (Gone & { readonly state: 'applied' | 'quarantined' })[],
 ): Promise<void> {
-  const { state, updated, absentSince } = deletes;
-  // The protocol counts the parameters of a statement in 16 bits.
-  for (let at = 0; at < notes.length; at += 1_000)
-    await tx
-      .insert(deletes)
-      .values(notes.slice(at, at + 1_000))
-      .onConflictDoUpdate({
-        target: [deletes.runId, deletes.resource, deletes.recordId],
-        set: excluded({ state, updated, absentSince }),
-      });
+  await tx.execute(sql`
+    insert into ${deletes} (
+      run_id, company_id, resource, record_id, state, reason, updated, absent_since
+    )
+    select
+      ${runId}::uuid, ${companyId}::uuid, 'documents', id, state, 'listed', updated,
+      ${beganAt}::timestamptz
+    from ${unnested('gone', gone, [
+      ['id', 'text', ({ id }) => id],
+      ['state', 'text', ({ state }) => state],
+      ['updated', 'timestamptz', ({ updated }) => updated],
+    ])}
+    on conflict (run_id, resource, record_id) do update set
+      state = excluded.state,
+      updated = excluded.updated,
+      absent_since = excluded.absent_since`);
 }
 
 /** Clears the quarantine of documents that a listing of live documents contains. */

@@ -1,12 +1,12 @@
-import { and, eq, getTableColumns, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import { type DeletesCap, overCap } from '../../contract/deletes-cap.ts';
-import { array, excluded, isAmong, printedUuids } from '../connection/arrays.ts';
+import { array, isAmong, printedUuids } from '../connection/arrays.ts';
 import { type Database, type Executor, withTransaction } from '../connection/connect.ts';
 import { prepared } from '../connection/prepared.ts';
 import { lookAtOnce } from '../queue/queue.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
-import { isListedByCompany, resources, row, rowsOf, tableOf } from '../resources.ts';
+import { isListedByCompany, resources, row, tableOf } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/reads.ts';
 import {
   absenceOf,
@@ -85,49 +85,35 @@ async function noteAbsent(
   { tooMany, listed: before }: { readonly tooMany: boolean; readonly listed: readonly string[] },
 ) {
   const { resource, companyId } = listing;
-  const noted = noteOf({
-    runId: sql`${runId}::uuid`,
-    companyId: sql`${companyId}::uuid`,
-    resource: sql`${resource}::text`,
-    recordId: sql`${row.id}::text`,
-    state: sql`case
+  const { rows } = await tx.execute<{ id: string; state: string }>(sql`
+    insert into ${deletes} (
+      run_id, company_id, resource, record_id, state, reason, absent_since
+    )
+    select
+      ${runId}::uuid,
+      ${companyId}::uuid,
+      ${resource},
+      ${row.id}::text,
+      case
         when ${tooMany} and ${isCapped(resource, seen)} or ${isHeldWithDocument(resource, seen)}
-          then 'quarantined'
+        then 'quarantined'
         else 'applied'
-      end`,
-    reason: sql`case when ${isAmong(sql`${row.id}::text`, before)} then 'listed' else 'absent' end`,
-    absentSince: sql`${seen.beganAt}::timestamptz`,
-  });
-  const absent = tx
-    .select(noted)
-    .from(rowsOf(resource))
-    .where(sql`${isListed(listing)} and ${isAbsent(listing, seen)}`)
-    .orderBy(row.id);
-  return await tx
-    .insert(deletes)
-    .select(absent)
-    .onConflictDoUpdate(notedAgain)
-    .returning({ id: deletes.recordId, state: deletes.state });
+      end,
+      case when ${isAmong(sql`${row.id}::text`, before)} then 'listed' else 'absent' end,
+      ${seen.beganAt}::timestamptz
+    from ${tableOf(resource)} ${row}
+    where ${isListed(listing)}
+      and ${isAbsent(listing, seen)}
+    order by ${row.id}
+    on conflict (run_id, resource, record_id) do update set
+      company_id = excluded.company_id,
+      state = excluded.state,
+      reason = excluded.reason,
+      absent_since = excluded.absent_since,
+      readings = excluded.readings
+    returning record_id as id, state`);
+  return rows;
 }
-
-type Noted = Record<keyof typeof deletes.$inferSelect, SQL.Aliased>;
-
-/** The values of a note, for an `insert` from a `select`; NULL or a default where none is given. */
-export function noteOf(given: Partial<Record<keyof Noted, SQL>>): Noted {
-  const values = { reason: sql`'absent'`, notedAt: sql`now()`, ...given };
-  const columns = Object.entries(getTableColumns(deletes)).map(([key, { name }]) => [
-    key,
-    (values[key as keyof Noted] ?? sql`null`).as(name),
-  ]);
-  return Object.fromEntries(columns) as Noted;
-}
-
-const { companyId, state, reason, absentSince, readings } = deletes;
-/** A run that notes a row again replaces its note. */
-export const notedAgain = {
-  target: [deletes.runId, deletes.resource, deletes.recordId],
-  set: excluded({ companyId, state, reason, absentSince, readings }),
-};
 
 /**
  * Whether a note is about a row of a listing that a run tombstoned, in any attempt. For the list of

@@ -1,8 +1,7 @@
-import { isNotNull, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Executor } from '../connection/connect.ts';
-import { changeOf } from '../records/companies.ts';
-import { idOf, type RecordResource, row, rowsOf } from '../resources.ts';
+import { idOf, type RecordResource, row, rowsOf, tableOf } from '../resources.ts';
 import { companyChanges } from '../schema/metersync.ts';
 import { deletes } from '../schema/reads.ts';
 import { usageData } from '../schema/utility.ts';
@@ -55,24 +54,18 @@ async function lockRows(
   which: SQL,
 ): Promise<void> {
   const { is, noted } = notedBy(runId, resource);
-  const locked = tx.$with('locked').as(
-    tx
-      .select({ companyId: noted(note.companyId).as('company_id') })
-      .from(rowsOf(resource))
-      .where(is(which))
-      .orderBy(row.id)
-      .for('no key update'),
-  );
-  await tx
-    .with(locked)
-    .insert(companyChanges)
-    .select(
-      tx
-        .select(changeOf(locked.companyId))
-        .from(locked)
-        .where(isNotNull(locked.companyId))
-        .groupBy(locked.companyId),
-    );
+  await tx.execute(sql`
+    with locked as (
+      select ${noted(note.companyId)} as company_id
+      from ${tableOf(resource)} ${row}
+      where ${is(which)}
+      order by ${row.id}
+      for no key update
+    )
+    insert into ${companyChanges} (company_id)
+    select distinct company_id
+    from locked
+    where company_id is not null`);
 }
 
 /**

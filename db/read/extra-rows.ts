@@ -1,7 +1,6 @@
-import { and, eq, gte, isNotNull, isNull, not, notExists, or, type SQL, sql } from 'drizzle-orm';
-import { type PgColumn, unionAll } from 'drizzle-orm/pg-core';
+import { and, isNull, or, type SQL, sql } from 'drizzle-orm';
 import type { CompanyResource } from '../../contract/endpoints.ts';
-import { array, isAmong, literal, printedUuids } from '../connection/arrays.ts';
+import { array, isAmong, printedUuids } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
 import { hasListOfSites, isKept } from '../deletes/absence.ts';
 import { decidedToKeep, note } from '../deletes/tombstone.ts';
@@ -12,17 +11,19 @@ import {
   isListedByCompany,
   isVersioned,
   type RecordResource,
-  resources,
   row,
   tableOf,
 } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/reads.ts';
 import { companies, intervals } from '../schema/utility.ts';
 
-const id = sql<string>`${sql`${row.id}`}::text`;
-
 /** A row that a listing should contain but did not. */
-export type UnlistedRow = Awaited<ReturnType<typeof unlistedRows>>[number];
+export interface UnlistedRow extends Record<string, unknown> {
+  readonly id: string;
+  /** The companies whose listings should contain it. */
+  readonly companies: readonly string[];
+  readonly kept: boolean;
+}
 
 /**
  * Whether somebody decided to keep a `row` or its company. `row.company_id` is written out: Drizzle
@@ -64,70 +65,54 @@ export async function unlistedRows(
   {
     since = null,
     unlisted = [],
-    lives = isNull(row.deletedAt),
+    lives = sql`${row.deletedAt} is null`,
   }: {
     readonly since?: string | null;
     /** Companies that no list contains. */
     readonly unlisted?: readonly string[];
     readonly lives?: SQL | undefined;
   } = {},
-) {
+): Promise<UnlistedRow[]> {
   const lister = resource === 'companies' ? sql`${row.id}` : judgedBy(resource);
   const isListed = companyId !== null && isListedByCompany(resource);
-  const isDue = and(
-    lives,
-    since === null || !isVersioned(resource) ? undefined : gte(row.updated, since),
-  );
-  const seen = printedUuids(seenIds);
-  const fields = {
-    id: id.as('unlisted_id'),
-    companies: listingCompanies(resource).as('companies'),
-    kept: keptRow(resource).as('kept'),
-  };
-  const rows = sql`${tableOf(resource)} ${row}`;
-  const own = db
-    .select(fields)
-    .from(rows)
-    .where(
-      and(
-        isDue,
-        companyId === null
-          ? undefined
-          : isListed
-            ? isListedBy(sql`${companyId}::uuid`)
-            : sql`${lister} = ${companyId}::uuid`,
-        not(isAmong(id, seen)),
-        // A row without a company is extra, too.
-        sql`(${isAmong(lister, unlisted, 'uuid')}) is not true`,
-        resource === 'sites' ? hasListOfSites : undefined,
-      ),
-    );
-  if (!isListed) return await own;
-  const theirs = db
-    .select(fields)
-    .from(rows)
-    .where(
-      and(
-        eq(row.id, idOf(resource, sql`${alsoListed.recordId}`)),
-        sql`${listerOf(sql`row`)} <> ${companyId}::uuid`,
-        isDue,
-      ),
-    )
-    .as('theirs');
-  const others = db
-    .select({ id: theirs.id, companies: theirs.companies, kept: theirs.kept })
-    .from(alsoListed)
-    .crossJoinLateral(theirs)
-    .where(
-      and(
-        eq(alsoListed.companyId, companyId),
-        eq(alsoListed.resource, resource),
-        not(isAmong(alsoListed.recordId, seen)),
-      ),
-    );
+  const isSince =
+    since === null || !isVersioned(resource) ? sql`true` : sql`${row.updated} >= ${since}`;
+  const isOfCompany = isListed
+    ? isListedBy(sql`${companyId}::uuid`)
+    : sql`${lister} = ${companyId}::uuid`;
+  const seen = array(printedUuids(seenIds), 'text');
+  const fields = sql`
+      ${row.id}::text as id,
+      ${listingCompanies(resource)} as companies,
+      ${keptRow(resource)} as kept`;
   // One statement: a row that moves from another company to this one meanwhile must be in one of
   // the two.
-  return await own.unionAll(others);
+  const others = sql`
+    union all
+    select theirs.*
+    from ${alsoListed} listed
+      cross join lateral (
+        select ${fields}
+        from ${tableOf(resource)} ${row}
+        where ${row.id} = ${idOf(resource, sql`listed.record_id`)}
+          and ${listerOf(sql`${row}`)} <> ${companyId}::uuid
+          and ${lives}
+          and ${isSince}
+      ) theirs
+    where listed.company_id = ${companyId}
+      and listed.resource = ${resource}
+      and not (listed.record_id = any(${seen}))`;
+  const { rows } = await db.execute<UnlistedRow>(sql`
+    select ${fields}
+    from ${tableOf(resource)} ${row}
+    where ${lives}
+      and ${isSince}
+      and ${companyId === null ? sql`true` : isOfCompany}
+      and not (${row.id}::text = any(${seen}))
+      -- A row without a company is extra, too.
+      and (${isAmong(lister, unlisted, 'uuid')}) is not true
+      and ${resource === 'sites' ? hasListOfSites : sql`true`}${isListed ? others : sql``}`);
+  return rows;
 }
 
 /** Whether a meter's `row` is live and has readings. Readings of a deleted meter do not count. */
@@ -147,14 +132,18 @@ export const unlistedMeters = async (
   await unlistedRows(db, 'meters', companyId, seenIds, { lives: hasReadings });
 
 /** A row that no audited listing should contain; for readings, their meter. */
-export type StrayRow = Awaited<ReturnType<typeof strayRows>>[number];
+export interface StrayRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly companyId: string | null;
+  readonly kept: boolean;
+}
 
 /** Readings are represented by the rows of their meters. */
 const rowsOf = (resource: CompanyResource) => (resource === 'intervals' ? 'meters' : resource);
 
 /** Whether a row is live. Rows that only events wrote do not count: the catch-up checks them. */
-const lives = (resource: CompanyResource): SQL | undefined =>
-  resource === 'intervals' ? hasReadings : and(isNotNull(row.raw), isNull(row.deletedAt));
+const lives = (resource: CompanyResource): SQL =>
+  resource === 'intervals' ? hasReadings : sql`${row.raw} is not null and ${row.deletedAt} is null`;
 
 /**
  * Reads live rows that companies list that are not audited, unless an audited company lists their
@@ -164,47 +153,44 @@ export async function strayRows(
   db: Executor,
   resource: CompanyResource,
   audited: readonly string[],
-) {
+): Promise<StrayRow[]> {
   const rows = rowsOf(resource);
-  const { companyId, listedBy } = resources[rows].table as typeof row;
-  const unaudited = (company: PgColumn) =>
-    db
-      .selectDistinct({ id: sql<string | null>`${company}`.as('id') })
-      .from(resources[rows].table)
-      .where(sql`${company} <> all(${array(audited, 'uuid')})`);
-  const lister = unionAll(unaudited(companyId), unaudited(listedBy)).as('lister');
-  const alsoAudited = db
-    .select({ one: sql`1` })
-    .from(alsoListed)
-    .where(
-      and(
-        eq(alsoListed.resource, rows),
-        eq(alsoListed.recordId, id),
-        isAmong(alsoListed.companyId, audited, 'uuid'),
-      ),
-    )
-    .offset(literal(0));
-  const theirs = db
-    .select({ id: id.as('stray_id'), kept: keptRow(rows).as('kept') })
-    .from(sql`${tableOf(rows)} ${row}`)
-    .where(and(isListedBy(sql`lister.id`), lives(resource), notExists(alsoAudited)))
-    // Looked up for each owner: as a join, it compares every owner with every row.
-    .offset(literal(0))
-    .as('theirs');
-  return await db
-    .selectDistinct({ id: theirs.id, companyId: lister.id, kept: theirs.kept })
-    .from(lister)
-    .crossJoinLateral(theirs)
-    .orderBy(theirs.id);
+  const table = tableOf(rows);
+  const others = array(audited, 'uuid');
+  const found = await db.execute<StrayRow>(sql`
+    select distinct theirs.id, lister.id as "companyId", theirs.kept
+    from (
+        select distinct company_id as id from ${table} where company_id <> all(${others})
+        union all
+        select distinct listed_by from ${table} where listed_by <> all(${others})
+      ) lister
+      cross join lateral (
+        select ${row.id}::text as id, ${keptRow(rows)} as kept
+        from ${table} ${row}
+        where ${isListedBy(sql`lister.id`)}
+          and ${lives(resource)}
+          and not exists (
+            select from ${alsoListed} listed
+            where listed.resource = ${rows}
+              and listed.record_id = ${row.id}::text
+              and listed.company_id = any(${others})
+            offset 0
+          )
+        -- Looked up for each owner: as a join, it compares every owner with every row.
+        offset 0
+      ) theirs
+    order by theirs.id`);
+  return found.rows;
 }
 
 /** Reads the ids of live rows without a company; for readings, of meters with readings. */
 export async function ownerlessRows(db: Executor, resource: CompanyResource): Promise<string[]> {
-  const rows = await db
-    .select({ id })
-    .from(sql`${tableOf(rowsOf(resource))} ${row}`)
-    .where(and(isNull(row.companyId), lives(resource)));
-  return rows.map((stray) => stray.id);
+  const { rows } = await db.execute<{ id: string }>(sql`
+    select ${row.id}::text as id
+    from ${tableOf(rowsOf(resource))} ${row}
+    where ${row.companyId} is null
+      and ${lives(resource)}`);
+  return rows.map(({ id }) => id);
 }
 
 /**

@@ -39,7 +39,7 @@ const notesMax = 1_000;
 /** How long before an absent reading another one is looked for that covers its time: a quarter of a year. */
 const coverMax = sql.raw(`interval '93 days'`);
 
-/** The keys of absent readings as a table `absent`. */
+/** The keys of absent readings, as a query. */
 const absentIn = ({ startAt, seconds, usageUnits, ordinal }: AbsentReadings) => sql`
       select *
       from unnest(
@@ -95,30 +95,17 @@ export async function removeAbsentReadings(
     cap !== null &&
     (!listsAny || overCap(cap, others.startAt.length, all - inserted, leastReadings));
   if (others.startAt.length > 0) await noteAbsent(tx, read, absent, others, tooMany);
-  const isOfMeter = sql`meter_id = ${meterId}
+  const are = (keys: AbsentReadings): SQL => sql`meter_id = ${meterId}
         and start_at >= ${absent.startAt[0]}::timestamptz
         and start_at <= ${absent.startAt.at(-1)}::timestamptz
-        and (start_at, granularity_seconds, usage_units, ordinal) in (
-          select start_at, granularity_seconds, usage_units, ordinal
-          from absent
+        and (start_at, granularity_seconds, usage_units, ordinal) in (${absentIn(keys)}
         )`;
   const removed = explained.startAt.length + (tooMany ? 0 : others.startAt.length);
   if (removed > 0) await noteRemoval(tx, meterId);
   if (explained.startAt.length > 0)
-    await tx.execute(sql`
-      with absent as materialized (${absentIn(explained)}
-      )
-      delete from ${intervals}
-      where ${isOfMeter}`);
+    await tx.execute(sql`delete from ${intervals} where ${are(explained)}`);
   if (tooMany) return { removed, heldBack: others.startAt.length };
-  if (others.startAt.length > 0)
-    await removeReadings(
-      tx,
-      runId,
-      isOfMeter,
-      sql`absent as materialized (${absentIn(others)}
-      )`,
-    );
+  if (others.startAt.length > 0) await removeReadings(tx, runId, are(others));
   return { removed, heldBack: 0 };
 }
 

@@ -1,7 +1,6 @@
-import { and, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
 import { columnNames } from '../connection/arrays.ts';
 import type { Executor } from '../connection/connect.ts';
-import { changeOf } from '../records/companies.ts';
 import { companyChanges } from '../schema/metersync.ts';
 import { deletes, removedReadings } from '../schema/reads.ts';
 import { intervals, meters } from '../schema/utility.ts';
@@ -9,27 +8,18 @@ import { columnsOfReading, lockReadings, makeMonths, readingsAcross } from './ra
 
 /** Has the months of a meter's company recomputed, because readings are removed. */
 export async function noteRemoval(tx: Executor, meterId: string): Promise<void> {
-  const { companyId } = meters;
-  await tx.insert(companyChanges).select(
-    tx
-      .select(changeOf(companyId))
-      .from(meters)
-      .where(and(eq(meters.id, meterId), isNotNull(companyId))),
-  );
+  await tx.execute(sql`
+    insert into ${companyChanges} (company_id)
+    select company_id
+    from ${meters}
+    where id = ${meterId} and company_id is not null`);
 }
 
-/**
- * Removes readings, and keeps a copy for an undo. `which` may use a step `before` it. Returns how many were removed.
- */
-export async function removeReadings(
-  tx: Executor,
-  runId: string,
-  which: SQL,
-  before?: SQL,
-): Promise<number> {
+/** Removes readings, and keeps a copy for an undo. Returns how many were removed. */
+export async function removeReadings(tx: Executor, runId: string, which: SQL): Promise<number> {
   const columns = columnNames(columnsOfReading);
   const { rowCount } = await tx.execute(sql`
-    with ${before === undefined ? sql`` : sql`${before}, `}gone as (
+    with gone as (
       delete from ${intervals}
       where ${which}
       returning ${columns}
@@ -99,13 +89,12 @@ export async function reviveReadings(tx: Executor, runId: string): Promise<numbe
   // Their partitions may have been dropped.
   const starts = tx.select({ startAt: reading.startAt }).from(removedReadings).where(ofRun);
   await makeMonths(tx, sql`${starts.as('starts')}`);
-  const changed = tx
-    .selectDistinct({ companyId: meters.companyId })
-    .from(removedReadings)
-    .innerJoin(meters, eq(meters.id, reading.meterId))
-    .where(and(ofRun, isNotNull(meters.companyId)))
-    .as('changed');
-  await tx.insert(companyChanges).select(tx.select(changeOf(changed.companyId)).from(changed));
+  await tx.execute(sql`
+    insert into ${companyChanges} (company_id)
+    select distinct m.company_id
+    from ${removedReadings} r
+      join ${meters} m on m.id = r.meter_id
+    where r.run_id = ${runId}::uuid and m.company_id is not null`);
   const revived = await tx.execute(sql`
     with back as (
       delete from ${removedReadings}

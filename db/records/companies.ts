@@ -106,10 +106,3 @@ export async function companiesOfExternalId(db: Executor, externalId: string): P
     .where(and(eq(companies.externalId, externalId), isNull(companies.deletedAt)));
   return rows.map(({ id }) => id);
 }
-
-/** The note that records of a company changed, for an `insert` from a `select`. */
-export const changeOf = <Id extends PgColumn | SQL.Aliased>(companyId: Id) => ({
-  companyId,
-  changedAt: sql`clock_timestamp()`.as('changed_at'),
-  isKept: sql`false`.as('is_kept'),
-});
