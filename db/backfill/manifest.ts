@@ -11,7 +11,7 @@ import { missedBy } from './missed.ts';
 import { ended, isRun, type RunCounts, type RunKey } from './runs.ts';
 
 /** What a page of a listing contained. */
-export interface ManifestPage {
+interface ManifestPage {
   readonly asked: number;
   readonly currentPage: number;
   readonly total: number | null;
@@ -82,7 +82,7 @@ export async function readManifest(
 }
 
 /** How a listing of a run ended. */
-export interface ListingEnd {
+interface ListingEnd {
   readonly state: RunState;
   readonly error?: string | undefined;
   readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'requests'>;

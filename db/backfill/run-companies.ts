@@ -52,7 +52,7 @@ export async function refuseChosen(
 }
 
 /** One of the activities that share the companies of a run. */
-export interface LaneKey {
+interface LaneKey {
   readonly runId: string;
   readonly lane: number;
 }

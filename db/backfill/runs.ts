@@ -125,7 +125,7 @@ export async function notePartsMissing(
     .onConflictDoUpdate({ target: [runs.runId, runs.companyId, runs.resource], set: ended });
 }
 
-export interface CompanyInRun {
+interface CompanyInRun {
   /** Resources whose parts have ended, in any state. */
   readonly finished: readonly string[];
   /** Whether events wait for the company's listings. */

@@ -83,12 +83,6 @@ export function columnNames(columns: readonly PgColumn[]): SQL {
 /** The value that an `insert` has for a column, for its `on conflict`. */
 export const excludedOf = ({ name }: PgColumn): SQL => sql`excluded.${sql.identifier(name)}`;
 
-/** Sets columns to their excluded values, for `on conflict`. */
-export function setToExcluded(columns: readonly PgColumn[]): SQL {
-  const set = columns.map((column) => sql`${sql.identifier(column.name)} = ${excludedOf(column)}`);
-  return sql.join(set, sql.raw(',\n        '));
-}
-
 /** Returns the excluded values of columns, for Drizzle's `onConflictDoUpdate`. */
 export const excluded = (columns: Readonly<Record<string, PgColumn>>): Record<string, SQL> =>
   Object.fromEntries(Object.entries(columns).map(([key, column]) => [key, excludedOf(column)]));

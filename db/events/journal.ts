@@ -27,7 +27,7 @@ export interface JournalEntry {
 }
 
 /** How an event arrived. Times are of the warehouse, as text with microseconds. */
-export interface FreshEvent extends Record<string, unknown> {
+interface FreshEvent extends Record<string, unknown> {
   readonly outcome: EventOutcome;
   readonly occurredAt: string | null;
   readonly recordedAt: string;

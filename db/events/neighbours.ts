@@ -19,7 +19,7 @@ import {
 type RecordKind = 'connections' | 'documents';
 
 /** What records that were just read name and the warehouse does not have yet. */
-export interface UnknownNeighbours {
+interface UnknownNeighbours {
   /** Companies whose records the service showed, and which have no row, or were never read in a run. */
   readonly companies: readonly string[];
   /** The companies of those given records that were read. */

@@ -212,7 +212,7 @@ export async function companyOfMeter(
 }
 
 /** An event whose range has fewer readings than it reported. */
-export interface Shortfall extends Record<string, unknown> {
+interface Shortfall extends Record<string, unknown> {
   readonly id: string;
   readonly reported: number;
   readonly found: number;
@@ -287,7 +287,7 @@ export async function settleRanges(
 }
 
 /** Why an event waits whose range has fewer readings than it reported. */
-export const readingsMissing: WaitingReason = {
+const readingsMissing: WaitingReason = {
   code: 'READINGS_NOT_SHOWN',
   message: 'the service shows fewer readings than this event reported',
 };

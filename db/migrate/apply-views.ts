@@ -23,7 +23,7 @@ export const isTypedView = sql.raw(
 );
 
 /** What `applyViews` did. */
-export interface AppliedViews {
+interface AppliedViews {
   readonly views: boolean;
   /** Statements that restore the grants on dropped views, once the typed views exist again. */
   readonly grants: readonly string[];

@@ -31,7 +31,7 @@ import { ensureRoles, type Ungranted } from './roles.ts';
  * How long and how often a migration waits for tables in use, which also delays their new users.
  * Each wait is twice as long as the wait before, because most locks last milliseconds.
  */
-export interface Patience {
+interface Patience {
   readonly lockTimeoutFirstMs: number;
   readonly lockTimeoutMaxMs: number;
   readonly pauseMs: number;

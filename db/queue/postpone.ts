@@ -9,7 +9,7 @@ import { journal } from '../schema/metersync.ts';
 import { connections, documents } from '../schema/utility.ts';
 import { backOff, eventKind, hasPending, pendingOf } from './queue.ts';
 
-export interface Postponement {
+interface Postponement {
   /** When the read began that failed, by the warehouse's clock; now if absent. */
   readonly readAt?: string;
   /** Attempts for the same reason after which an event is missing; never if absent. */

@@ -31,7 +31,7 @@ export type ListedCompany = {
 };
 
 /** The last company of a page. */
-export interface LastCompany {
+interface LastCompany {
   readonly name: string;
   readonly id: string;
 }

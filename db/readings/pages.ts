@@ -3,8 +3,7 @@ import { isTimeText } from '../../contract/values.ts';
 import { array, elementsAt } from '../connection/arrays.ts';
 import type { Executor, Warehouse } from '../connection/connect.ts';
 import { splitOnRefusal, sqlMessage } from '../connection/failures.ts';
-import { type RejectedRecord, readingOf, rejectRecords } from '../records/rejected.ts';
-import { nothingWritten, type PageWritten } from '../records/write-page.ts';
+import { type RejectedRecord, readingOf } from '../records/rejected.ts';
 import { isoTime } from './ranges.ts';
 import { type IntervalColumns, type PlainTimes, plainTimes, readableColumns } from './texts.ts';
 
@@ -272,15 +271,3 @@ export const refusalsOf = (
     const id = readingOf(meterId, columns.startAt[place] ?? '');
     return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };
   });
-
-/** Stores refused readings. */
-export async function rejectReadings(
-  db: Executor,
-  meterId: string,
-  columns: IntervalColumns,
-  wrong: ReadonlyMap<number, string>,
-): Promise<PageWritten> {
-  if (wrong.size === 0) return nothingWritten;
-  await rejectRecords(db, refusalsOf(meterId, columns, wrong));
-  return { ...nothingWritten, rejected: wrong.size };
-}

@@ -37,7 +37,7 @@ export const endOf = (table: SQLWrapper): SQL =>
   sql`${table}.start_at + make_interval(secs => ${table}.granularity_seconds)`;
 
 /** Whether a reading of a table starts within a range. An index can serve both bounds. */
-export const startsWithin = (range: ReadRange, table: SQLWrapper): SQL =>
+const startsWithin = (range: ReadRange, table: SQLWrapper): SQL =>
   sql`${table}.start_at >= ${startOf(range)} and ${table}.start_at < ${endOfRange(range)}`;
 
 /** Whether a reading lies within a range: a listing need not show readings across its bounds. */

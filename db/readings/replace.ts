@@ -164,7 +164,7 @@ export interface PartRead {
 }
 
 /** What the replacement of a part did; `absent` has the readings that the warehouse has and the read lacks. */
-export interface PartReplaced {
+interface PartReplaced {
   readonly inserted: number;
   readonly changed: number;
   /** Whether any removal of readings of the meter is noted. */

@@ -257,13 +257,13 @@ async function countOlder(
 }
 
 /** Records to write to a table, with the id of each. */
-export interface RecordSet {
+interface RecordSet {
   readonly page: RecordPage;
   readonly ids: readonly (string | null)[];
 }
 
 /** Documents and their usage, each read from its own endpoint. */
-export interface DocumentSets {
+interface DocumentSets {
   readonly documentIds: readonly string[];
   /** Documents whose usage is incomplete. */
   readonly partialIds?: readonly string[] | undefined;
