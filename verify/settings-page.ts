@@ -80,7 +80,7 @@ const ours: Readonly<Record<string, Setting>> = {
   BACKFILL_CRON: {
     default: '0 3 * * *',
     means:
-      'When everything is read again: `none`, or five fields of cron in UTC, or as in `CRON_TZ=Europe/Berlin 30 1 * * 6`. Each start is delayed by up to 30 minutes at random.',
+      'When everything is read again: `none`, or five fields of cron in UTC. `CRON_TZ=Europe/Berlin 30 1 * * 6` names another time zone. Each start is delayed by up to 30 minutes at random.',
   },
   RECONCILE_EVERY: {
     default: '1h',
@@ -93,7 +93,7 @@ const ours: Readonly<Record<string, Setting>> = {
   RECEIVER_PORT: { default: '8080', means: 'The port of the receiver; 0 chooses a free port.' },
   METRICS_HOST: {
     default: '127.0.0.1',
-    means: 'Address of the private port. Never make it reachable from outside.',
+    means: 'Address of the [private port](metrics.md). Never make it reachable from outside.',
   },
   METRICS_PORT: { default: '9464', means: 'The private port; 0 turns it off.' },
   CONSOLE_HOST: {

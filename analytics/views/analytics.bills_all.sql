@@ -12,7 +12,7 @@ comment on column analytics.bills_all.period_end is
   'The later of the two dates that the service sent.';
 comment on column analytics.bills_all.boundary_rule is
   'How dates became the period: end_inclusive, shared_day_to_next (the end belongs to the next '
-  'bill), one_day (no end, or the start), dates_swapped or no_dates.';
+  'bill), one_day (the end is the start or missing), dates_swapped or no_dates.';
 comment on column analytics.bills_all.account_number is
   'Account number on the document, or else of its usage.';
 comment on column analytics.bills_all.bill_date is 'End of the billing period, by the service.';
