@@ -14,6 +14,8 @@ const project = join(import.meta.dirname, '..');
 const columnsMax = 100;
 const rooms = '{activities,app,cli,console,db,operations,sandbox}';
 const isStatement = /^\s*(--.*\n\s*)*(with|select|insert|update|delete|merge|lock|create|alter|drop|set)\b/;
+/** What a value is read as that depends on a condition: its first part, then its second. */
+const branches = ['consequent', 'alternate'] as const;
 
 await loadModule();
 const problems = [
@@ -63,31 +65,42 @@ function inCode(file: string, text: string): string[] {
     const lines = bytes.subarray(from, bytes.indexOf('\n', span.end - start)).toString();
     return lines.includes('\n') ? tooWide(file, lines) : [];
   });
-  const wrong = templates.flatMap((template) => {
-    // A name may be a fragment in one function and a value in another; joined parts may be columns or selects.
-    const readings = [fragments, new Map()].flatMap((known) =>
-      ['x', '(select)'].map((joined) => written(template, known, joined)),
-    );
-    if (!isStatement.test(readings[0] ?? '')) return [];
-    const [first = [], ...others] = readings.map((reading) => unreadable(file, reading));
-    return others.some((problems) => problems.length === 0) ? [] : first;
-  });
-  return [...wide, ...wrong];
+  const wrong = templates.flatMap((template) =>
+    branches.flatMap((branch) => {
+      // A name may be a fragment in one function and a value in another; joined parts may be columns or selects.
+      const readings = [fragments, new Map()].flatMap((known) =>
+        ['x', '(select)'].map((joined) => written(template, { known, joined, branch })),
+      );
+      if (!isStatement.test(readings[0] ?? '')) return [];
+      const [first = [], ...others] = readings.map((reading) => unreadable(file, reading));
+      return others.some((problems) => problems.length === 0) ? [] : first;
+    }),
+  );
+  return [...wide, ...new Set(wrong)];
 }
 
-type Fragments = ReadonlyMap<string, TaggedTemplateExpression>;
+interface Reading {
+  /** The fragments of the file, by their names. */
+  readonly known: ReadonlyMap<string, TaggedTemplateExpression>;
+  /** What stands for parts that the code joins. */
+  readonly joined: string;
+  readonly branch: (typeof branches)[number];
+}
 
 /** The text of a template, with the fragments that it uses; `x` stands for any other value. */
-function written({ template }: TaggedTemplateExpression, fragments: Fragments, joined: string): string {
+function written({ template }: TaggedTemplateExpression, reading: Reading): string {
   const texts = template.quasis.map(({ cooked }) => cooked ?? '');
   return texts.reduce((before, text, at) => {
-    const value = template.expressions[at - 1];
+    const given = template.expressions[at - 1];
+    const value = given?.type === 'ConditionalExpression' ? given[reading.branch] : given;
     const name = value?.type === 'CallExpression' ? value.callee : value;
     if (value?.type === 'CallExpression' && name?.type === 'MemberExpression')
-      return `${before}${joined}${text}`;
+      return `${before}${reading.joined}${text}`;
     const fragment =
-      name?.type === 'Identifier' ? fragments.get(name.value) : [...nodesOf(value)].find(isTemplate);
-    if (fragment !== undefined) return `${before}${written(fragment, fragments, joined)}${text}`;
+      name?.type === 'Identifier' ? reading.known.get(name.value) : [...nodesOf(value)].find(isTemplate);
+    // A fragment may use itself.
+    const known = new Map([...reading.known].filter(([, one]) => one !== fragment));
+    if (fragment !== undefined) return `${before}${written(fragment, { ...reading, known })}${text}`;
     return `${before}${/\blateral\s+$/.test(before) ? 'x()' : 'x'}${text}`;
   });
 }

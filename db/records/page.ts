@@ -72,7 +72,7 @@ export function recordsOf(resource: RecordResource, page: RecordPage): SQL {
   switch (resource) {
     case 'companies':
       return page.existingOnly
-        ? sql`(select * from ${itemsOf(page)} item where ${hasRow(sql`item.r`)})`
+        ? sql`(select * from ${itemsOf(page)} item where ${hasRow})`
         : itemsOf(page);
     case 'sites':
       return sitesOfCompanies(page);
@@ -85,9 +85,10 @@ export function recordsOf(resource: RecordResource, page: RecordPage): SQL {
   }
 }
 
-const hasRow = (company: SQL): SQL => sql`exists (
+/** Whether the company in the record of `item` has a row. */
+const hasRow = sql`exists (
       select from ${companies} existing
-      where existing.id = (${company} ->> 'id')::uuid
+      where existing.id = (item.r ->> 'id')::uuid
       offset 0
     )`;
 
@@ -104,7 +105,7 @@ const sitesOfCompanies = (page: RecordPage): SQL => sql`(
           with ordinality as site (r, at)
       where item.r ->> 'id' is not null
         and metersync.uuid_of(site.r ->> 'id') is not null
-        and ${hasRow(sql`item.r`)}
+        and ${hasRow}
     )`;
 
 /**
