@@ -90,7 +90,7 @@ async function updatedWithin(
 ): Promise<Found> {
   const rig = await startRig({ size });
   const { client, parts, launch, service, warehouse } = rig;
-  const within = { timeoutMs: times(600_000), everyMs: 100 };
+  const within = { timeoutMs: times(600_000), everyMs: times(100) };
   const all = size.companies * size.documents;
   const read = async (): Promise<number> => {
     const { rows } = await warehouse.db.execute<{ read: number }>(
