@@ -115,7 +115,7 @@ export const failureTypes = {
     means:
       'A payload in Temporal is not encrypted with a key of TEMPORAL_CODEC_KEYS, or belongs to another workflow.',
     operator:
-      'Give all processes the same keys (for an embedded Temporal, the file temporal-codec-key in METERSYNC_DIR). Add a key that was removed again until each schedule has run once more. If the payload is older than the keys, set TEMPORAL_PLAINTEXT=accepted until its workflow has ended. Otherwise somebody else can reach Temporal: terminate the workflow.',
+      'Give all processes the same keys (for an embedded Temporal, the file temporal-codec-key in METERSYNC_DIR). If a key was removed, add it again until each schedule has run once more. If the payload is older than the keys, set TEMPORAL_PLAINTEXT=accepted until its workflow has ended. Otherwise somebody else can reach Temporal: terminate the workflow.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',

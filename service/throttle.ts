@@ -1,4 +1,4 @@
-import PQueue, { PriorityQueue, type Queue, type QueueAddOptions, type RunFunction } from 'p-queue';
+import PQueue, { PriorityQueue, type Queue, type QueueAddOptions } from 'p-queue';
 import type { Log } from '../contract/log.ts';
 import { requestPolicy } from '../contract/retry-policy.ts';
 
@@ -23,6 +23,8 @@ const priorities: Readonly<Record<Lane, number>> = { drain: 2, live: 1, backfill
  * and the listings of a backfill show what thousands of events wait for.
  */
 const turns: readonly Lane[] = ['drain', 'live', 'drain', 'live', 'backfill'];
+
+type RunFunction = () => Promise<unknown>;
 
 /** Requests that wait for their turn. */
 class Waiting implements Queue<RunFunction, QueueAddOptions> {

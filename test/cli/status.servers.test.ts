@@ -54,7 +54,7 @@ test('status names records that the service answers with 404, and since when no 
   expect(said).toMatch(
     /events: work has been due for 14 min, and no event was settled for 15 min: 5 events of documents wait; the most frequent reason is RECORD_NOT_SHOWN \(5 events\)/,
   );
-  expect(said).toContain('ask the service why it does not show them');
+  expect(said).toContain('For many, ask the service why.');
   expect(said).toContain('metersync events list --outcome pending --code RECORD_NOT_SHOWN');
 });
 
