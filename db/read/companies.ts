@@ -280,7 +280,9 @@ export async function connectionsNeedingAttention(
         where connection_id = longest.id
         offset 0
       ) needing
-    order by needing.customer_must_act desc, needing.since nulls last, needing.connection_id`);
+    order by
+      needing.customer_must_act desc, needing.since nulls last, needing.provider,
+      needing.connection_id`);
   const looked = rows[0]?.looked ?? 0;
   return { connections: rows.map(({ looked: _, ...connection }) => connection), looked };
 }

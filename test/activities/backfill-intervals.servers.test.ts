@@ -41,7 +41,9 @@ test('reports the pages of an interrupted meter, writes none of them, and reads 
   await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
   expect(pagesAsked(under)).toEqual([1, 2, 3, ...Array(requestPolicy.attemptsMax).fill(4)]);
   const { rows, running } = await readRunProgress(db, input.runId);
-  expect({ rows, running }).toMatchObject({ rows: 0, running: [{ done: 2_500 / 11_000, of: 1 }] });
+  // How often the pages are noted depends on time.
+  const pages = [1, 2, 3].map((count) => (count * 2_500) / 11_000);
+  expect({ rows, running }).toMatchObject({ rows: 0, running: [{ done: expect.toBeOneOf(pages), of: 1 }] });
   failing = false;
   const asked = pagesAsked(under).length;
   await under.run(under.activities.readCompany, input, cursor);
