@@ -109,9 +109,8 @@ const usageOfRecords = (written: readonly WrittenRow[], companyId: string | null
 };
 
 /**
- * Has the next page with a document write it again although it is equal: if the document lost a row to another one,
- * or has other rows than its record lists: a read that began later had written or deleted them, or another document
- * lists one, too.
+ * Has the next page with a document write it again although it is equal, if the document has other rows than its
+ * record lists: a read that began later had written or deleted them, or another document lists one, too.
  */
 async function readAgain(
   tx: Executor,
@@ -123,17 +122,14 @@ async function readAgain(
     where id = any(${array([...listing.map(({ id }) => id), ...losers], 'uuid')})
       and digest is not null
       and (
-        id = any(${array(losers, 'uuid')})
-        or (
-          select array_agg(u.id order by u.id)
-          from ${usageData} u
-          where u.document_id = d.id and u.deleted_at is null
-        ) is distinct from (
-          select array_agg(distinct listed.id order by listed.id)
-          from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) row
-            cross join lateral (select metersync.uuid_of(row ->> 'id') as id) listed
-          where listed.id is not null
-        )
+        select array_agg(u.id order by u.id)
+        from ${usageData} u
+        where u.document_id = d.id and u.deleted_at is null
+      ) is distinct from (
+        select array_agg(distinct listed.id order by listed.id)
+        from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) row
+          cross join lateral (select metersync.uuid_of(row ->> 'id') as id) listed
+        where listed.id is not null
       )`);
 }
 
