@@ -8,7 +8,7 @@ import {
   type Transaction,
   withTransaction,
 } from '../connection/connect.ts';
-import { absenceOf } from '../deletes/absence.ts';
+import { absenceOf, absenceOfNoted } from '../deletes/absence.ts';
 import { decidedToKeep, note, tombstone } from '../deletes/tombstone.ts';
 import { isBehind } from '../records/fence.ts';
 import { isListedOnlyBy } from '../records/listers.ts';
@@ -70,7 +70,7 @@ export async function retireListed(
     const which = sql`${note.state} = 'applied'
       and ${isListedOnlyBy('documents', companyId)}
       and ${row.deletedAt} is null
-      and ${absenceOf('documents', sql`${note.absentSince}`)} <> 'shown'`;
+      and ${absenceOfNoted('documents')} <> 'shown'`;
     const tombstoned = await tombstone(tx, runId, 'documents', which);
     return { live, tombstoned: tombstoned.length, quarantined };
   });

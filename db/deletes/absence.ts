@@ -47,7 +47,8 @@ const isOfNote = (resource: RecordResource): SQL =>
     ? sql`true`
     : sql`(${note.companyId} is null or ${judgedBy(resource)} = ${note.companyId})`;
 
-const absenceOfNoted = (resource: RecordResource): SQL =>
+/** What `absenceOf` says about a noted row, since the pass that found it absent. */
+export const absenceOfNoted = (resource: RecordResource): SQL =>
   absenceOf(resource, sql`${note.absentSince}`);
 
 /**

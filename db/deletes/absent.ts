@@ -9,7 +9,7 @@ import { isListedOnlyBy } from '../records/listers.ts';
 import { isListedByCompany, resources, row, tableOf } from '../resources.ts';
 import { alsoListed, deletes } from '../schema/reads.ts';
 import {
-  absenceOf,
+  absenceOfNoted,
   isAbsent,
   isCapped,
   isHeldWithDocument,
@@ -53,7 +53,7 @@ export async function retireAbsent(
       and ${note.companyId} is not distinct from ${companyId}::uuid
       and ${row.deletedAt} is null
       and ${isOnlyOurs}
-      and ${absenceOf(resource, sql`${note.absentSince}`)} <> 'shown'`;
+      and ${absenceOfNoted(resource)} <> 'shown'`;
     const gone = new Set(await tombstone(tx, runId, resource, which));
     const left = noted.filter(({ id }) => !gone.has(id));
     const spared = left.flatMap(({ id, state }) => (state === 'applied' ? [id] : []));

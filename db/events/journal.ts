@@ -1,5 +1,4 @@
 import { and, gt, inArray, isNull, lte, type SQL, sql } from 'drizzle-orm';
-
 import { companyEventKinds, type DecodedEvent, type Replay } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import type { EventOutcome } from '../../contract/names.ts';

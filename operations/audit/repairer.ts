@@ -53,14 +53,12 @@ export class Repairer {
     params: Record<string, string>,
   ): Promise<string[] | undefined> {
     const seen: string[] = [];
-    let isEmpty = true;
     const walk = this.#options.pages(listingOf(resource), params);
     for await (const page of dated(this.#options.warehouse.db, walk)) {
       await this.rewrite(resource, companyId, page);
-      isEmpty &&= page.items.length === 0;
       seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
     }
-    return isEmpty || doubtOf(walk) !== undefined ? undefined : seen;
+    return walk.report().rows === 0 || doubtOf(walk) !== undefined ? undefined : seen;
   }
 
   /** Replaces the readings of a range by those of a proved pass. */

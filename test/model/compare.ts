@@ -124,21 +124,22 @@ async function compareRecords(
 ): Promise<void> {
   const truth = await truthOf(service, records.companies);
   const isNested = usageFrom === 'records';
+  const isChosen = (id: string, document?: string | null): boolean =>
+    chosen === undefined || chosen.has(id) || chosen.has(document ?? id);
   for (const [resource, all] of Object.entries(truth) as [Listed, (typeof truth)[Listed]][]) {
-    const isChosen = ([id, shown]: [string, ReadonlyMap<string, RecordOfService>]): boolean => {
-      const [record] = shown.values() as Iterable<RecordOfService & { document?: { id: string } }>;
-      return chosen === undefined || chosen.has(id) || chosen.has(record?.document?.id ?? id);
-    };
-    const listed = new Map([...all].filter(isChosen));
+    const listed = new Map(
+      [...all].filter(([id, shown]) => {
+        const [record] = shown.values() as Iterable<RecordOfService & { document?: { id: string } }>;
+        return isChosen(id, record?.document?.id);
+      }),
+    );
     const { rows: found } = await db.execute<Row>(sql`
       select id::text as id, company_id as owner, raw, deleted_at is null as live,
         to_jsonb(t) ->> 'document_id' as document, exists (
         select from metersync.deletes d
         where d.resource = ${resource} and d.record_id = t.id::text and d.state in ('rejected', 'undone')) as kept
       from ${tableOf(resource)} t`);
-    const rows = found.filter(
-      ({ id, document }) => chosen === undefined || chosen.has(id) || chosen.has(document ?? id),
-    );
+    const rows = found.filter(({ id, document }) => isChosen(id, document));
     const live = rows.filter((row) => row.live && (!row.kept || listed.has(row.id))).map(({ id }) => id);
     expect(live.toSorted(), `live ${resource}`).toEqual([...listed.keys()].toSorted());
     for (const { id, owner, raw } of rows) {

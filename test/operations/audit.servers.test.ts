@@ -725,6 +725,15 @@ describe('a repair', () => {
     expect(await auditOf(now, onlySites)).toMatchObject({ differences: 0 });
   });
 
+  test('tombstones nothing if the records of a listing have no ids', async () => {
+    await store(everything);
+    const only = { options: { resources: ['documents'] } } as const;
+    const now = { ...everything, [listingOf('document')]: [{ updated }, { updated }] };
+    const stored = (await auditOf(everything, only)).resources.documents;
+    await repairOf(now, only);
+    expect((await auditOf(everything, only)).resources.documents).toEqual(stored);
+  });
+
   test('sees an unlisted record that gets another owner while the listing of that owner is compared', async () => {
     // The company with the least id owns a record that several companies list.
     await store(twoCompanies);
