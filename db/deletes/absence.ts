@@ -94,6 +94,7 @@ const alive = recordResources.map(
       from ${tableOf(resource)} ${row}
       where ${row.id} = ${keyOfNoted(resource)}
         and ${row.deletedAt} is null
+      offset 0
     )`,
 );
 

@@ -2023,7 +2023,7 @@ create table metersync.deletes (
 create index deletes_undecided on metersync.deletes (company_id, resource)
 where state = 'quarantined';
 create index deletes_kept on metersync.deletes (company_id, resource)
-where state in ('rejected', 'undone');
+where state not in ('quarantined', 'applied');
 create index deletes_record on metersync.deletes (resource, record_id);
 create index deletes_meter on metersync.deletes (meter_id)
 where meter_id is not null;

@@ -9,8 +9,8 @@
 -- rewrites: history.sites
 -- rewrites: history.usage_data
 -- rewrites: metersync.journal, 100000 rows a second
--- squawk-ignore-file require-concurrent-index-creation, constraint-missing-not-valid
--- squawk-ignore-file ban-drop-table, ban-drop-column, renaming-table
+-- squawk-ignore-file require-concurrent-index-creation, require-concurrent-index-deletion
+-- squawk-ignore-file constraint-missing-not-valid, ban-drop-table, ban-drop-column, renaming-table
 --
 -- A row is three registers: what was read (raw), what the newest event announced (hint), and since
 -- when it is proved gone (absent).
@@ -344,6 +344,11 @@ begin
   end loop;
 end
 $do$;
+
+--> statement-breakpoint
+drop index metersync.deletes_kept;
+create index deletes_kept on metersync.deletes (company_id, resource)
+where state not in ('quarantined', 'applied');
 
 --> statement-breakpoint
 create index earlier_states_record on metersync.earlier_states (resource, id, valid_to);

@@ -66,7 +66,7 @@ export async function unchangedPlaces(
     with waiting as materialized (
       select
         ${areEvents} as events,
-        -- Only the index by company serves an expression.
+        -- Only the indexes by company serve an expression, and only for states as they name them.
         exists (
           select from ${deletes}
           where state = 'quarantined'
@@ -74,7 +74,7 @@ export async function unchangedPlaces(
             and resource || '' = ${resource}
         ) or exists (
           select from ${deletes}
-          where state in ('rejected', 'undone')
+          where state not in ('quarantined', 'applied')
             and company_id = ${companyId}::uuid
             and resource || '' = ${resource}
         ) as decisions

@@ -11,7 +11,15 @@ import { connectExplained, type ExplainedWarehouse, type Ran } from '../../suppo
 import { statementsOf } from '../../support/statements-sent.ts';
 import { exceptions, notMeasured } from './exceptions.ts';
 import { type Complaint, complaintsAbout } from './judge.ts';
-import { analyseAtRest, forgetStatistics, idOf, loadPlots, loadReconciles, prepareTables } from './rows.ts';
+import {
+  analyseAtRest,
+  forgetStatistics,
+  idOf,
+  loadKept,
+  loadPlots,
+  loadReconciles,
+  prepareTables,
+} from './rows.ts';
 import { everything } from './work/everything.ts';
 import type { Work } from './work/work.ts';
 
@@ -19,6 +27,8 @@ import type { Work } from './work/work.ts';
 const plotsOfWork = 3 * everything.length + 10;
 /** Further plots of a large warehouse, in which reading a whole table costs twice as much as in the small. */
 const plotsBeside = cases(250, 1_000);
+/** Plots of a small warehouse with records that somebody decided to keep, as statistics should know. */
+const plotsOfKept = 5;
 /** Number of reconciles of one day. A large warehouse has their rows for each company of the work. */
 const reconciles = 24;
 /** Tables whose first rows work reads. They get more plots, because Postgres rightly scans small ones. */
@@ -43,12 +53,14 @@ beforeAll(async () => {
   const small = await createDatabase('cost_small', inject('warehouseTemplate'));
   await change(small.url, async ({ db }) => {
     await prepareTables(db);
-    await loadPlots(db, 1, plotsOfWork);
+    await loadPlots(db, 1, plotsOfWork + plotsOfKept);
+    await loadKept(db, plotsOfWork + 1, plotsOfKept);
   });
   const atRest = await createDatabase('cost_at_rest', nameOf(small));
   await change(atRest.url, async ({ db }) => {
     await analyseAtRest(db, 1, plotsOfWork);
     await loadPlots(db, 10_001, plotsBeside);
+    await loadKept(db, 10_001, plotsBeside);
     await loadReconciles(db, 1, plotsOfWork, reconciles);
     await loadPlots(db, 10_001 + plotsBeside, 750, readInPart);
   });
@@ -204,7 +216,10 @@ test('all work costs as little with plans that a session made while the warehous
     await loadPlots(db, planned, works.length);
   });
   for (const [at, work] of works.entries()) await run(work, planned + at);
-  await change(empty.url, ({ db }) => loadPlots(db, judged, plotsBeside));
+  await change(empty.url, async ({ db }) => {
+    await loadPlots(db, judged, plotsBeside);
+    await loadKept(db, judged + works.length, plotsBeside - works.length);
+  });
   const complaints: Complaint[] = [];
   for (const [at, work] of works.entries()) {
     const small = await does(work, judged + at, 'small', 'for any parameters');

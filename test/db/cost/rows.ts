@@ -297,6 +297,22 @@ export async function loadReconciles(
   await insertFor(db, from, count, 'metersync.runs', rows);
 }
 
+/** Notes in plots that somebody decided to keep records. Only the company of the records reads them. */
+export async function loadKept(db: Executor, from: number, count: number): Promise<void> {
+  const rows = `
+    (run_id, company_id, resource, record_id, state, absent_since)
+    select ${id('run')}, ${id('company')}, resource, record_id::text, state, ${read}
+    from plot,
+      generate_series(11, 20) n,
+      lateral (
+        values
+          ('documents', ${id('document', 'n')}, 'rejected'),
+          ('usageData', ${id('usage', 'n')}, 'undone'),
+          ('connections', ${id('connection', 'n')}, 'undone')
+      ) kept (resource, record_id, state)`;
+  await insertFor(db, from, count, 'metersync.deletes', rows);
+}
+
 const load = (db: Executor, table: Table, from: number, count: number): Promise<void> =>
   insertFor(db, from, count, table, inserts[table]);
 
