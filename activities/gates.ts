@@ -66,8 +66,8 @@ export async function readOwners(
       if (reason === undefined) throw error;
       deps.log.warn({ kind, owner, code: reason.code, err: withoutStatement(error) }, 'an owner waits');
       if (await closeIfRefused(deps, reason)) return;
-      const asksService = reason.code.startsWith('SERVICE_');
-      if (asksService && !(await isKnown(deps, kind, owner)))
+      const isOfService = reason.code.startsWith('SERVICE_');
+      if (isOfService && !(await isKnown(deps, kind, owner)))
         await postponeUnknown(db, kind, owner, reason.message);
       else await closeGate(db, scope, reason);
       continue;
@@ -121,10 +121,11 @@ export async function probeService(deps: ActivityDependencies): Promise<void> {
     const failure = asFailure(error);
     if (failure === undefined) throw error;
     const { code, message } = failure;
-    // Another refusal concerns only this listing, and shows that the service answers.
-    if (failure.action !== 'park' || refusesAll.includes(code)) {
-      const stillAway = failure.action === 'park' ? code : 'SERVICE_OUTAGE';
-      await closeGate(warehouse.db, serviceScope, { code: stillAway, message: `${code}: ${message}` });
+    const isRefusal = failure.action === 'park';
+    // A refusal of this listing alone shows that the service answers.
+    if (!isRefusal || refusesAll.includes(code)) {
+      const closedFor = isRefusal ? code : 'SERVICE_OUTAGE';
+      await closeGate(warehouse.db, serviceScope, { code: closedFor, message: `${code}: ${message}` });
       return;
     }
   }
@@ -140,6 +141,7 @@ export async function probeEndpoint(deps: ActivityDependencies, endpoint: Single
   if (attempts === undefined) return;
   const ids = await recordsToProbe(warehouse.db, endpoint, batches.recordsProbed);
   const id = ids[attempts % ids.length];
+  // Without the endpoint, or a record to ask for, nothing could ever open the gate, so it is opened.
   const works =
     !service.has(endpoint) || id === undefined || (await finds(deps, endpoint, id, cancellation()));
   if (works && (await openGate(warehouse.db, scope))) log.info({ endpoint }, 'an endpoint answers again');

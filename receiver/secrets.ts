@@ -18,7 +18,7 @@ const prefix = 'whsec_';
 const secretBytesMin = 24;
 /** The delivery provider signs with one key and at most ten old keys. Each key costs one HMAC for each request. */
 const secretsMax = 16;
-/** The only line of a file that revokes all secrets. An empty file does not: it may just be being written. */
+/** A file with this word as its only line revokes all secrets. An empty file does not: it may be half written. */
 const noSecrets = 'none';
 
 /** Names the configured secrets that are wrong, by position and never by content. */
@@ -105,7 +105,7 @@ export function fileSecrets(file: { path: string; now: () => number; log: Log })
     } catch (error) {
       const before = problem;
       problem = error instanceof Error ? error.message : String(error);
-      // The content of the file is judged once. A failure to read it may pass, so the file is read again.
+      // Content that is wrong is not read again. A failure to read the file may be temporary, so it is tried again.
       const isJudged = error instanceof SecretsError;
       if (!isJudged) version = undefined;
       if (isJudged || problem !== before) {
@@ -181,8 +181,13 @@ const triedFirstBytesMin = 16 * 1024;
 export interface SigningKey {
   /** Returns the provider's signature, with its version (service.md 5.3, 5.4), for a time in Unix seconds. */
   sign(id: string, timestamp: number, body: string): string;
-  /** Whether this key may have signed the body; always true for a small body. Costs one HMAC at most. */
-  maySign(id: string, timestamp: number, body: Buffer, matches: (signature: string) => boolean): boolean;
+  /** False if this key certainly did not sign the body; always true for a small body. Costs one HMAC at most. */
+  couldHaveSigned(
+    id: string,
+    timestamp: number,
+    body: Buffer,
+    matches: (signature: string) => boolean,
+  ): boolean;
 }
 
 export function createSigningKey(bytes: Buffer): SigningKey {
@@ -191,7 +196,7 @@ export function createSigningKey(bytes: Buffer): SigningKey {
   const key = createSecretKey(bytes);
   return {
     sign: (id, timestamp, body) => webhook.sign(id, new Date(timestamp * 1_000), body),
-    maySign(id, timestamp, body, matches) {
+    couldHaveSigned(id, timestamp, body, matches) {
       if (body.length < triedFirstBytesMin) return true;
       const hmac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body);
       return matches(`v1,${hmac.digest('base64')}`);

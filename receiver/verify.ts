@@ -88,7 +88,7 @@ export function createVerifier({
         return signatures.some((signature) => timingSafeEqual(signature, bytes));
       };
       for (const key of secrets()) {
-        if (!key.maySign(id, timestamp, body, matches)) continue;
+        if (!key.couldHaveSigned(id, timestamp, body, matches)) continue;
         // Unlike a TextDecoder's default, toString keeps a byte order mark, which is signed too.
         const text = body.toString('utf8');
         if (matches(key.sign(id, timestamp, text))) return { id, timestamp, body: text };

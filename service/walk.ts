@@ -16,7 +16,7 @@ interface WalkOptions {
   readonly from?: number;
   readonly lane: Lane;
   readonly signal?: AbortSignal | undefined;
-  /** False for a walk that is not judged. Such a walk keeps no ids in memory. */
+  /** Whether the report has the manifest that `judgePass` needs. If false, no ids stay in memory. */
   readonly judged?: boolean;
 }
 
@@ -80,8 +80,8 @@ export function walkPages(options: WalkOptions): Walk {
     let circling: ((page: Page) => boolean) | undefined;
     for (let asked = from; ; asked++) {
       const page = await client.page({ endpoint, params, filters, page: asked, lane, signal, hold });
-      const wrong = before === undefined ? undefined : isSame(before, page) ? 'repeated' : undefined;
-      const end = page.currentPage === asked ? wrong : 'shrunk';
+      const repeats = before !== undefined && isSame(before, page);
+      const end = page.currentPage !== asked ? 'shrunk' : repeats ? 'repeated' : undefined;
       if (end !== undefined && before !== undefined && !before.hasExplicitEnd) {
         // The listing ended with the page before, which could not say so.
         if (judged) manifest.push({ ...(manifest.pop() as PageManifest), hasNext: false });
@@ -108,7 +108,9 @@ export function walkPages(options: WalkOptions): Walk {
       if (!page.hasNext) ended = 'last';
       else if (pages >= pagesMax) ended = 'bound';
       yield page;
-      keep()();
+      // Does nothing if the caller keeps the page.
+      release();
+      release = () => undefined;
       if (ended !== null) return;
     }
   }
@@ -128,8 +130,8 @@ function pagesMaxOf(first: Page, from: number): number {
 }
 
 /**
- * Returns a function that says after each page whether the listing goes in circles: as many pages in a row
- * had nothing new as there were before them. Fewer prove nothing, because a growing listing repeats pages.
+ * Returns a function that says after each page whether the listing goes in circles: the pages in a row without
+ * a new id are as many as all pages before them. Fewer prove nothing: a growing listing repeats records.
  */
 function goesInCircles(): (page: Page) => boolean {
   const seen = new Set<string | null>();

@@ -1,5 +1,6 @@
 -- The checks, each with its severity.
--- A check finds rows of evidence; ops.refresh_data_issues opens and closes issues by them.
+-- A check finds rows of evidence, by which ops.refresh_data_issues opens and closes issues. For
+-- new_field, which concerns no company, db/checks/check-data.ts does so.
 -- ops.issue_sentence fills the sentence with the figures of the evidence.
 create or replace view ops.data_issue_checks as
 select *
@@ -49,8 +50,9 @@ from (
     ),
     (
       'usage_spike', 'bills', 'document', 'warning',
-      'Usage per day that is at least three times the highest of the four years before, whose '
-      'highest tenth is left out. Only meters with at least five earlier bills are checked.',
+      'Usage per day that is at least three times the highest of the four years before. The '
+      'highest tenth of those bills does not count. Only meters with at least five earlier bills '
+      'are checked.',
       'The bill states {per_day} {units} a day; at most {usual_highest} was usual before.'
     ),
     (
@@ -191,7 +193,7 @@ from (
 ) as checks (check_name, run_with, entity_type, severity, what, sentence);
 comment on view ops.data_issue_checks is 'The checks of the data.';
 comment on column ops.data_issue_checks.run_with is
-  'intervals run after each backfill, the others after each run.';
+  'Which checks run together: intervals after each backfill, the others also after each reconcile.';
 comment on column ops.data_issue_checks.entity_type is
   'document, usage, meter, connection, company, field, or record (one of the first five or a '
   'site).';

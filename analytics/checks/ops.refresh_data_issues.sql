@@ -102,7 +102,8 @@ begin
       from evidence e
         join checks c on c.check_name = e.check_name
       order by e.check_name, e.entity_id, e.subject, e.evidence::text desc
-    ), known as materialized (
+    ), matched as materialized (
+      -- With the id of the open issue; NULL if there is none.
       select f.*, i.id
       from found f
         left join lateral (
@@ -124,7 +125,7 @@ begin
         company_id = company,
         evidence = k.evidence,
         severity = k.severity
-      from known k
+      from matched k
       where i.id = k.id
         and i.closed_reason is null
         and (
@@ -133,12 +134,12 @@ begin
             is distinct from (company, k.severity, k.evidence)
         )
     ), fresh as (
-      -- Another company may have had the issue, because a record that moves is checked for both
-      -- companies.
+      -- A conflict means that a session that checks another company has opened the issue since: a
+      -- record that moves is checked for both companies.
       insert into ops.data_issues
         (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
       select check_name, severity, company, entity_type, entity_id, subject, evidence
-      from known
+      from matched
       where id is null
       on conflict do nothing
       returning id
@@ -154,13 +155,13 @@ begin
         and i.company_id = company
         and (i.check_name in (select check_name from checks)
           or i.check_name not in (select check_name from ops.data_issue_checks))
-        and i.id not in (select id from known where id is not null)
+        and i.id not in (select id from matched where id is not null)
       returning i.id
     )
     select
       (select count(*) from fresh) as opened,
       (select count(*) from gone) as closed,
-      (select count(id) from known) as still_open
+      (select count(id) from matched) as still_open
     into refreshed;
     opened := opened + refreshed.opened;
     closed := closed + refreshed.closed;
@@ -175,7 +176,7 @@ comment on function ops.refresh_data_issues is
   'no issues, and their open issues are closed, for all companies. An issue that returns is a new '
   'row.';
 comment on column ops.data_issues.last_seen_at is
-  'When a check last found it, to the day, or found other evidence.';
+  'When a check last found the issue. Exact only to the day, unless its evidence changed then.';
 
 -- New versions of views and checks may find something else, so everything is checked again.
 delete from metersync.data_checks;

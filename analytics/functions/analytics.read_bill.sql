@@ -1,6 +1,6 @@
 -- Reads the fields of a document's record. A field is NULL if its value in the record has another
--- type. The account and whether usage is estimated are known from the usage on the document,
--- because the service does not send them for the document itself.
+-- type. The account and the dates are those of the usage on the document if the document itself
+-- has none; the commodity and whether usage is estimated always are.
 create or replace function analytics.read_bill (raw jsonb)
 returns table (
   account_number text, provider text, invoice_id text, start_date date, end_date date,
@@ -23,43 +23,51 @@ begin atomic
         where i ->> 'name' = 'ACCOUNT'
           and i ->> 'value' <> ''
       )
-    ),
-    nullif(r.utility_company, ''), nullif(r.invoice_id, ''),
+    ) as account_number,
+    nullif(r.utility_company, '') as provider, nullif(r.invoice_id, '') as invoice_id,
     coalesce(
       metersync.date_of(r.start_date),
       (
         select min(metersync.date_of(u ->> 'startDate'))
         from jsonb_array_elements(metersync.elements(r.usage_data)) u
       )
-    ),
+    ) as start_date,
     coalesce(
       metersync.date_of(r.end_date),
       (
         select max(metersync.date_of(u ->> 'endDate'))
         from jsonb_array_elements(metersync.elements(r.usage_data)) u
       )
-    ),
-    metersync.date_of(r.bill_date), metersync.date_of(r.due_date),
-    metersync.currency_of(r.charges_units), metersync.number_of(r.total_charges),
-    metersync.number_of(r.current_charges), metersync.number_of(r.credits),
-    metersync.number_of(r.tax_charges), metersync.number_of(r.interest_charges),
-    metersync.number_of(r.previous_close_balance),
-    metersync.number_of(r.after_previous_total_payment),
-    metersync.number_of(r.current_open_balance),
-    nullif(r.source_type, ''), nullif(r.status, ''), metersync.boolean_of(r.is_flagged),
-    nullif(r.flagged_status, ''),
+    ) as end_date,
+    metersync.date_of(r.bill_date) as bill_date,
+    metersync.date_of(r.due_date) as due_date,
+    metersync.currency_of(r.charges_units) as currency,
+    metersync.number_of(r.total_charges) as total_charges,
+    metersync.number_of(r.current_charges) as current_charges,
+    metersync.number_of(r.credits) as credits,
+    metersync.number_of(r.tax_charges) as tax_charges,
+    metersync.number_of(r.interest_charges) as interest_charges,
+    metersync.number_of(r.previous_close_balance) as previous_balance,
+    metersync.number_of(r.after_previous_total_payment) as previous_payment,
+    metersync.number_of(r.current_open_balance) as open_balance,
+    nullif(r.source_type, '') as source_type,
+    nullif(r.status, '') as status,
+    metersync.boolean_of(r.is_flagged) as is_flagged,
+    nullif(r.flagged_status, '') as flagged_status,
     (
       select bool_or(metersync.boolean_of(u ->> 'isEstimated'))
       from jsonb_array_elements(metersync.elements(r.usage_data)) u
-    ),
-    nullif(r.notes, ''), nullif(r.file_name, ''), nullif(r.job_id, ''),
-    nullif(r.audit_trail_url, ''),
-    jsonb_array_length(metersync.elements(r.usage_data)),
+    ) as is_estimated,
+    nullif(r.notes, '') as notes,
+    nullif(r.file_name, '') as file_name,
+    nullif(r.job_id, '') as job_id,
+    nullif(r.audit_trail_url, '') as audit_trail_url,
+    jsonb_array_length(metersync.elements(r.usage_data)) as usage_rows,
     -- The first commodity of the bill, in alphabetical order.
     (
       select min(u ->> 'datasourceType')
       from jsonb_array_elements(metersync.elements(r.usage_data)) u
-    )
+    ) as commodity
   from (
     -- The whole record in one piece. Otherwise Postgres would decompress it for each field.
     select raw #> '{}' as record

@@ -21,7 +21,7 @@ export interface PendingRecords extends Record<string, unknown> {
   readonly kind: (typeof companyEventKinds)[number];
   readonly owner: string;
   readonly records: readonly string[];
-  /** Those of them of which an event says something else than that they were deleted. */
+  /** The records that at least one event created or updated. */
   readonly changed: readonly string[];
   /** The warehouse's clock before anything is read. */
   readonly now: string;
@@ -84,7 +84,7 @@ const eventsOf = (ids: readonly string[]): SQL => sql`
 export interface DueRecords {
   readonly readAt: string;
   readonly due: readonly string[];
-  /** Those of them of which events say only that they were deleted. */
+  /** The due records that all their due events deleted. */
   readonly deleted: readonly string[];
   /** Endpoints with a closed gate. */
   readonly closed: readonly SingleEndpoint[];
@@ -133,7 +133,8 @@ export async function dueRecords(
 
 /**
  * Returns at most `limit` owners of events that were due at `asOf`, longest due first, so that retries of one
- * owner do not delay the others. Leaves out owners behind a closed gate. `among` restricts the search.
+ * owner do not delay the others. Leaves out all owners while the gate for all requests is closed, and an owner
+ * whose own gate is closed, unless it is time for the next probe. `among` restricts the search.
  */
 export async function dueOwners(
   db: Executor,
@@ -155,11 +156,7 @@ export async function dueOwners(
  */
 type DueSource = readonly string[] | 'longest' | 'each';
 
-/**
- * Returns at most `limit` owners of events that were due at `asOf`, and how many events were found. Leaves
- * out owners whose gate is closed, unless it is time for its next probe, and all owners while the gate for
- * all requests is closed.
- */
+/** Returns at most `limit` owners of due events, as `dueOwners` does, and how many events were found. */
 async function ownersDue(
   db: Executor,
   kind: CatchUpKind,
@@ -192,7 +189,10 @@ async function ownersDue(
   return { owners: rows.flatMap(({ owner }) => owner ?? []), events: rows[0]?.events ?? 0 };
 }
 
-/** The statement that finds the queues of due events. */
+/**
+ * The statement that finds the queues of due events. Only pending events have a `queue` and a `due_at`. For
+ * `each`, it steps through the index from one queue to the next.
+ */
 function queuesDue(kind: CatchUpKind, source: DueSource, asOf: string): SQL {
   if (source === 'longest')
     return sql`

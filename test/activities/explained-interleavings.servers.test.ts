@@ -11,7 +11,10 @@ import { type Bill, BillingService, backfill, type Lists } from '../support/bill
 import { cases } from '../support/cases.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
-/** What can happen to a bill, and whether its event is lost, waits, or was caught up. */
+/**
+ * What can happen to a bill, and whether its event is lost, waits, or was caught up. Linked anew: a field
+ * changes and `updated` does not. Hidden: the listing of usage leaves out its usage.
+ */
 const fates = [
   'same',
   'linked anew',
@@ -33,12 +36,13 @@ interface Case {
   readonly fates: readonly Fate[];
   readonly lists: Lists;
   readonly reversed: boolean;
-  /** Numbers of requests of the second backfill during which a bill is corrected. */
+  /** The requests of the third backfill, by number, before whose answers a bill is corrected. */
   readonly during: readonly number[];
 }
 
 const anyCase: fc.Arbitrary<Case> = fc.record({
   fates: fc.array(fc.constantFrom(...fates), { minLength: 2 * perCompany, maxLength: 2 * perCompany }),
+  // What the records of documents list as their usage.
   lists: fc.constantFrom<Lists>('nothing', 'others', 'its usage'),
   reversed: fc.boolean(),
   during: fc.uniqueArray(fc.integer({ min: 2, max: 16 }), { maxLength: 3 }),
@@ -134,7 +138,7 @@ async function play(plan: Case): Promise<void> {
   await recordEvents(db, late);
   await catchUp();
   const last = await backfill(under, order);
-  // Moved documents are no longer in doubt now, so a smaller number may be above the cap.
+  // Every move is explained by now, so only lost deletions count towards the cap.
   const lost = [0, 1].map((company) => countLost(plan, company));
   const undecided = lost.filter((count) => count > leastShare).reduce((sum, count) => sum + count, 0);
   expect([last.state, (await held()).documents ?? 0]).toEqual([

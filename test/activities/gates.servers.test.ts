@@ -45,7 +45,7 @@ async function round(under: ActivitiesUnderTest, kind: CatchUpKind = 'intervals'
     await under.run(under.activities.sweepOwners, { owners: queues(kind, owners) }, undefined, attempt);
   return owners.length;
 }
-/** Ends the pause. */
+/** Makes the next probe of each gate and all pending events due now. */
 const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
   await warehouse.db.execute(sql`update metersync.gates set next_probe_at = clock_timestamp()`);
   await warehouse.db.execute(
@@ -123,7 +123,6 @@ describe('a refused key', () => {
     await round(under, 'connections');
     refuses.clear();
     await waitOut(under);
-    await db.execute(sql`update metersync.journal set due_at = recorded_at`);
     await probe(under);
     expect(await pauseOf(under)).toBeUndefined();
     expect((await rows()).map((row) => ({ ...row, due_at: '' }))).toEqual(
@@ -384,7 +383,7 @@ test('a service that fails everything except /ping is an outage, which is report
   expect(await pauseOf(under)).toEqual({ attempts: 8, seconds: expect.closeTo(60, -1) });
 });
 
-test('the probe of an owner reads one record, and the next look reads the others', async () => {
+test('the probe of an owner reads one record, and once a probe succeeds, the others are due', async () => {
   const { refuses, script } = service();
   const under = await activitiesOn(script);
   const { db } = under.warehouse;

@@ -22,7 +22,7 @@ const spellings: readonly ((id: string) => string)[] = [
 ];
 /** The index of the spelling for each place. */
 const styles = fc.array(fc.nat(spellings.length - 1), { minLength: 16, maxLength: 16 });
-const updated = '2026-05-01T00:00:00.000001';
+const earlier = '2026-05-01T00:00:00.000001';
 const later = '2026-05-01T00:00:00.000002';
 
 type Spell = (place: number, id: string) => string;
@@ -37,7 +37,7 @@ function serviceOf(ids: Readonly<Record<string, string>>, spell: Spell): Script 
     const listings: Readonly<Record<string, object>> = {
       companies: { id: spell(3, company), name: 'Acme', sites: [{ id: spell(4, site), name: 'Plant' }] },
       connections: { id: spell(5, connection), updated: later, sitesRelations: [relation] },
-      documents: { id: spell(6, document), created: updated, updated: later, site: { id: spell(7, site) } },
+      documents: { id: spell(6, document), created: earlier, updated: later, site: { id: spell(7, site) } },
       usageData: { id: spell(8, usage), usage: '1.10', updated: later, ...row },
       meters: { id: spell(9, meter), site: { id: spell(10, site) } },
       intervals: { start: '2026-05-01T01:00:00', end: '2026-05-01T01:15:00', usage: '1', usageUnits: 'kWh' },
@@ -73,14 +73,14 @@ test('any spelling of a UUID in listings, records and events means the same reco
         await run(activities.readCompany, { runId, companyId: company });
       };
       await backfill();
-      const of = {
+      const ofCompany = {
         company: { id: spell(11, company), externalId: 'acme', name: 'Acme' },
         sitesRelations: [],
       };
       const events = [
-        { ...connectionEvent('updated', spell(12, connection), later, 'CONNECTED'), ...of },
+        { ...connectionEvent('updated', spell(12, connection), later, 'CONNECTED'), ...ofCompany },
         documentEvent('updated', spell(13, document), later, {
-          ...of,
+          ...ofCompany,
           site: { id: spell(14, ids.site ?? '') },
         }),
         intervalsEvent(spell(15, meter), '2026-05-01T01:00:00Z', '2026-05-01T01:15:00Z', 1),

@@ -128,9 +128,9 @@ test('a record that looks different in another version of the API is not a corre
   expect(await correctionsOf(company)).toEqual([['corrected', null, '10.50', '12.00', '1.50', null]]);
 });
 
-const cents = (rows: readonly Record<string, unknown>[], of: string): Map<unknown, number> => {
+const sumByCurrency = (rows: readonly Record<string, unknown>[], column: string): Map<unknown, number> => {
   const sums = new Map<unknown, number>();
-  for (const row of rows) sums.set(row.currency, (sums.get(row.currency) ?? 0) + Number(row[of] ?? 0));
+  for (const row of rows) sums.set(row.currency, (sums.get(row.currency) ?? 0) + Number(row[column] ?? 0));
   return sums;
 };
 
@@ -153,13 +153,16 @@ test(`corrections and new bills explain the difference between any two times (se
       await life.company.add({});
       const seen: { at: string; sums: Map<unknown, number> }[] = [];
       const look = async () =>
-        seen.push({ at: await life.now(), sums: cents(await life.bills(sql`analytics.bills`), 'cost') });
+        seen.push({
+          at: await life.now(),
+          sums: sumByCurrency(await life.bills(sql`analytics.bills`), 'cost'),
+        });
       await look();
       for (const one of steps) {
         await life.take(one);
         await look();
       }
-      // Each correction, and each new bill with its first cost, with the number of snapshots before it.
+      // A row for each correction, and for each bill when it was first read. `looks` counts the looks before it.
       const { rows: changes } = await warehouse.db.execute<{ change: string; looks: number }>(sql`
         select change, currency, cost_change,
           width_bucket(changed_at, ${sql.param(seen.map(({ at }) => at))}::timestamptz[]) as looks
@@ -186,9 +189,10 @@ test(`corrections and new bills explain the difference between any two times (se
       for (const { change } of changes) changesSeen.add(change);
       for (const [at, from] of seen.entries()) {
         for (const [later, to] of seen.entries()) {
+          if (later <= at) continue;
           const between = changes.filter(({ looks }) => looks > at && looks <= later);
-          const explained = cents(between, 'cost_change');
-          for (const currency of later > at ? ['USD', 'EUR'] : [])
+          const explained = sumByCurrency(between, 'cost_change');
+          for (const currency of ['USD', 'EUR'])
             expect(explained.get(currency) ?? 0).toBe(
               (to.sums.get(currency) ?? 0) - (from.sums.get(currency) ?? 0),
             );

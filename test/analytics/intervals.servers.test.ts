@@ -13,7 +13,7 @@ const warehouse = await forFile(createWarehouse());
 
 const seed = Number(process.env.SEED ?? 20_261_123);
 
-interface Span {
+interface Reading {
   /** Seconds since 1970. */
   readonly start: number;
   readonly seconds: number;
@@ -29,10 +29,10 @@ function localDay(zone: string): (at: number) => string {
 const step = 300;
 
 /** Counts the covered steps of each local day one by one, for each length of readings. */
-function coveredSteps(spans: readonly Span[], zone: string): Map<string, number> {
+function coveredSteps(shown: readonly Reading[], zone: string): Map<string, number> {
   const dayOf = localDay(zone);
   const covered = new Map<number, Set<number>>();
-  for (const { start, seconds } of spans) {
+  for (const { start, seconds } of shown) {
     const steps = covered.get(seconds) ?? new Set();
     for (let at = start; at < start + seconds; at += step) steps.add(at);
     covered.set(seconds, steps);
@@ -48,10 +48,10 @@ function coveredSteps(spans: readonly Span[], zone: string): Map<string, number>
 }
 
 /** Counts the covered steps of a day one by one; each has its part of the shortest readings that cover it. */
-function countedOn(day: string, zone: string, spans: readonly Span[]): { steps: number; usage: number } {
+function countedOn(day: string, zone: string, shown: readonly Reading[]): { steps: number; usage: number } {
   const dayOf = localDay(zone);
   const shortest = new Map<number, { seconds: number; readings: number }>();
-  for (const { start, seconds } of spans) {
+  for (const { start, seconds } of shown) {
     for (let at = start; at < start + seconds; at += step) {
       const held = shortest.get(at);
       if (held === undefined || seconds < held.seconds) shortest.set(at, { seconds, readings: 1 });
@@ -76,12 +76,12 @@ function stepsOfDay(day: string, zone: string): number {
 }
 
 /** Makes a company with one meter in a zone, which has readings of 1.25 kWh. */
-async function metered(zone: string, spans: readonly Span[]): Promise<BilledCompany> {
+async function metered(zone: string, shown: readonly Reading[]): Promise<BilledCompany> {
   const { company, meter } = await newMeter();
   await company.inZone(zone);
   const iso = (at: number) => new Date(at * 1000).toISOString();
   await company.read(
-    ...spans.map(({ start, seconds }) => ({ meter, from: iso(start), seconds, usage: 1.25 })),
+    ...shown.map(({ start, seconds }) => ({ meter, from: iso(start), seconds, usage: 1.25 })),
   );
   return company;
 }
@@ -111,7 +111,8 @@ const changes = [
   'America/Havana/2026-03-08',
 ];
 
-const span = fc.record({
+/** Readings that follow one another; `from` is in steps after the day before the change. */
+const anyRun = fc.record({
   from: fc.integer({ min: 0, max: 3 * 288 }),
   count: fc.integer({ min: 1, max: 120 }),
   seconds: fc.constantFrom(300, 900, 1800, 3600, 86_400),
@@ -131,11 +132,11 @@ test.each([
     while (dayOf(start - 900) === first) start -= 900;
     const total = quarters.reduce((sum, count) => sum + count, 0);
     for (const seconds of [900, 3600]) {
-      const spans = Array.from({ length: (total * 900) / seconds }, (_, at) => ({
+      const shown = Array.from({ length: (total * 900) / seconds }, (_, at) => ({
         start: start + at * seconds,
         seconds,
       }));
-      const company = await metered(zone, spans);
+      const company = await metered(zone, shown);
       const days = await company.rows('interval_daily', 'local_date');
       const counts = quarters.map((count) => (count * 900) / seconds);
       expect(days.map((row) => [row.readings, Number(row.expected_readings), row.coverage])).toEqual(
@@ -152,7 +153,7 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...changes),
-      fc.array(span, { minLength: 1, maxLength: 4 }),
+      fc.array(anyRun, { minLength: 1, maxLength: 4 }),
       async (drawnChange, runs) => {
         const [, zone = '', change = ''] = /^(.*)\/(.*)$/.exec(drawnChange) ?? [];
         const origin = Date.parse(`${change}T00:00:00Z`) / 1000 - 86_400;
@@ -162,15 +163,15 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
             seconds,
           })),
         );
-        const spans = [...new Map(drawn.map((one) => [`${one.start}/${one.seconds}`, one])).values()];
-        const company = await metered(zone, spans);
+        const shown = [...new Map(drawn.map((one) => [`${one.start}/${one.seconds}`, one])).values()];
+        const company = await metered(zone, shown);
 
         // The readings of each length are also stored alone, for a meter of their own.
         const byResolution: Record<string, unknown>[] = [];
-        for (const seconds of new Set(spans.map((one) => one.seconds))) {
+        for (const seconds of new Set(shown.map((one) => one.seconds))) {
           const alone = await metered(
             zone,
-            spans.filter((one) => one.seconds === seconds),
+            shown.filter((one) => one.seconds === seconds),
           );
           byResolution.push(...(await alone.rows('interval_daily', 'local_date')));
         }
@@ -178,7 +179,7 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
           `${row.local_date} ${row.granularity_seconds}`,
           Number(row.covered_seconds) / step,
         ]);
-        expect(new Map(covered as [string, number][])).toEqual(coveredSteps(spans, zone));
+        expect(new Map(covered as [string, number][])).toEqual(coveredSteps(shown, zone));
 
         for (const row of await company.rows('interval_daily', 'local_date')) {
           const day = String(row.local_date);
@@ -187,16 +188,16 @@ test(`coverage, gaps and overlaps are right for any readings around clock change
           const full = ofDay.filter((one) => Number(one.covered_seconds) === Number(row.day_seconds));
           const finest = Math.min(...full.map((one) => Number(one.granularity_seconds)));
           if (full.length > 0) expect(row.granularity_seconds).toBe(finest);
-          const counted = countedOn(day, zone, spans);
+          const counted = countedOn(day, zone, shown);
           expect([day, Number(row.covered_seconds) / step]).toEqual([day, counted.steps]);
           if (full.length === 0)
             expect([day, Number(row.usage)]).toEqual([day, expect.closeTo(counted.usage, 3)]);
         }
         const sum = byResolution.reduce((total, row) => total + Math.round(Number(row.usage) * 1e6), 0);
-        expect(sum).toBe(spans.length * 1_250_000);
+        expect(sum).toBe(shown.length * 1_250_000);
 
         const held = new Map<number, number>();
-        for (const { start, seconds } of spans)
+        for (const { start, seconds } of shown)
           for (let at = start; at < start + seconds; at += step) held.set(at, (held.get(at) ?? 0) + 1);
         const [first, last] = [Math.min(...held.keys()), Math.max(...held.keys())];
         const missing = (last - first) / step + 1 - held.size;
@@ -282,7 +283,11 @@ test('readings without an amount cover nothing, so their month counts by its bil
 
 /** A reading of 1 kW for each day of February 2026. */
 const dailyInFebruary = (meter: string) => ({
-  ...{ meter, from: '2026-02-01', count: 28, seconds: 86_400, usage: 24 },
+  meter,
+  from: '2026-02-01',
+  count: 28,
+  seconds: 86_400,
+  usage: 24,
 });
 
 test('readings of exports and generation add nothing to the load', async () => {
@@ -299,6 +304,7 @@ test('readings of exports and generation add nothing to the load', async () => {
   ]);
   await company.read(...[taken, given, made].map(dailyInFebruary));
   const { load } = await readReport(warehouse.db, company.id);
+  // A reading of a day counts in one hour of the profile, on each weekday.
   expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
@@ -308,7 +314,11 @@ test('readings have the net metering type of the newest usage record, or else of
   const exported = { netMeteringType: 'EXPORT' };
   await company.add({ [given]: {}, [taken]: exported, [turned]: {}, [unbilled]: exported });
   const of = (meterId: string, netMeteringType: string) => ({
-    ...{ meterId, start: '2025-01-01', end: '2025-01-31', usage: '310', more: { netMeteringType } },
+    meterId,
+    start: '2025-01-01',
+    end: '2025-01-31',
+    usage: '310',
+    more: { netMeteringType },
   });
   await company.bill([
     { billed: 1, usage: [of(turned, 'IMPORT')] },
@@ -326,6 +336,7 @@ test('readings have the net metering type of the newest usage record, or else of
     'EXPORT',
   ]);
   const { load } = await readReport(warehouse.db, company.id);
+  // A reading of a day counts in one hour of the profile, on each weekday.
   expect(load.hours.map(({ kw }) => kw)).toEqual(Array(7).fill('1.000'));
 });
 
@@ -397,7 +408,10 @@ test('a query for one company reads only its meters and the given months, even i
     insert into utility.meters (id, company_id, raw) select 'planned ' || n, md5('planned ' || n / 10)::uuid, '{}' from generate_series(0, 999) n`);
   await new BilledCompany(warehouse).read(
     ...Array.from({ length: 10 }, (_, n) => ({
-      ...{ meter: `planned ${n * 10}`, from: '2024-01-01', count: 5_760, seconds: 900 },
+      meter: `planned ${n * 10}`,
+      from: '2024-01-01',
+      count: 5_760,
+      seconds: 900,
     })),
   );
   await warehouse.db.execute(sql`analyze utility.intervals, utility.meters`);
@@ -439,7 +453,7 @@ async function steadyMeter(
   return { company, meter };
 }
 
-/** The first length, when another length follows, and the readings of that day. */
+/** The zone, minutes of a reading before and after the change, when it comes, and how many readings the day has. */
 test.each([
   ['UTC', 30, 15, '2026-03-02T12:00Z', 72],
   ['UTC', 15, 60, '2026-03-02T06:00Z', 42],

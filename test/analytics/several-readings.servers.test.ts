@@ -10,7 +10,7 @@ const warehouse = await forFile(createWarehouse());
 /** What a register of a meter shows. One register counts the exported amount, the other the consumed. */
 interface Register {
   readonly usage: number | null;
-  readonly quality?: string;
+  readonly quality?: string | null;
 }
 const pair: readonly Register[] = [{ usage: -0.7 }, { usage: 2.0 }];
 const sum: readonly Register[] = [{ usage: 1.3 }];
@@ -88,10 +88,10 @@ describe('a meter that shows 2.0 and -0.7 at each quarter-hour of a day', () => 
 });
 
 test('several registers count as one reading even if one register is estimated or has no amount', async () => {
-  const registers = [
+  const registers: readonly Register[] = [
     { usage: -0.7, quality: 'ESTIMATED' },
     { usage: 2.0 },
-    { usage: null, quality: null as never },
+    { usage: null, quality: null },
   ];
   const { company } = await metered(registers, [quarters]);
   expect(await company.rows('interval_daily', 'local_date')).toMatchObject([
@@ -99,7 +99,7 @@ test('several registers count as one reading even if one register is estimated o
   ]);
 });
 
-/** Days of clock changes. Some readings cross midnight, and readings of different lengths overlap. */
+/** A usual day, and days of clock changes. Some readings cross midnight, and readings of different lengths overlap. */
 test.each([
   ['UTC', '2026-03-01'],
   ['America/New_York', '2026-03-08'],
@@ -112,7 +112,7 @@ test.each([
     { from: `${day} 20:30Z`, count: 9, seconds: 3600 },
     { from: `${day} 22:30Z`, count: 2, seconds: 3600 * 30 },
   ];
-  const [registers, sums] = [await metered(pair, runs, zone), await metered(sum, runs, zone)];
+  const [withPair, withSum] = [await metered(pair, runs, zone), await metered(sum, runs, zone)];
   const orders = {
     interval_daily: 'local_date',
     interval_coverage: 'month',
@@ -121,14 +121,14 @@ test.each([
     load_profile: 'weekday, hour',
   };
   for (const [view, order] of Object.entries(orders)) {
-    const rows = async ({ company }: typeof sums) =>
+    const rows = async ({ company }: typeof withSum) =>
       (await company.rows(view, order)).map(({ company_id: _, site_id: _s, meter_id: _m, ...row }) => ({
         ...row,
         ...('covered_seconds' in row && { covered_seconds: Number(row.covered_seconds) }),
         // The parts of readings that cross midnight are rounded.
         ...('usage' in row && { usage: Number(row.usage).toFixed(4), standard_usage: null }),
       }));
-    expect([view, await rows(registers)]).toEqual([view, await rows(sums)]);
+    expect([view, await rows(withPair)]).toEqual([view, await rows(withSum)]);
   }
 });
 

@@ -78,7 +78,11 @@ describe('periods', () => {
 
 /** Usage of January 2026. */
 const january = (meterId: string | null, usage = '31', more: object = {}): UsageSaid => ({
-  ...{ meterId, start: '2026-01-01', end: '2026-01-31', usage, more },
+  meterId,
+  start: '2026-01-01',
+  end: '2026-01-31',
+  usage,
+  more,
 });
 const netMetered = { m: {}, out: { netMeteringType: 'EXPORT' }, sun: { netMeteringType: 'GENERATION' } };
 
@@ -211,12 +215,12 @@ describe('usage', () => {
       { billed: 2, usage: [of('odd', odd)], more: { demandMeters: ['much', demand('x', 'kW', [odd]), {}] } },
     ]);
     const peaks = async (view: string, order: string) =>
-      (await company.rows(view, order)).map((row) => [row.peak_demand, row.peak_demand_units]);
+      (await company.rows(view, order)).map((row) => [row.meter_id, row.peak_demand, row.peak_demand_units]);
     expect(await peaks('monthly_usage', 'meter_id')).toEqual([
-      [null, null],
-      ['9.000', 'kW'],
-      ['12', 'kVA'],
-      [null, null],
+      ['gas', null, null],
+      ['m', '9.000', 'kW'],
+      ['n', '12', 'kVA'],
+      ['odd', null, null],
     ]);
   });
 
@@ -266,10 +270,10 @@ describe('usage', () => {
       billed,
       usage: [{ meterId, start, end: start, usage: '1' }],
     });
-    const ahead = await warehouse.db.execute<{ first: string; ahead: string }>(sql`
+    const dates = await warehouse.db.execute<{ first: string; later: string }>(sql`
       select (date_trunc('month', current_date) - interval '3 months')::date::text as first,
-        (date_trunc('month', current_date) + interval '5 years')::date::text as ahead`);
-    const { first = '', ahead: later = '' } = ahead.rows[0] ?? {};
+        (date_trunc('month', current_date) + interval '5 years')::date::text as later`);
+    const { first = '', later = '' } = dates.rows[0] ?? {};
     await company.bill([
       of(1, 'late', first),
       of(2, 'late', later),
@@ -328,6 +332,7 @@ describe('usage', () => {
     ]);
     expect(await company.rows('monthly_by_site', 'commodity')).toMatchObject([
       { commodity: 'GAS', usage: '100', coverage: '1.0000', is_complete: true },
+      // 7 of account A, 9 of the newer bill of account B, and 1 + 2 of the bills without an account.
       { commodity: null, usage: '19.000000', coverage: '1.0000', is_complete: false },
     ]);
   });

@@ -20,7 +20,7 @@ test('a worker counts as running while all its activity slots are in use and it 
   const look = { look: async () => {} };
   await withStubs(taskQueues.watch, look, async (client) => {
     await until('it polls for looks', () => workerIsPolling(client, 'watch'));
-    // The slot for checks may be in use.
+    // The same process serves the checks, whose only slot may be in use.
     expect(await workerIsPolling(client, 'checks')).toBe(true);
     expect(await workerIsPolling(client, 'events')).toBe(false);
   });
@@ -40,6 +40,7 @@ test('a build whose slots are in use has the work, even next to a build that has
         defaultVersioningBehavior: 'PINNED',
       },
     });
+  // A worker without activities polls only for workflow tasks, like one whose activity slots are all in use.
   const [busy, idle] = await Promise.all([workerOf('busy', {}), workerOf('idle', { look: async () => {} })]);
   const promoted = async () => {
     await until('both are seen', async () => (await pollingBuilds(client)).length === 2);
@@ -60,7 +61,7 @@ function deadlineOf(headers: IncomingHttpHeaders): number {
   return Number(digits) * (ms[unit] ?? Number.NaN);
 }
 
-test('each attempt to start a group carries its deadline on the wire', async () => {
+test('each start of a group sends its own deadline to Temporal', async () => {
   const calls: IncomingHttpHeaders[] = [];
   const server = createServer();
   server.on('stream', (stream, headers) => {

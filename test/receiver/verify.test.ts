@@ -47,7 +47,7 @@ function countingKey(secret: string): SigningKey & { signed: number } {
       counting.signed += 1;
       return key.sign(...message);
     },
-    maySign: key.maySign,
+    couldHaveSigned: key.couldHaveSigned,
   };
   return counting;
 }

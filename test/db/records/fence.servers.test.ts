@@ -116,6 +116,7 @@ describe('a page and a proof at the same time', () => {
       await prove('meters', companyId, await now(), tx);
       const writing = writeRecords(warehouse, 'meters', [{ id }], { companyId, readAt });
       await untilLocked(db, 'the page waits for the proof');
+      // In an object, because the transaction would wait for a promise that it returns.
       return { written: writing };
     });
     expect(await written).toEqual(nothing);
@@ -131,6 +132,7 @@ describe('a page and a proof at the same time', () => {
       expect(await writeRecords(warehouse, 'meters', [{ id: other }], read)).toMatchObject({ inserted: 1 });
       const proving = prove('meters', companyId);
       await untilLocked(db, 'the proof waits for the page');
+      // In an object, because the transaction would wait for a promise that it returns.
       return { proved: proving };
     });
     await proved;
@@ -140,7 +142,7 @@ describe('a page and a proof at the same time', () => {
 
 describe('once a later walk is proved', () => {
   const cap = { rows: 50, percent: 100 };
-  /** Creates documents that were read before the moment that is returned, and before a later proof. */
+  /** Writes documents, and then proves a walk. A walk that began at `beganAt`, between the two, is overtaken. */
   async function overtaken(count: number) {
     const companyId = randomUUID();
     const ids = Array.from({ length: count }, () => randomUUID()).sort();
@@ -153,16 +155,16 @@ describe('once a later walk is proved', () => {
   const lives = async (id = ''): Promise<boolean> =>
     (await rowOf(warehouse, 'documents', id))?.deleted_at === null;
 
-  test('a row that an earlier walk lacks is not tombstoned, and a row that a walk as late lacks is', async () => {
+  test('an earlier walk does not tombstone the rows that it lacks, and the proved walk does', async () => {
     const { companyId, ids, beganAt } = await overtaken(1);
     const listing = { resource: 'documents', companyId } as const;
-    const lacking = async (began: string) =>
+    const retireAll = async (began: string) =>
       await retireAbsent(db, randomUUID(), listing, { ids: [], beganAt: began }, cap);
-    expect(await lacking(beganAt)).toMatchObject({ overtaken: true });
+    expect(await retireAll(beganAt)).toMatchObject({ overtaken: true });
     expect(await lives(ids[0])).toBe(true);
     const again = await now();
     await prove('documents', companyId, again);
-    await lacking(again);
+    await retireAll(again);
     expect(await lives(ids[0])).toBe(false);
   });
 

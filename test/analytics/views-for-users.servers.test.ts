@@ -48,8 +48,17 @@ test('bill_meters has a row for each meter of a bill, with names, numbers, usage
   const rows = await company.rows('bill_meters', 'meter_number');
   expect(rows).toMatchObject([
     {
-      ...{ ...named, ...january31, bill_id: id, site: 'Main street', meter_id: power, meter_number: 'E-77' },
-      ...{ commodity: 'ELECTRICITY', usage: '200', units: 'kWh', cost: '50.00', cost_per_unit: '0.250000' },
+      ...named,
+      ...january31,
+      bill_id: id,
+      site: 'Main street',
+      meter_id: power,
+      meter_number: 'E-77',
+      commodity: 'ELECTRICITY',
+      usage: '200',
+      units: 'kWh',
+      cost: '50.00',
+      cost_per_unit: '0.250000',
     },
     // Usage in two units cannot be summed.
     { ...named, meter_number: 'W-9', usage: null, units: null, cost: '50.00', cost_per_unit: null },
@@ -120,8 +129,14 @@ test('meters have their numbers, addresses, accounts, and first and last day wit
     // A superseded bill does not count as data.
     { ...here, ...days, meter_id: billed, account_number: 'B-1', provider: 'Old Power', address: null },
     {
-      ...{ ...here, ...days, meter_id: collected, meter_number: 'E-1', address: '1 Main St' },
-      ...{ account_number: 'A-9', provider: 'City Power', last_reading_at: null },
+      ...here,
+      ...days,
+      meter_id: collected,
+      meter_number: 'E-1',
+      address: '1 Main St',
+      account_number: 'A-9',
+      provider: 'City Power',
+      last_reading_at: null,
     },
     {
       ...here,
@@ -139,7 +154,9 @@ test('year_on_year compares only months that bills cover completely in both year
   const [whole, begun] = [`whole/${randomUUID()}`, `begun/${randomUUID()}`];
   const company = await companyWith({ [whole]: {}, [begun]: {} });
   const month = (meterId: string, start: string, end: string, usage: string, billed: number) => ({
-    ...{ billed, cost: `${Number(usage) / 10}.00`, usage: [{ meterId, start, end, usage }] },
+    billed,
+    cost: `${Number(usage) / 10}.00`,
+    usage: [{ meterId, start, end, usage }],
   });
   await company.bill([
     month(whole, '2025-03-01', '2025-03-31', '100', 1),
@@ -149,11 +166,20 @@ test('year_on_year compares only months that bills cover completely in both year
     // This month has no bill of the year before, so it is not compared.
     month(whole, '2026-04-01', '2026-04-30', '100', 5),
   ]);
+  // To read a view of months computes them; year_on_year compares what was computed.
   await company.rows('monthly_usage', 'month');
   expect(await company.rows('year_on_year', 'measure desc, month')).toMatchObject([
     {
-      ...{ company: 'Acme', site: 'Main street', meter_id: whole, month: '2026-03-01', measure: 'usage' },
-      ...{ units: 'kWh', amount: '120', amount_year_before: '100', change: '20', relative_change: '0.2000' },
+      company: 'Acme',
+      site: 'Main street',
+      meter_id: whole,
+      month: '2026-03-01',
+      measure: 'usage',
+      units: 'kWh',
+      amount: '120',
+      amount_year_before: '100',
+      change: '20',
+      relative_change: '0.2000',
     },
     {
       measure: 'cost',
@@ -188,7 +214,9 @@ test('first_day and last_day are the days that a bill covers, and service_end_da
   const meterId = randomUUID();
   const company = await companyWith({ [meterId]: {} });
   const of = (billed: number, start: string, end: string) => ({
-    ...{ billed, cost: '1.00', usage: [{ meterId, start, end, usage: '1' }] },
+    billed,
+    cost: '1.00',
+    usage: [{ meterId, start, end, usage: '1' }],
     more: { accountNumber: 'A', startDate: start, endDate: end },
   });
   await company.bill([of(1, '2026-01-01', '2026-02-01'), of(2, '2026-02-01', '2026-03-01')]);
@@ -223,7 +251,11 @@ test('a bill that only moved to another account is reported as moved, not as cor
   const company = await companyWith({});
   const id = randomUUID();
   const of = (billed: number, cost: string, accountNumber: string) => ({
-    ...{ id, billed, cost, usage: [], more: { accountNumber } },
+    id,
+    billed,
+    cost,
+    usage: [],
+    more: { accountNumber },
   });
   await company.bill([of(1, '5.00', 'A')]);
   await company.bill([of(2, '5.00', 'B')]);
@@ -238,7 +270,9 @@ test('a gap of a day or two is only information, and a longer gap says what it m
   const meterId = `meter/${randomUUID()}`;
   const company = await companyWith({ [meterId]: {} });
   const of = (billed: number, start: string, end: string) => ({
-    ...{ billed, cost: '3100.00', usage: [{ meterId, start, end, usage: '31' }] },
+    billed,
+    cost: '3100.00',
+    usage: [{ meterId, start, end, usage: '31' }],
   });
   await company.bill([
     of(1, '2025-01-01', '2025-01-31'),
@@ -282,7 +316,11 @@ test('the availability of a month is NULL until the month is over', async () => 
 test('a connection without any bill is late once its first bill should have come', async () => {
   const company = await companyWith({});
   const connection = (created: string) => ({
-    ...{ id: randomUUID(), status: 'CONNECTED', created, datasource: 'City Power', accounts: [] },
+    id: randomUUID(),
+    status: 'CONNECTED',
+    created,
+    datasource: 'City Power',
+    accounts: [],
   });
   const { rows } = await warehouse.db.execute<{ long: string; lately: string }>(sql`
     select (current_date - 50)::text || 'T00:00:00' as long, (current_date - 5)::text || 'T00:00:00' as lately`);
@@ -290,6 +328,7 @@ test('a connection without any bill is late once its first bill should have come
   await writeRecords(warehouse, 'connections', [connection(long), connection(lately)], {
     companyId: company.id,
   });
+  // The first bill is expected 47 days after the connection was created.
   expect(await company.rows('freshness', 'next_bill_expected_on')).toMatchObject([
     {
       company: 'Acme',
