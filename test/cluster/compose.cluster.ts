@@ -2,17 +2,13 @@ import { execFile } from 'node:child_process';
 import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { childEnvironment } from '../../embedded/process.ts';
 import { accepts, findTemporal } from '../../embedded/temporal.ts';
-import { fault, say, seeds } from '../faults/fault.ts';
-import { eventsPerSecond, startLoad } from '../faults/load.ts';
+import { fault, say } from '../faults/fault.ts';
 import { createPart } from '../faults/part.ts';
-import { seedOf } from '../faults/plan.ts';
-import { type RunningTemporal, startRig } from '../faults/rig.ts';
+import type { RunningTemporal } from '../faults/rig.ts';
 import { launchServer } from '../faults/server-process.ts';
-import { verdict } from '../faults/verdict.ts';
 import { administer, withPostgres } from '../postgres/warehouse.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
@@ -20,14 +16,13 @@ import { freePort } from '../support/port.ts';
 import { temporalPrograms } from './programs.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
-const loadSeconds = 20;
 
-fault(
-  'T8',
-  'the server as docker-compose.yml starts it',
-  seeds(),
-  { may: ['ChangesMissed', 'RunUnwell'] },
-  (seed) =>
+fault<RunningTemporal>({
+  name: 'T8',
+  title: 'the server as docker-compose.yml starts it',
+  eachSeed: true,
+  alarms: { may: ['ChangesMissed', 'RunUnwell'] },
+  around: (work) =>
     withPostgres({}, async ({ users, port }) => {
       const folder = await temporaryFolder();
       const superuser = users.superuserUrl('postgres');
@@ -43,18 +38,7 @@ fault(
         try {
           for (let start = 0; start < 2; start++)
             await run('temporal-namespace', { 'temporal:7233': temporal.address });
-          const rig = await startRig({ temporal });
-          try {
-            expect(await rig.backfill()).toBe('complete');
-            const load = startLoad(rig.service, seedOf(seed, 'T8'), eventsPerSecond);
-            rig.harm();
-            await temporal.part.kill();
-            await temporal.part.start();
-            const { perSecond } = await load.end(loadSeconds);
-            return { injected: '', perSecond, figures: await verdict(rig) };
-          } finally {
-            await rig.stop();
-          }
+          return await work({ temporal }, temporal);
         } finally {
           await temporal.part.kill();
         }
@@ -62,7 +46,14 @@ fault(
         await folder.remove();
       }
     }),
-);
+  backfill: 'before',
+  loadSeconds: 20,
+  strike: async ({ rig, made: { part } }) => {
+    rig.harm();
+    await part.kill();
+    await part.start();
+  },
+});
 
 /**
  * Copies docker/ with separate secrets and programs. Returns a function that runs a job of the compose file, by

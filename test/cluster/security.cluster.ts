@@ -1,9 +1,6 @@
 import { expect } from 'vitest';
-import { type Found, fault, say, seeds } from '../faults/fault.ts';
-import { eventsPerSecond, startLoad } from '../faults/load.ts';
-import { seedOf } from '../faults/plan.ts';
+import { fault, say } from '../faults/fault.ts';
 import type { Rig } from '../faults/rig.ts';
-import { verdict } from '../faults/verdict.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { startCommand } from '../support/command-process.ts';
 import { deliver } from '../support/deliver.ts';
@@ -11,32 +8,68 @@ import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 import { startKeyIssuer } from './api-keys.ts';
-import { namespace, type Secured, withRig } from './with-rig.ts';
+import { namespace, onCluster, type Secured } from './surroundings.ts';
 
-const once = seeds().slice(0, 1);
-const loadSeconds = 10;
 /** How long the key is valid that expires while it is used. */
 const keySeconds = 60;
 const names = 'DNS:localhost,IP:127.0.0.1';
 
 type Variables = Readonly<Record<string, string>>;
 
-fault('T5', 'Temporal asks for a client certificate', once, { may: ['Silent'] }, async (seed) => {
-  const folder = await temporaryFolder();
-  const make = makeCertificate.bind(undefined, folder.path);
-  try {
-    const [ca, strangersCa] = [await make('ca', 'DNS:ca'), await make('strangers-ca', 'DNS:ca')];
-    const [server, client, stranger] = await Promise.all([
-      make('server', names, ca),
-      make('client', 'DNS:metersync', ca),
-      make('stranger', 'DNS:metersync', strangersCa),
-    ]);
-    const env = {
-      TEMPORAL_TLS_SERVER_CA_CERT_PATH: ca.file,
-      TEMPORAL_TLS_CLIENT_CERT_PATH: client.file,
-      TEMPORAL_TLS_CLIENT_KEY_PATH: client.keyFile,
-    };
-    const secured: Secured = {
+/** A secured Temporal, and settings with which a receiver must not get in. */
+interface Guarded {
+  readonly wrong: Readonly<Record<string, Variables>>;
+  /** Settings of a receiver that become wrong while it runs. */
+  rightAtFirst?(): Variables;
+}
+
+/** Runs everything on a secured Temporal, and then receivers with wrong settings. */
+function guarded(
+  name: string,
+  title: string,
+  make: (folder: string) => Promise<Guarded & { secured: Secured; close?(): void }>,
+): void {
+  fault<Guarded>({
+    name,
+    title,
+    alarms: { may: ['Silent'] },
+    around: async (work) => {
+      const folder = await temporaryFolder();
+      try {
+        const { secured, close, ...made } = await make(folder.path);
+        try {
+          return await onCluster(secured)((more) => work(more, made));
+        } finally {
+          close?.();
+        }
+      } finally {
+        await folder.remove();
+      }
+    },
+    backfill: 'before',
+    strike: async ({ rig, made: { wrong, rightAtFirst }, load }) => {
+      await load.end(10);
+      if (rightAtFirst !== undefined) await untilShutOut(rig, rightAtFirst());
+      for (const [what, env] of Object.entries(wrong)) say(`${name}: ${what}: ${await refused(rig, env)}`);
+      return `refused: ${Object.keys(wrong).join(', ')}`;
+    },
+  });
+}
+
+guarded('T5', 'Temporal asks for a client certificate', async (folder) => {
+  const make = makeCertificate.bind(undefined, folder);
+  const [ca, strangersCa] = [await make('ca', 'DNS:ca'), await make('strangers-ca', 'DNS:ca')];
+  const [server, client, stranger] = await Promise.all([
+    make('server', names, ca),
+    make('client', 'DNS:metersync', ca),
+    make('stranger', 'DNS:metersync', strangersCa),
+  ]);
+  const presented = ({ file, keyFile }: Record<'file' | 'keyFile', string>): Variables => ({
+    TEMPORAL_TLS_CLIENT_CERT_PATH: file,
+    TEMPORAL_TLS_CLIENT_KEY_PATH: keyFile,
+  });
+  return {
+    secured: {
       security: { tls: { certFile: server.file, keyFile: server.keyFile, clientCaFile: ca.file } },
       connect: {
         tls: {
@@ -44,77 +77,50 @@ fault('T5', 'Temporal asks for a client certificate', once, { may: ['Silent'] },
           clientCertPair: { crt: Buffer.from(client.cert), key: Buffer.from(client.key) },
         },
       },
-      env,
-    };
-    const strangers = {
-      TEMPORAL_TLS_CLIENT_CERT_PATH: stranger.file,
-      TEMPORAL_TLS_CLIENT_KEY_PATH: stranger.keyFile,
-    };
-    return await secure(seed, 'T5', secured, async () => {}, [
-      ["a stranger's certificate", strangers],
-      ['no client certificate', { TEMPORAL_TLS_CLIENT_CERT_PATH: '', TEMPORAL_TLS_CLIENT_KEY_PATH: '' }],
-      ['another CA', { TEMPORAL_TLS_SERVER_CA_CERT_PATH: strangersCa.file }],
-      ['no TLS', { TEMPORAL_TLS: 'false' }],
-    ]);
-  } finally {
-    await folder.remove();
-  }
+      env: { TEMPORAL_TLS_SERVER_CA_CERT_PATH: ca.file, ...presented(client) },
+    },
+    wrong: {
+      "a stranger's certificate": presented(stranger),
+      'no client certificate': presented({ file: '', keyFile: '' }),
+      'another CA': { TEMPORAL_TLS_SERVER_CA_CERT_PATH: strangersCa.file },
+      'no TLS': { TEMPORAL_TLS: 'false' },
+    },
+  };
 });
 
-fault('T6', 'Temporal asks for an API key', once, { may: ['Silent'] }, async (seed) => {
-  const folder = await temporaryFolder();
-  const [issuer, strangers] = await Promise.all([startKeyIssuer(), startKeyIssuer()]);
-  const now = Math.floor(Date.now() / 1000);
-  const later = now + 86_400;
+guarded('T6', 'Temporal asks for an API key', async (folder) => {
+  const ca = await makeCertificate(folder, 'ca', 'DNS:ca');
+  const server = await makeCertificate(folder, 'server', names, ca);
+  const issuer = await startKeyIssuer();
+  const strangers = await startKeyIssuer().catch((error: unknown) => {
+    issuer.close();
+    throw error;
+  });
+  const now = () => Math.floor(Date.now() / 1000);
+  const later = now() + 86_400;
   const ours = [`${namespace}:write`];
-  try {
-    const ca = await makeCertificate(folder.path, 'ca', 'DNS:ca');
-    const server = await makeCertificate(folder.path, 'server', names, ca);
-    const secured: Secured = {
+  return {
+    secured: {
       security: { tls: { certFile: server.file, keyFile: server.keyFile }, jwksUrl: issuer.jwksUrl },
       connect: {
         tls: { serverRootCACertificate: Buffer.from(ca.cert) },
         apiKey: issuer.issue(['temporal-system:admin'], later),
       },
-      env: {
-        TEMPORAL_TLS_SERVER_CA_CERT_PATH: ca.file,
-        TEMPORAL_API_KEY: issuer.issue(ours, later),
-      },
-    };
-    const endsSoon = () => issuer.issue(ours, Math.floor(Date.now() / 1000) + keySeconds);
-    const work = (rig: Rig) => untilShutOut(rig, { TEMPORAL_API_KEY: endsSoon() });
-    return await secure(seed, 'T6', secured, work, [
-      ["a stranger's key", { TEMPORAL_API_KEY: strangers.issue(ours, later) }],
-      ['an expired key', { TEMPORAL_API_KEY: issuer.issue(ours, now - 60) }],
-      ['a key of another namespace', { TEMPORAL_API_KEY: issuer.issue(['another:write'], later) }],
-      ['no key', { TEMPORAL_API_KEY: '' }],
-    ]);
-  } finally {
-    for (const one of [issuer, strangers]) one.close();
-    await folder.remove();
-  }
+      env: { TEMPORAL_TLS_SERVER_CA_CERT_PATH: ca.file, TEMPORAL_API_KEY: issuer.issue(ours, later) },
+    },
+    rightAtFirst: () => ({ TEMPORAL_API_KEY: issuer.issue(ours, now() + keySeconds) }),
+    wrong: {
+      "a stranger's key": { TEMPORAL_API_KEY: strangers.issue(ours, later) },
+      'an expired key': { TEMPORAL_API_KEY: issuer.issue(ours, now() - 60) },
+      'a key of another namespace': { TEMPORAL_API_KEY: issuer.issue(['another:write'], later) },
+      'no key': { TEMPORAL_API_KEY: '' },
+    },
+    close: () => {
+      issuer.close();
+      strangers.close();
+    },
+  };
 });
-
-/** Runs everything on a secured Temporal, then `more`, then receivers with each of the wrong settings. */
-async function secure(
-  seed: number,
-  name: string,
-  secured: Secured,
-  more: (rig: Rig) => Promise<void>,
-  wrong: readonly (readonly [string, Variables])[],
-): Promise<Found> {
-  return await withRig(async (rig) => {
-    expect(await rig.backfill()).toBe('complete');
-    const load = startLoad(rig.service, seedOf(seed, name), eventsPerSecond);
-    const { perSecond } = await load.end(loadSeconds);
-    await more(rig);
-    for (const [what, env] of wrong) {
-      say(`${name}: ${what}: ${await refused(rig, env)}`);
-    }
-    const figures = await verdict(rig);
-    return { injected: `refused: ${wrong.map(([what]) => what).join(', ')}`, perSecond, figures };
-  }, secured);
-}
 
 /** Starts a receiver with wrong settings, which has to answer 503; returns its line about them. */
 async function refused(rig: Rig, wrong: Variables): Promise<string> {

@@ -69,9 +69,3 @@ export const longerOf = (one: number | null, other: number | null): number | nul
 
 const isOneOf = (names: readonly AlarmName[], name: string): boolean =>
   (names as readonly string[]).includes(name);
-
-/**
- * The work of a killed worker is taken over after 30 s without a heartbeat, which are half an hour for the
- * alarm rules. A listing that moves in each pass makes the run suspect.
- */
-export const workLate: readonly AlarmName[] = ['RunStalled', 'RunUnwell'];

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import type { RigOptions, Way } from './rig.ts';
 
 /** A TCP proxy on loopback that can cut connections, or keep them open and transfer nothing. */
 export interface CuttingProxy {
@@ -169,6 +170,27 @@ export async function startProxy(
     close,
   };
 }
+
+/** The proxies on some ways of a rig. */
+export type Proxies = Readonly<Record<Way, CuttingProxy>>;
+
+/** Runs work on a rig with proxies on these ways, and closes them. */
+export const withProxies =
+  (...ways: readonly Way[]) =>
+  async <T>(work: (more: RigOptions, made: Proxies) => Promise<T>): Promise<T> => {
+    const made: Partial<Record<Way, CuttingProxy>> = {};
+    const through = async (way: Way, target: string): Promise<string> => {
+      const proxy = await startProxy(target);
+      made[way] = proxy;
+      return proxy.address;
+    };
+    const between = Object.fromEntries(ways.map((way) => [way, (target: string) => through(way, target)]));
+    try {
+      return await work({ between }, made as Proxies);
+    } finally {
+      await Promise.all(Object.values(made).map((proxy) => proxy.close()));
+    }
+  };
 
 const isUrl = (target: string): boolean => target.includes('://');
 

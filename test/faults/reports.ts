@@ -3,9 +3,10 @@ import type { FaultReport } from './fault.ts';
 
 /** Describes the results of a run, for a terminal. */
 export function describeReports(reports: readonly FaultReport[]): string {
-  const titles = new Map(reports.map(({ fault, title }) => [fault, title]));
+  const byFault = Map.groupBy(reports, ({ fault }) => fault);
+  const titlesOf = (fault: string) => new Set(byFault.get(fault)?.map(({ title }) => title));
   return rowsOf(reports)
-    .map(([fault = '', ...cells]) => [fault, titles.get(fault) ?? '', ...cells])
+    .map(([fault = '', ...cells]) => [fault, [...titlesOf(fault)].join('; '), ...cells])
     .map((cells) => cells.filter((cell) => cell !== '').join(' | '))
     .join('\n');
 }

@@ -3,12 +3,13 @@ import { startBackfill } from '../../app/backfill.ts';
 import { type RunState, scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connection/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
-import { choosePorts, isFree, type Ports } from '../../embedded/start.ts';
+import { choosePorts, type Ports } from '../../embedded/start.ts';
 import { findTemporal, temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { runCommand } from '../support/command.ts';
 import { runProcess, startCommand } from '../support/command-process.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
 import { type SandboxSize, startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { watchEffects } from './ledger.ts';
 import { epochVariable } from './pace.ts';
@@ -29,6 +30,8 @@ export interface Rig {
   readonly launch: Readonly<Record<Command, Launch>>;
   /** Creates another receiver or worker, with more variables. The rig stops it. */
   another(part: Command, env?: Readonly<Record<string, string>>): Part;
+  /** The parts that `another` has created. */
+  readonly others: readonly Part[];
   readonly receiverUrl: string;
   /** Runs `metersync` to its end, with the rig's settings. */
   run(args: readonly string[]): ReturnType<typeof runCommand>;
@@ -73,6 +76,14 @@ export interface RunningPostgres {
   readonly databaseUrl: string;
 }
 
+/** A way between two parts, on which a proxy can be. */
+export type Way =
+  | 'serviceAndReceiver'
+  | 'receiverAndTemporal'
+  | 'workerAndTemporal'
+  | 'workerAndService'
+  | 'workerAndPostgres';
+
 export interface RigOptions {
   readonly size?: SandboxSize;
   /** Further options of the sandbox. */
@@ -84,13 +95,7 @@ export interface RigOptions {
   /** A Temporal that is already running and outlives the rig. The default is a development server. */
   readonly temporal?: RunningTemporal;
   /** Functions that put a proxy between two parts. Each maps an address to the address to use instead. */
-  readonly between?: {
-    readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
-    readonly receiverAndTemporal?: (temporal: string) => Promise<string>;
-    readonly workerAndTemporal?: (temporal: string) => Promise<string>;
-    readonly workerAndService?: (service: string) => Promise<string>;
-    readonly workerAndPostgres?: (database: string) => Promise<string>;
-  };
+  readonly between?: Partial<Record<Way, (address: string) => Promise<string>>>;
   readonly env?: Readonly<Record<string, string>>;
   /** The checkout of an older release, whose schema, worker and receiver the rig begins with. */
   readonly older?: string;
@@ -103,7 +108,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const [servers, service, receiverPort] = await Promise.all([
     prepareServers({ postgres: folder.path, temporal: folder.path, ...options.folders }, options),
     startSandbox(options.size, options.sandbox),
-    steadyPort(),
+    freePort(),
   ]);
   const { address, namespace, connect } = servers.temporal;
   const epoch = Date.now();
@@ -129,14 +134,14 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     ...options.env,
   };
   const launch: Rig['launch'] = { receiver: { env: {} }, worker: { env: {} } };
-  if (between.receiverAndTemporal !== undefined)
-    launch.receiver.env.TEMPORAL_ADDRESS = await between.receiverAndTemporal(address);
-  if (between.workerAndTemporal !== undefined)
-    launch.worker.env.TEMPORAL_ADDRESS = await between.workerAndTemporal(address);
-  if (between.workerAndService !== undefined)
-    launch.worker.env.SERVICE_URL = await between.workerAndService(service.apiUrl);
-  if (between.workerAndPostgres !== undefined)
-    launch.worker.env.DATABASE_URL = await between.workerAndPostgres(servers.postgres.databaseUrl);
+  const led = async (part: Command, variable: string, way: Way, target: string) => {
+    const through = await between[way]?.(target);
+    if (through !== undefined) launch[part].env[variable] = through;
+  };
+  await led('receiver', 'TEMPORAL_ADDRESS', 'receiverAndTemporal', address);
+  await led('worker', 'TEMPORAL_ADDRESS', 'workerAndTemporal', address);
+  await led('worker', 'SERVICE_URL', 'workerAndService', service.apiUrl);
+  await led('worker', 'DATABASE_URL', 'workerAndPostgres', servers.postgres.databaseUrl);
   const lines = { receiver: [] as string[], worker: [] as string[] };
   const command = (part: Command, more: Readonly<Record<string, string>> = {}) =>
     createPart(part, () =>
@@ -182,6 +187,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       others.push(other);
       return other;
     },
+    others,
     receiverUrl,
     run,
     backfill: async () => {
@@ -270,12 +276,4 @@ function launchCommand(
     return `${signal ?? `status ${status}`}: ${said.slice(-3).join(' | ')}`;
   });
   return { pid: command.pid, ready, ended };
-}
-
-/** Finds a port below the range of outgoing connections, so that the receiver finds it free again. */
-export async function steadyPort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000);
-    if (await isFree(port)) return port;
-  }
 }

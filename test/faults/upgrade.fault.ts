@@ -5,15 +5,12 @@ import { expect } from 'vitest';
 import { taskQueues, workflowIds } from '../../contract/names.ts';
 import type { AlarmName } from '../../health/findings.ts';
 import { until } from '../support/poll.ts';
-import { fault, seeds } from './fault.ts';
+import { fault } from './fault.ts';
 import { upgradeLarge } from './large-upgrade.ts';
 import { unwatchEffects, watchEffects } from './ledger.ts';
-import { eventsPerSecond, startLoad } from './load.ts';
 import { olderCheckout } from './older-checkout.ts';
 import { contentOf, differingMonths, freshSchema, schemaOf } from './older-warehouse.ts';
-import { seedOf } from './plan.ts';
-import { type Rig, startRig } from './rig.ts';
-import { verdict } from './verdict.ts';
+import type { Rig } from './rig.ts';
 
 /** The revision of the older release, from the option `--from`. */
 const from = process.env.FAULTS_FROM;
@@ -21,65 +18,67 @@ const from = process.env.FAULTS_FROM;
 /** Ends a run that hangs. A run that passes does not depend on this time. */
 const within = { timeoutMs: 180_000, everyMs: 100 };
 
-if (from !== undefined) {
-  fault(
-    'C21',
-    'an older release with data, runs under way and an open alarm is upgraded by one migrate',
-    seeds().slice(0, 1),
-    { must: ['ServiceDown'], may: ['ChangesMissed', 'RunUnwell'] },
-    async (seed) => {
-      const older = await olderCheckout(from);
-      const large = await upgradeLarge(older.path);
-      const size = { companies: 3, documents: 400, intervalDays: 2 };
-      const rig = await startRig({ size, older: older.path });
-      const { service, client, parts, launch } = rig;
-      try {
-        expect(await (await startEarlierBackfill(client)).result()).toBe('complete');
-        await shareWithAnalysts(rig);
-        const load = startLoad(service, seedOf(seed, 'C21'), eventsPerSecond);
-        // The service is slow, so that the backfill lasts until the new worker runs.
-        await service.fault({ kind: 'latency', ms: [300, 600] });
-        const run = await startEarlierBackfill(client);
-        await until('the backfill has read pages', async () => (await pagesUnderWay(rig)) > 2, within);
-        // Workers of an older release must not write to the newer schema, so they are stopped first.
-        await parts.worker.stop('SIGTERM');
-        expect((await run.describe()).status.name).toBe('RUNNING');
-        expect(await pendingEvents(rig)).toBeGreaterThan(0);
-        await leaveOpen(rig, 'ServiceDown');
-        const before = await contentOf(rig.warehouse);
-        await unwatchEffects(rig.warehouse);
+interface Older {
+  /** What the upgrade of a large warehouse took. */
+  readonly large: string;
+}
 
-        const migrated = await rig.run(['migrate']);
-        expect(migrated.status, migrated.stderr).toBe(0);
-        expect(await contentOf(rig.warehouse, before)).toEqual(before);
-        await analystsCanRead(rig);
-        expect(await schemaOf(rig.warehouse.db)).toEqual(await freshSchema());
-        await watchEffects(rig.warehouse);
-        for (const name of ['worker', 'receiver'] as const) {
-          delete launch[name].checkout;
-          await parts[name].stop('SIGTERM');
-          await parts[name].start();
-        }
-        await service.clearFaults();
-        expect(['complete', 'suspect']).toContain(await run.result());
-        expect(['complete', 'suspect']).toContain(await rig.backfill());
-        const { perSecond } = await load.end(20);
-        const figures = await verdict(rig);
-        await until(
-          'months are worked out',
-          async () => (await differingMonths(rig.warehouse)) === 0,
-          within,
-        );
-        for (const part of [parts.worker, parts.receiver]) expect(part.endedByItself).toEqual([]);
-        expect(rig.said('worker').join('\n')).not.toMatch(/TMPRL1100|Nondeterminism/i);
-        return { injected: `from ${from}; ${large}`, perSecond, figures };
+if (from !== undefined)
+  fault<Older>({
+    name: 'C21',
+    title: 'an older release with data, runs under way and an open alarm is upgraded by one migrate',
+    alarms: { must: ['ServiceDown'], may: ['ChangesMissed', 'RunUnwell'] },
+    rig: { size: { companies: 3, documents: 400, intervalDays: 2 } },
+    around: async (work) => {
+      const older = await olderCheckout(from);
+      try {
+        return await work({ older: older.path }, { large: await upgradeLarge(older.path) });
       } finally {
-        await rig.stop();
         await older.remove();
       }
     },
-  );
-}
+    prepare: async (rig) => {
+      expect(await (await startEarlierBackfill(rig.client)).result()).toBe('complete');
+      await shareWithAnalysts(rig);
+    },
+    backfill: 'none',
+    loadSeconds: 20,
+    strike: async ({ rig, made }) => {
+      const { service, parts, launch } = rig;
+      // The service is slow, so that the backfill lasts until the new worker runs.
+      await service.fault({ kind: 'latency', ms: [300, 600] });
+      const run = await startEarlierBackfill(rig.client);
+      await until('the backfill has read pages', async () => (await pagesUnderWay(rig)) > 2, within);
+      // Workers of an older release must not write to the newer schema, so they are stopped first.
+      await parts.worker.stop('SIGTERM');
+      expect((await run.describe()).status.name).toBe('RUNNING');
+      expect(await pendingEvents(rig)).toBeGreaterThan(0);
+      await leaveOpen(rig, 'ServiceDown');
+      const before = await contentOf(rig.warehouse);
+      await unwatchEffects(rig.warehouse);
+
+      const migrated = await rig.run(['migrate']);
+      expect(migrated.status, migrated.stderr).toBe(0);
+      expect(await contentOf(rig.warehouse, before)).toEqual(before);
+      await analystsCanRead(rig);
+      expect(await schemaOf(rig.warehouse.db)).toEqual(await freshSchema());
+      await watchEffects(rig.warehouse);
+      for (const name of ['worker', 'receiver'] as const) {
+        delete launch[name].checkout;
+        await parts[name].stop('SIGTERM');
+        await parts[name].start();
+      }
+      await service.clearFaults();
+      expect(['complete', 'suspect']).toContain(await run.result());
+      expect(['complete', 'suspect']).toContain(await rig.backfill());
+      return `from ${from}; ${made.large}`;
+    },
+    check: async (_figures, { warehouse, parts, said }) => {
+      await until('months are worked out', async () => (await differingMonths(warehouse)) === 0, within);
+      for (const part of [parts.worker, parts.receiver]) expect(part.endedByItself).toEqual([]);
+      expect(said('worker').join('\n')).not.toMatch(/TMPRL1100|Nondeterminism/i);
+    },
+  });
 
 /** Starts a backfill as version 0.2 does; returns the handle by which the run of a later version is found, too. */
 async function startEarlierBackfill(client: Client): Promise<WorkflowHandle> {

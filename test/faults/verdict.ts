@@ -26,7 +26,7 @@ export interface Figures {
 /** Ends a run that hangs. A loaded machine delivers 25,000 events in a quarter of an hour. */
 const within = { timeoutMs: 1_500_000, everyMs: 500 };
 
-export interface Options {
+export interface VerdictOptions {
   /** How far the service's clock is advanced in one step while a retry is waiting there. */
   readonly advanceSeconds?: number;
   /** The ids of events that the test itself sent and that were answered with 2xx. */
@@ -39,7 +39,7 @@ export interface Options {
  * Starts the parts that are down, waits until everything is delivered and done, and compares the service with
  * the warehouse: their tables must be equal, and their ledgers show that every promise was kept.
  */
-export async function verdict(rig: Rig, options: Options = {}): Promise<Figures> {
+export async function verdict(rig: Rig, options: VerdictOptions = {}): Promise<Figures> {
   await startAll(rig);
   await settle(rig, options);
   const sent = await readSent(rig.service.databaseUrl);
@@ -53,7 +53,7 @@ export async function verdict(rig: Rig, options: Options = {}): Promise<Figures>
   });
   expect(await readUndone(rig.warehouse)).toEqual([]);
   const compared = await equalTables(rig);
-  const parts = Object.values(rig.parts);
+  const parts = [...Object.values(rig.parts), ...rig.others];
   return {
     events: (await rig.service.status()).events.total,
     acknowledged: sent.acknowledged.size,
@@ -95,7 +95,10 @@ export async function startAll({ parts }: Rig): Promise<void> {
 }
 
 /** Waits step by step. Each step waits for work that the previous step may have started. */
-export async function settle(rig: Rig, { advanceSeconds = 400, restored }: Options = {}): Promise<void> {
+export async function settle(
+  rig: Rig,
+  { advanceSeconds = 400, restored }: VerdictOptions = {},
+): Promise<void> {
   const { service, warehouse } = rig;
   await until(
     'the service has delivered everything',

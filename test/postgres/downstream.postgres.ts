@@ -1,51 +1,63 @@
 import { expect } from 'vitest';
-import { fault, seeds } from '../faults/fault.ts';
-import { startRig } from '../faults/rig.ts';
+import { fault } from '../faults/fault.ts';
 import { runCommand } from '../support/command.ts';
 import { until } from '../support/poll.ts';
-import { backfillUnderLoad, may } from './load.ts';
-import { administer, withPostgres } from './warehouse.ts';
+import { administer, may, withPostgres } from './warehouse.ts';
 
 /** Ends a copy that hangs. Otherwise the state of the copy decides how long the test waits. */
 const within = { timeoutMs: 300_000, everyMs: 200 };
 
-fault('P8', 'a second Postgres follows by logical replication', seeds(), { may }, (seed) =>
-  withPostgres({ settings: ['wal_level = logical'] }, ({ part, users, port }) =>
-    withPostgres({}, async (other) => {
-      await users.ensureDatabase('metersync');
-      await other.users.ensureDatabase('metersync');
-      const [from, to] = [users.superuserUrl('metersync'), other.users.superuserUrl('metersync')];
-      const rig = await startRig({ postgres: { part, databaseUrl: from } });
-      try {
-        const made = await runCommand(['migrate'], { env: { ...rig.env, DATABASE_URL: to } });
-        expect(made).toMatchObject({ status: 0 });
-        await administer(from, [
-          'create publication metersync for tables in schema utility with (publish_via_partition_root = true)',
-        ]);
-        // Workers create a month's partition at its first reading. The copy has none, so it needs a default.
-        await administer(to, ['create table utility.intervals_all partition of utility.intervals default']);
-        const { username, password } = new URL(from);
-        // Changes happen meanwhile, so the first copy and the stream of changes overlap.
-        const found = await backfillUnderLoad(rig, seed, 'P8', async () => {
-          await administer(to, [
-            `create subscription metersync
-            connection 'host=127.0.0.1 port=${port} dbname=metersync user=${username} password=${password}'
-            publication metersync`,
-          ]);
-        });
-        await caughtUp(from, to);
-        const tables = await contents(from);
-        expect(await contents(to)).toEqual(tables);
-        const rows = tables.reduce((sum, table) => sum + table.rows, 0);
-        expect(rows).toBeGreaterThan(1_000);
-        await administer(to, ['drop subscription metersync']);
-        return { injected: `${rows.toLocaleString('en')} rows of ${tables.length} tables copied`, ...found };
-      } finally {
-        await rig.stop();
-      }
-    }),
-  ),
-);
+/** The URLs of both warehouses, and the port of the first. */
+interface Copied {
+  readonly from: string;
+  readonly to: string;
+  readonly port: number;
+}
+
+fault<Copied>({
+  name: 'P8',
+  title: 'a second Postgres follows by logical replication',
+  eachSeed: true,
+  alarms: { may },
+  around: (work) =>
+    withPostgres({ settings: ['wal_level = logical'] }, ({ part, users, port }) =>
+      withPostgres({}, async (other) => {
+        await users.ensureDatabase('metersync');
+        await other.users.ensureDatabase('metersync');
+        const [from, to] = [users.superuserUrl('metersync'), other.users.superuserUrl('metersync')];
+        return await work({ postgres: { part, databaseUrl: from } }, { from, to, port });
+      }),
+    ),
+  prepare: async ({ env }, { from, to }) => {
+    const made = await runCommand(['migrate'], { env: { ...env, DATABASE_URL: to } });
+    expect(made).toMatchObject({ status: 0 });
+    await administer(from, [
+      'create publication metersync for tables in schema utility with (publish_via_partition_root = true)',
+    ]);
+    // Workers create a month's partition at its first reading. The copy has none, so it needs a default.
+    await administer(to, ['create table utility.intervals_all partition of utility.intervals default']);
+  },
+  backfill: 'during',
+  loadSeconds: 20,
+  // Changes happen meanwhile, so the first copy and the stream of changes overlap.
+  strike: async ({ made: { from, to, port } }) => {
+    const { username, password } = new URL(from);
+    await administer(to, [
+      `create subscription metersync
+      connection 'host=127.0.0.1 port=${port} dbname=metersync user=${username} password=${password}'
+      publication metersync`,
+    ]);
+  },
+  check: async (_figures, _rig, { from, to }) => {
+    await caughtUp(from, to);
+    const tables = await contents(from);
+    expect(await contents(to)).toEqual(tables);
+    const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+    expect(rows).toBeGreaterThan(1_000);
+    await administer(to, ['drop subscription metersync']);
+    return `${rows.toLocaleString('en')} rows of ${tables.length} tables copied`;
+  },
+});
 
 /** Waits until every table is copied and all changes that the source has committed so far are applied. */
 async function caughtUp(from: string, to: string): Promise<void> {

@@ -4,69 +4,79 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import { createRandom } from '../../bench/world.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import type { Check } from '../../operations/doctor/check.ts';
-import { fault, say, seeds } from '../faults/fault.ts';
+import { fault, say } from '../faults/fault.ts';
 import type { Part } from '../faults/part.ts';
-import { seedOf } from '../faults/plan.ts';
 import { type PostgresPart, preparePart } from '../faults/postgres-part.ts';
-import { startProxy } from '../faults/proxy.ts';
-import { type Rig, startRig } from '../faults/rig.ts';
+import { type CuttingProxy, startProxy } from '../faults/proxy.ts';
+import type { Rig } from '../faults/rig.ts';
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
 import { configurePostgres } from '../support/stack.ts';
-import { backfillUnderLoad, may } from './load.ts';
-import { administer, withPostgres } from './warehouse.ts';
+import { administer, may, withPostgres } from './warehouse.ts';
 
-fault('P7', 'the primary is killed under load, its standby promoted', seeds(), { may }, (seed) =>
-  withPostgres({}, async (primary) => {
-    const url = new URL(await primary.users.ensureDatabase('metersync', { createRoles: true }));
-    const folder = await temporaryFolder();
-    const standby = await startStandby(primary, folder.path);
-    // This is like the host name that a managed service moves to the new primary.
-    const name = await startProxy(addressOf(primary));
-    url.host = name.address;
-    let promoted = false;
-    const part: Part = {
-      ...primary.part,
-      get pid() {
-        return primary.part.pid;
-      },
-      get kills() {
-        return primary.part.kills;
-      },
-      start: async () => {
-        if (!promoted) await primary.part.start();
-      },
-    };
-    const rig = await startRig({ postgres: { part, databaseUrl: url.href } });
-    try {
-      await saidByDoctor(rig, url, standby);
-      const random = createRandom(seedOf(seed, 'P7'));
-      const found = await backfillUnderLoad(rig, seed, 'P7', async () => {
-        await delay(random.int(2_000, 5_000));
-        rig.harm();
-        promoted = true;
-        await primary.part.kill();
-        // For a while the name leads to the standby, which still refuses writes.
-        name.moveTo(addressOf(standby));
-        await delay(random.int(500, 2_000));
-        await administer(standby.users.superuserUrl('postgres'), ['select pg_promote()']);
-        say('P7: the standby is promoted');
-      });
-      expect(rig.parts.worker.endedByItself).toEqual([]);
-      return { injected: '', ...found };
-    } finally {
-      await rig.stop();
-      await name.close();
-      await standby.part.stop('SIGQUIT');
-      await folder.remove();
-    }
-  }),
-);
+interface Standby {
+  readonly primary: PostgresPart;
+  readonly standby: PostgresPart;
+  /** This is like the host name that a managed service moves to the new primary. */
+  readonly name: CuttingProxy;
+  /** Whether the standby has taken over, so that the primary must not start again. */
+  promoted: boolean;
+}
+
+fault<Standby>({
+  name: 'P7',
+  title: 'the primary is killed under load, its standby promoted',
+  eachSeed: true,
+  alarms: { may },
+  around: (work) =>
+    withPostgres({}, async (primary) => {
+      const url = new URL(await primary.users.ensureDatabase('metersync', { createRoles: true }));
+      const folder = await temporaryFolder();
+      const standby = await startStandby(primary, folder.path);
+      const name = await startProxy(addressOf(primary));
+      url.host = name.address;
+      const made: Standby = { primary, standby, name, promoted: false };
+      const part: Part = {
+        ...primary.part,
+        get pid() {
+          return primary.part.pid;
+        },
+        get kills() {
+          return primary.part.kills;
+        },
+        start: async () => {
+          if (!made.promoted) await primary.part.start();
+        },
+      };
+      try {
+        return await work({ postgres: { part, databaseUrl: url.href } }, made);
+      } finally {
+        await name.close();
+        await standby.part.stop('SIGQUIT');
+        await folder.remove();
+      }
+    }),
+  prepare: (rig, { standby }) => saidByDoctor(rig, standby),
+  backfill: 'during',
+  loadSeconds: 20,
+  strike: async ({ rig, made, random }) => {
+    const { primary, standby, name } = made;
+    await delay(random.int(2_000, 5_000));
+    rig.harm();
+    made.promoted = true;
+    await primary.part.kill();
+    // For a while the name leads to the standby, which still refuses writes.
+    name.moveTo(addressOf(standby));
+    await delay(random.int(500, 2_000));
+    await administer(standby.users.superuserUrl('postgres'), ['select pg_promote()']);
+    say('P7: the standby is promoted');
+  },
+  check: (_figures, rig) => expect(rig.parts.worker.endedByItself).toEqual([]),
+});
 
 const addressOf = ({ port }: PostgresPart): string => `127.0.0.1:${port}`;
 
@@ -103,8 +113,8 @@ async function startStandby(primary: PostgresPart, folder: string): Promise<Post
 }
 
 /** Checks that the doctor says that the standby does not accept writes. */
-async function saidByDoctor(rig: Rig, url: URL, standby: PostgresPart): Promise<void> {
-  const atStandby = new URL(url);
+async function saidByDoctor(rig: Rig, standby: PostgresPart): Promise<void> {
+  const atStandby = new URL(rig.env.DATABASE_URL ?? '');
   atStandby.host = addressOf(standby);
   const env = { ...rig.env, LOG_LEVEL: 'error', DATABASE_URL: atStandby.href };
   const { stdout } = await runCommand(['doctor', '--json'], { env });

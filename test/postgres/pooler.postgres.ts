@@ -3,17 +3,15 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { expect } from 'vitest';
 import { accepts } from '../../embedded/temporal.ts';
-import { fault, seeds } from '../faults/fault.ts';
+import { fault } from '../faults/fault.ts';
 import { createPart, type Part } from '../faults/part.ts';
 import type { PostgresPart } from '../faults/postgres-part.ts';
-import { startRig } from '../faults/rig.ts';
 import { launchServer } from '../faults/server-process.ts';
 import { pgbouncer } from '../support/debian.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
-import { backfillUnderLoad, may } from './load.ts';
-import { administer, withPostgres } from './warehouse.ts';
+import { administer, may, withPostgres } from './warehouse.ts';
 
 /** Settings of the role instead of those that the pooler drops, as in docs/running.md. */
 const roleSettings = [
@@ -24,36 +22,36 @@ const roleSettings = [
   'search_path = pg_catalog, pg_temp',
 ];
 
-fault('P5', 'PgBouncer in transaction mode between worker and Postgres', seeds(), { may }, (seed) =>
-  withPostgres({}, async (postgres) => {
-    const url = await postgres.users.ensureDatabase('metersync', { createRoles: true });
-    const pooler = await startPooler(postgres, url);
-    try {
-      const rig = await startRig({
-        postgres: { part: postgres.part, databaseUrl: url },
-        between: { workerAndPostgres: async () => pooler.url },
-      });
+fault<Pooler>({
+  name: 'P5',
+  title: 'PgBouncer in transaction mode between worker and Postgres',
+  eachSeed: true,
+  alarms: { may },
+  around: (work) =>
+    withPostgres({}, async (postgres) => {
+      const databaseUrl = await postgres.users.ensureDatabase('metersync', { createRoles: true });
+      const pooler = await startPooler(postgres, databaseUrl);
       try {
-        const found = await backfillUnderLoad(rig, seed, 'P5');
-        const { sessions, transactions } = await pooler.figures();
-        expect(transactions).toBeGreaterThan(1_000);
-        return {
-          ...found,
-          injected: `${transactions.toLocaleString('en')} transactions over at most ${sessions} sessions`,
-        };
+        const between = { workerAndPostgres: async () => pooler.url };
+        return await work({ postgres: { part: postgres.part, databaseUrl }, between }, pooler);
       } finally {
-        await rig.stop();
+        await pooler.stop();
       }
-    } finally {
-      await pooler.stop();
-    }
-  }),
-);
+    }),
+  backfill: 'during',
+  loadSeconds: 20,
+  strike: async () => {},
+  check: async (_figures, _rig, pooler) => {
+    const transactions = await pooler.transactions();
+    expect(transactions).toBeGreaterThan(1_000);
+    return `${transactions.toLocaleString('en')} transactions over at most ${sessions} sessions`;
+  },
+});
 
 interface Pooler {
   /** The URL of the warehouse through the pooler. */
   readonly url: string;
-  figures(): Promise<{ readonly sessions: number; readonly transactions: number }>;
+  transactions(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -100,13 +98,13 @@ ignore_startup_parameters = options
     `postgres://${user}:${password}@127.0.0.1:${ownPort}${database}`;
   return {
     url: through(username, pathname),
-    figures: async () => {
+    transactions: async () => {
       const client = new pg.Client({ connectionString: through('pooler', '/pgbouncer') });
       await client.connect();
       const { rows } = await client.query<{ database: string; total_xact_count: string }>('show stats');
       await client.end();
       const own = rows.find(({ database }) => `/${database}` === pathname);
-      return { sessions, transactions: Number(own?.total_xact_count) };
+      return Number(own?.total_xact_count);
     },
     stop: async () => {
       await part.stop('SIGKILL');

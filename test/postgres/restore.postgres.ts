@@ -5,160 +5,160 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
-import { createRandom } from '../../bench/world.ts';
 import { workflowIds } from '../../contract/names.ts';
 import type { PostgresRelease } from '../../embedded/postgres.ts';
 import { childEnvironment } from '../../embedded/process.ts';
 import type { AuditReport } from '../../operations/audit/audit.ts';
-import { type Found, fault, say, seeds } from '../faults/fault.ts';
+import { type Fault, fault, say } from '../faults/fault.ts';
 import { readEffects } from '../faults/ledger.ts';
-import { eventsPerSecond, startLoad } from '../faults/load.ts';
 import { seedOf } from '../faults/plan.ts';
 import type { PostgresPart } from '../faults/postgres-part.ts';
-import { type Rig, startRig } from '../faults/rig.ts';
-import { settle, verdict } from '../faults/verdict.ts';
+import type { Rig } from '../faults/rig.ts';
+import { settle } from '../faults/verdict.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { configurePostgres } from '../support/stack.ts';
-import { may } from './load.ts';
 import { findRelease, majors } from './releases.ts';
-import { administer, withPostgres } from './warehouse.ts';
+import { administer, may, withPostgres } from './warehouse.ts';
 
-const loadSeconds = 10;
 /** The number of events that arrive while no worker runs. */
 const eventsMeanwhile = 20;
-/** Alarms that may open after a restore: no event arrives meanwhile, or waiting events name gone records. */
-const afterRestore = [...may, 'EventsMissing', 'Silent'] as const;
 
-fault(
-  'P9',
-  'the warehouse is restored from a dump under load',
-  seeds(),
-  { may: afterRestore },
-  async (seed) => {
-    const release = await releaseOfClients();
-    return await withFolder((folder) =>
-      withPostgres({ release }, async (postgres) => {
-        const file = join(folder, 'warehouse.dump');
-        const run = clientsOf(postgres);
-        return await restoredUnderLoad(postgres, seed, 'P9', {
-          amidBackfill: false,
-          backUp: () => run('pg_dump', ['--format=custom', `--file=${file}`, 'metersync']),
-          restore: async () => {
-            await run('dropdb', ['--force', 'metersync']);
-            await run('pg_restore', ['--create', '--dbname=postgres', '--exit-on-error', file]);
-          },
-        });
-      }),
-    );
-  },
-);
-
-fault('P10', 'Postgres is restored to a moment under load', seeds(), { may: afterRestore }, async (seed) => {
-  const release = await releaseOfClients();
-  return await withFolder(async (folder) => {
-    const [base, archive] = [join(folder, 'base'), join(folder, 'archive')];
-    await mkdir(archive);
-    const settings = [
-      'archive_mode = on',
-      `archive_command = 'test ! -f ${archive}/%f && cp %p ${archive}/%f'`,
-    ];
-    return await withPostgres({ release, settings }, async (postgres) => {
-      await giveTo(postgres, archive);
-      // The backup reads the whole data folder, including metersync's file with the superuser's password.
-      await giveTo(postgres, postgres.data);
-      const superuser = postgres.users.superuserUrl('postgres');
-      let moment = '';
-      return await restoredUnderLoad(postgres, seed, 'P10', {
-        amidBackfill: true,
-        backUp: async () => {
-          await clientsOf(postgres)('pg_basebackup', [`--pgdata=${base}`, '--checkpoint=fast']);
-          // Transactions that are committed after the backup are restored from the archive.
-          await delay(2_000);
-          const [now] = await administer<{ moment: string }>(superuser, ['select now()::text as moment']);
-          moment = now?.moment ?? '';
-        },
-        restore: async () => {
-          await archived(superuser);
-          await postgres.part.kill();
-          await rename(postgres.data, `${postgres.data}.lost`);
-          await cp(base, postgres.data, { recursive: true, verbatimSymlinks: true });
-          await chmod(postgres.data, 0o700);
-          await configurePostgres(postgres.data, [
-            `restore_command = 'cp ${archive}/%f %p'`,
-            `recovery_target_time = '${moment}'`,
-            'recovery_target_action = promote',
-          ]);
-          await writeFile(join(postgres.data, 'recovery.signal'), '');
-          await giveTo(postgres, postgres.data);
-          await postgres.part.start();
-          await until('it has recovered', async () => {
-            const [found] = await administer<{ over: boolean }>(superuser, [
-              'select not pg_is_in_recovery() as over',
-            ]);
-            return found?.over ?? false;
-          });
-        },
-      });
-    });
-  });
-});
-
+/** How a warehouse is backed up and restored. */
 interface Restoring {
-  /** Whether a backfill is running when the worker is killed. */
-  readonly amidBackfill: boolean;
   backUp(): Promise<unknown>;
   restore(): Promise<unknown>;
 }
 
-/** Loses all changes between a backup and its restore, and then follows the guide. */
-async function restoredUnderLoad(
-  { part, users }: PostgresPart,
-  seed: number,
-  name: string,
-  { amidBackfill, backUp, restore }: Restoring,
-): Promise<Found> {
-  const databaseUrl = await users.ensureDatabase('metersync', { createRoles: true });
-  const rig = await startRig({ postgres: { part, databaseUrl } });
-  try {
-    const { service } = rig;
-    const random = createRandom(seedOf(seed, name));
-    expect(await rig.backfill()).toBe('complete');
-    const load = startLoad(service, seedOf(seed, name), eventsPerSecond);
-    await delay(random.int(1_000, 2_000));
-    await backUp();
-    // All changes that are applied from here on are lost. No later change of these records repairs them.
-    const { perSecond } = await load.end(loadSeconds);
-    await service.fault({ kind: 'latency', ms: [100, 200] });
-    const open = amidBackfill ? await startBackfill(rig.client) : undefined;
-    await delay(random.int(500, 3_000));
-    rig.harm();
-    await rig.parts.worker.kill();
-    await service.clearFaults();
-    const before = await journalled(rig);
-    await restore();
-    const known = new Set(await journalled(rig));
-    const lost = before.filter((id) => !known.has(id)).length;
-    say(`${name}, seed ${seed}: the restored journal lacks ${lost} events`);
-    expect(lost).toBeGreaterThan(100);
-    expect(await rig.run(['migrate'])).toMatchObject({ status: 0 });
-    const differences = await differ(rig);
-    expect(differences).toBeGreaterThan(0);
-    await service.random(eventsMeanwhile, seedOf(seed, name));
-    await rig.parts.worker.start();
-    if (open !== undefined) await rig.client.workflow.getHandle(workflowIds.backfill(open)).result();
-    await settle(rig, { restored: true });
-    const left = await differ(rig);
-    // Events alone do not repair changes that were lost, but a backfill that was open may.
-    if (!amidBackfill) expect(left).toBeGreaterThan(0);
-    expect(await rig.backfill()).toBe('complete');
-    const figures = await verdict(rig, { restored: true });
-    const injected = `${lost} events lost, ${differences} differences; ${left} before the new backfill`;
-    return { injected, perSecond, figures };
-  } finally {
-    await rig.stop();
-  }
-}
+type Around = NonNullable<Fault<Restoring>['around']>;
+
+/** Surrounds a fault with a Postgres of the same version as the backup programs, and a folder for the backup. */
+const restoring =
+  (
+    make: (postgres: PostgresPart, folder: string) => Promise<Restoring>,
+    settingsIn: (folder: string) => Promise<readonly string[]> = async () => [],
+  ): Around =>
+  async (work) => {
+    const release = await releaseOfClients();
+    return await withFolder(async (folder) =>
+      withPostgres({ release, settings: await settingsIn(folder) }, async (postgres) => {
+        // Postgres may already archive while it creates the database, so the folders are its own before that.
+        const made = await make(postgres, folder);
+        const databaseUrl = await postgres.users.ensureDatabase('metersync', { createRoles: true });
+        return await work({ postgres: { part: postgres.part, databaseUrl } }, made);
+      }),
+    );
+  };
+
+const byDump = restoring(async (postgres, folder) => {
+  const file = join(folder, 'warehouse.dump');
+  const run = clientsOf(postgres);
+  return {
+    backUp: () => run('pg_dump', ['--format=custom', `--file=${file}`, 'metersync']),
+    restore: async () => {
+      await run('dropdb', ['--force', 'metersync']);
+      await run('pg_restore', ['--create', '--dbname=postgres', '--exit-on-error', file]);
+    },
+  };
+});
+
+const archiveIn = (folder: string) => join(folder, 'archive');
+
+const toMoment = restoring(
+  async (postgres, folder) => {
+    const [base, archive] = [join(folder, 'base'), archiveIn(folder)];
+    await giveTo(postgres, archive);
+    // The backup reads the whole data folder, including metersync's file with the superuser's password.
+    await giveTo(postgres, postgres.data);
+    const superuser = postgres.users.superuserUrl('postgres');
+    let moment = '';
+    return {
+      backUp: async () => {
+        await clientsOf(postgres)('pg_basebackup', [`--pgdata=${base}`, '--checkpoint=fast']);
+        // Transactions that are committed after the backup are restored from the archive.
+        await delay(2_000);
+        const [now] = await administer<{ moment: string }>(superuser, ['select now()::text as moment']);
+        moment = now?.moment ?? '';
+      },
+      restore: async () => {
+        await archived(superuser);
+        await postgres.part.kill();
+        await rename(postgres.data, `${postgres.data}.lost`);
+        await cp(base, postgres.data, { recursive: true, verbatimSymlinks: true });
+        await chmod(postgres.data, 0o700);
+        await configurePostgres(postgres.data, [
+          `restore_command = 'cp ${archive}/%f %p'`,
+          `recovery_target_time = '${moment}'`,
+          'recovery_target_action = promote',
+        ]);
+        await writeFile(join(postgres.data, 'recovery.signal'), '');
+        await giveTo(postgres, postgres.data);
+        await postgres.part.start();
+        await until('it has recovered', async () => {
+          const [found] = await administer<{ over: boolean }>(superuser, [
+            'select not pg_is_in_recovery() as over',
+          ]);
+          return found?.over ?? false;
+        });
+      },
+    };
+  },
+  async (folder) => {
+    const archive = archiveIn(folder);
+    await mkdir(archive);
+    return ['archive_mode = on', `archive_command = 'test ! -f ${archive}/%f && cp %p ${archive}/%f'`];
+  },
+);
+
+/** Each way to restore, and whether a backfill is running when the worker is killed. */
+const rows: readonly [name: string, title: string, around: Around, amidBackfill: boolean][] = [
+  ['P9', 'the warehouse is restored from a dump under load', byDump, false],
+  ['P10', 'Postgres is restored to a moment under load', toMoment, true],
+];
+
+for (const [name, title, around, amidBackfill] of rows)
+  fault<Restoring>({
+    name,
+    title,
+    eachSeed: true,
+    // No event arrives meanwhile, or waiting events name gone records.
+    alarms: { may: [...may, 'EventsMissing', 'Silent'] },
+    around,
+    backfill: 'before',
+    // All changes between the backup and its restore are lost. Then the steps of the guide follow.
+    strike: async ({ rig, made, seed, random, load }) => {
+      const { service, client } = rig;
+      await delay(random.int(1_000, 2_000));
+      await made.backUp();
+      // All changes that are applied from here on are lost. No later change of these records repairs them.
+      await load.end(10);
+      await service.fault({ kind: 'latency', ms: [100, 200] });
+      const open = amidBackfill ? await startBackfill(client) : undefined;
+      await delay(random.int(500, 3_000));
+      rig.harm();
+      await rig.parts.worker.kill();
+      await service.clearFaults();
+      const before = await journalled(rig);
+      await made.restore();
+      const known = new Set(await journalled(rig));
+      const lost = before.filter((id) => !known.has(id)).length;
+      say(`${name}, seed ${seed}: the restored journal lacks ${lost} events`);
+      expect(lost).toBeGreaterThan(100);
+      expect(await rig.run(['migrate'])).toMatchObject({ status: 0 });
+      const differences = await differ(rig);
+      expect(differences).toBeGreaterThan(0);
+      await service.random(eventsMeanwhile, seedOf(seed, name));
+      await rig.parts.worker.start();
+      if (open !== undefined) await client.workflow.getHandle(workflowIds.backfill(open)).result();
+      await settle(rig, { restored: true });
+      const left = await differ(rig);
+      // Events alone do not repair changes that were lost, but a backfill that was open may.
+      if (!amidBackfill) expect(left).toBeGreaterThan(0);
+      expect(await rig.backfill()).toBe('complete');
+      return `${lost} events lost, ${differences} differences; ${left} before the new backfill`;
+    },
+    verdict: { restored: true },
+  });
 
 /** Counts the differences between the service and the warehouse. */
 async function differ(rig: Rig): Promise<number> {

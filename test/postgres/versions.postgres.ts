@@ -3,15 +3,11 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, expect } from 'vitest';
-import { createRandom } from '../../bench/world.ts';
-import { fault, say, seeds } from '../faults/fault.ts';
-import { seedOf } from '../faults/plan.ts';
+import { fault, say } from '../faults/fault.ts';
 import type { PostgresPart } from '../faults/postgres-part.ts';
-import { startRig } from '../faults/rig.ts';
 import { settingsForTests } from '../support/stack.ts';
-import { backfillUnderLoad, may } from './load.ts';
 import { findRelease, majors } from './releases.ts';
-import { administer, migratedSchema, withPostgres } from './warehouse.ts';
+import { administer, may, migratedSchema, withPostgres } from './warehouse.ts';
 
 let newest: readonly string[] = [];
 
@@ -19,37 +15,34 @@ beforeAll(async () => {
   newest = await withPostgres({}, migratedSchema);
 });
 
-for (const [index, major] of majors.entries()) {
-  const name = `P${index + 1}`;
-  fault(
-    name,
-    `Postgres ${major}: the schema of 18, tests, a kill under load`,
-    seeds(),
-    { may },
-    async (seed) => {
+for (const [index, major] of majors.entries())
+  fault<PostgresPart & { readonly version: string }>({
+    name: `P${index + 1}`,
+    title: `Postgres ${major}: the schema of 18, tests, a kill under load`,
+    eachSeed: true,
+    alarms: { may },
+    around: async (work) => {
       const release = await findRelease(major);
       const version = await withPostgres({ release, settings: settingsForTests }, async (postgres) => {
         expect(await migratedSchema(postgres)).toEqual(newest);
         return await runTests(postgres);
       });
-      return await withPostgres({ release }, async ({ part, users }) => {
-        await users.ensureDatabase('metersync');
-        const rig = await startRig({ postgres: { part, databaseUrl: users.superuserUrl('metersync') } });
-        try {
-          const found = await backfillUnderLoad(rig, seed, name, async () => {
-            await delay(createRandom(seedOf(seed, name)).int(1_000, 3_000));
-            rig.harm();
-            await part.kill();
-            await part.start();
-          });
-          return { injected: `on ${version}`, ...found };
-        } finally {
-          await rig.stop();
-        }
+      return await withPostgres({ release }, async (postgres) => {
+        await postgres.users.ensureDatabase('metersync');
+        const databaseUrl = postgres.users.superuserUrl('metersync');
+        return await work({ postgres: { part: postgres.part, databaseUrl } }, { ...postgres, version });
       });
     },
-  );
-}
+    backfill: 'during',
+    loadSeconds: 20,
+    strike: async ({ rig, made: { part, version }, random }) => {
+      await delay(random.int(1_000, 3_000));
+      rig.harm();
+      await part.kill();
+      await part.start();
+      return `on ${version}`;
+    },
+  });
 
 /** Runs the tests of tables and views on this Postgres, and returns its version. */
 async function runTests({ users }: PostgresPart): Promise<string> {
