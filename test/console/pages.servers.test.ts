@@ -76,6 +76,7 @@ function wordsOf(html: string): string {
     .replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g, '(time)')
     .replace(/\b\d+(\.\d+)? (s|min|h|d|seconds?|minutes?|hours?|days?)\b/g, '(duration)')
     .replace(/before=\w+/g, 'before=(place)')
+    .replace(/(?<=\n\s*(?:metersync|Node|Postgres)\s*\n\s*)v?\d+\.\d+[.\d]*/g, '(version)')
     .split('\n')
     .map((line) => line.replace(/\s+/g, ' ').trim())
     .filter((line) => line !== '')
