@@ -493,6 +493,7 @@ $$;
 
 --> statement-breakpoint
 -- The text of a field that no column holds, for the column unreadable; NULL for a blank text.
+-- Postgres 15 takes the escape \v for the letter v, so the tab is written as \x0b.
 create or replace function metersync.unread_text(sent text, is_read boolean)
 returns text
 language sql immutable parallel safe
@@ -500,7 +501,7 @@ begin atomic
   select
     case
       when sent <> ''
-        and not is_read then nullif(left(btrim(sent, e' \t\n\v\f\r'), 200), '')
+        and not is_read then nullif(left(btrim(sent, e' \t\n\x0b\f\r'), 200), '')
     end;
 end;
 
