@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -32,7 +32,11 @@ async function debianProgram(
     });
     for (const file of globSync('*.deb', { cwd: fresh }))
       await run('dpkg', ['-x', file, '.'], { cwd: fresh });
-    await rename(join(fresh, 'usr'), join(folder, 'usr'));
+    await rename(join(fresh, 'usr'), join(folder, 'usr')).catch((error: unknown) => {
+      // Another process may have unpacked the package meanwhile.
+      if (!existsSync(unpacked)) throw error;
+    });
+    await rm(fresh, { recursive: true });
     return unpacked;
   } catch (error) {
     throw new Error(`${name} is needed: apt-get install ${of} (Debian)`, { cause: error });
