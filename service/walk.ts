@@ -108,9 +108,9 @@ export function walkPages(options: WalkOptions): Walk {
       if (!page.hasNext) ended = 'last';
       else if (pages >= pagesMax) ended = 'bound';
       yield page;
-      // Does nothing if the caller keeps the page.
-      release();
-      release = () => undefined;
+      // There is nothing left to release if the caller kept the page.
+      const releasePage = keep();
+      releasePage();
       if (ended !== null) return;
     }
   }

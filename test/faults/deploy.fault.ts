@@ -16,6 +16,19 @@ interface Checkouts {
   readonly mistaken: string;
 }
 
+/** Runs work with the path of a changed copy of this checkout, and removes the copy. */
+async function withCheckout<T>(
+  how: Parameters<typeof changedCheckout>[0],
+  work: (path: string) => Promise<T>,
+): Promise<T> {
+  const checkout = await changedCheckout(how);
+  try {
+    return await work(checkout.path);
+  } finally {
+    await checkout.remove();
+  }
+}
+
 const inFlight = `ExecutionStatus = 'Running' and WorkflowType = 'backfill'`;
 
 fault<Checkouts>({
@@ -23,14 +36,8 @@ fault<Checkouts>({
   title: 'a worker with changed workflows takes over in the middle of a backfill',
   alarms: { may: ['RunUnwell'] },
   rig: { size: { companies: 3, documents: 400, intervalDays: 2 } },
-  around: async (work) => {
-    const made = await Promise.all([changedCheckout('patched'), changedCheckout('unpatched')]);
-    try {
-      return await work({}, { next: made[0].path, mistaken: made[1].path });
-    } finally {
-      await Promise.all(made.map((checkout) => checkout.remove()));
-    }
-  },
+  around: (work) =>
+    withCheckout('patched', (next) => withCheckout('unpatched', (mistaken) => work({}, { next, mistaken }))),
   prepare: ({ service }) => service.fault({ kind: 'latency', ms: [300, 600] }),
   backfill: 'during',
   loadSeconds: 20,
@@ -75,14 +82,7 @@ for (const { what, size } of sizes)
     title: `a backfill of ${what} goes on after a kill and an update of the worker`,
     alarms: { may: ['RunStalled', 'RunUnwell', 'Silent'] },
     rig: { size },
-    around: async (work) => {
-      const next = await changedCheckout('patched');
-      try {
-        return await work({}, { next: next.path });
-      } finally {
-        await next.remove();
-      }
-    },
+    around: (work) => withCheckout('patched', (next) => work({}, { next })),
     backfill: 'during',
     load: 'none',
     strike: async ({ rig, made, run, seed }) => {

@@ -3,10 +3,7 @@ import type { FaultReport } from './fault.ts';
 
 /** Describes the results of a run, for a terminal. */
 export function describeReports(reports: readonly FaultReport[]): string {
-  const byFault = Map.groupBy(reports, ({ fault }) => fault);
-  const titlesOf = (fault: string) => new Set(byFault.get(fault)?.map(({ title }) => title));
   return rowsOf(reports)
-    .map(([fault = '', ...cells]) => [fault, [...titlesOf(fault)].join('; '), ...cells])
     .map((cells) => cells.filter((cell) => cell !== '').join(' | '))
     .join('\n');
 }
@@ -21,6 +18,7 @@ function rowsOf(reports: readonly FaultReport[]): string[][] {
     const [events, dead] = [sum(({ figures }) => figures.events), sum(({ figures }) => figures.dead)];
     return [
       fault,
+      [...new Set(runs.map(({ title }) => title))].join('; '),
       rangeOf(runs.map(({ seed }) => seed)),
       injectedOver(runs),
       `${events.toLocaleString('en')}${rate}${dead === 0 ? '' : `; ${dead} dead`}`,
