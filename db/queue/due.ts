@@ -202,13 +202,14 @@ function queuesDue(kind: CatchUpKind, source: DueSource, asOf: string): SQL {
       order by s.kind, s.due_at
       limit ${batches.dueEvents}`;
   const first = sql`
-        cross join lateral (
+        -- The bound is outside: with it inside, Postgres before 18 may look through all due events.
+        join lateral (
           select s.due_at
           from ${journal} s
-          where s.queue = asked.queue and s.due_at <= ${asOf}::timestamptz
+          where s.queue = asked.queue
           order by s.due_at
           limit 1
-        ) first_due`;
+        ) first_due on first_due.due_at <= ${asOf}::timestamptz`;
   const prefix = `${eventKind[kind]}/`;
   if (source !== 'each')
     return sql`

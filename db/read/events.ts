@@ -91,6 +91,7 @@ export async function listEvents(
     if (ids.length === limit || next === null) break;
     place = next;
   }
+  if (ids.length === 0) return { events: [], next };
   const page = await readEvents(db, isAmong(events.id, ids));
   return { events: page.sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id)), next };
 }

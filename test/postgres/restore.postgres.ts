@@ -121,8 +121,8 @@ for (const [name, title, around, amidBackfill] of rows)
     name,
     title,
     eachSeed: true,
-    // No event arrives meanwhile, or waiting events name gone records.
-    alarms: { may: [...may, 'EventsMissing', 'Silent'] },
+    // No event arrives meanwhile, waiting events name gone records, and audits find what was lost.
+    alarms: { may: [...may, 'EventsMissing', 'Silent', 'AuditDiffers'] },
     around,
     backfill: 'before',
     // All changes between the backup and its restore are lost. Then the steps of the guide follow.

@@ -229,7 +229,8 @@ test('all work costs as little with plans that a session made while the warehous
 });
 
 test('every exception is needed', () => {
-  expect(exceptions.flatMap(({ statement }) => (excused.has(statement) ? [] : [statement]))).toEqual([]);
+  const needed = exceptions.filter(({ onlyOldPostgres }) => onlyOldPostgres === undefined);
+  expect(needed.flatMap(({ statement }) => (excused.has(statement) ? [] : [statement]))).toEqual([]);
 });
 
 test('every statement that a whole run sends has a cost case', {
