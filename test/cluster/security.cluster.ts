@@ -61,7 +61,8 @@ guarded('T5', 'Temporal asks for a client certificate', async (folder) => {
   const [ca, strangersCa] = [await make('ca', 'DNS:ca'), await make('strangers-ca', 'DNS:ca')];
   const [server, client, stranger] = await Promise.all([
     make('server', names, ca),
-    make('client', 'DNS:metersync', ca),
+    // Long enough that no alarm says that it expires.
+    make('client', 'DNS:metersync', ca, 30),
     make('stranger', 'DNS:metersync', strangersCa),
   ]);
   const presented = ({ file, keyFile }: Record<'file' | 'keyFile', string>): Variables => ({
@@ -129,7 +130,7 @@ async function refused(rig: Rig, wrong: Variables): Promise<string> {
   try {
     const { status } = await until('the receiver answers', () => deliver({ env }, { type: 'none' }));
     expect(status).toBe(503);
-    return await receiver.printed(/correct TEMPORAL_|TEMPORAL_TLS=true/);
+    return await receiver.printed(/Correct TEMPORAL_|TEMPORAL_TLS=true/);
   } finally {
     await receiver.end('SIGKILL');
   }
